@@ -1,0 +1,132 @@
+"""A problem of the game, and an ordered set of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+from codea1_env.errors import UnknownName, UserError
+
+__all__ = ["GoldenCase", "GoldenHarness", "GoldenTest", "Problem", "ProblemSet", "SkippedRow", "WrongProgram"]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenCase:
+    """A golden test of the form "this expression has this value"."""
+
+    expression: str
+    """Python source that calls the entry point, e.g. `f([1, 2])`."""
+    expected: str
+    """Python source of the value, free of entry-point calls."""
+    imports: tuple[str, ...] = ()
+    """Import statements that either needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenHarness:
+    """A golden test that is a program defining `check(candidate)`; passes iff `check` returns.
+
+    It runs in its own process, where `candidate` (and the entry point's name) is a stand-in that calls into the
+    candidate's process.
+    """
+
+    source: str
+
+
+GoldenTest = GoldenCase | GoldenHarness
+
+
+@dataclass(frozen=True, slots=True)
+class WrongProgram:
+    """A plausible wrong answer to a problem; fails at least one golden test."""
+
+    program: str
+    note: str
+    """What is wrong, in one sentence."""
+    subtlety: int
+    """1 (fails on most inputs) to 4 (fails on rare ones only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One programming problem with its trusted solution."""
+
+    id: str
+    """Unique within its set, e.g. `HumanEval/32`."""
+    statement: str
+    """What both agents read: usually a signature with a docstring."""
+    entry_point: str
+    """Name of the function that candidates must define."""
+    solution: str
+    """The whole trusted program (the ground truth); secret."""
+    golden: tuple[GoldenTest, ...]
+    """Hidden tests; secret."""
+    imports: str = ""
+    """Import statements that stand before the solution and before every candidate."""
+    examples: tuple[str, ...] = ()
+    """Asserts that the statement itself states, one a string; public."""
+    source: str = ""
+    """Where it comes from."""
+    licence: str = ""
+    """Licence of the problem's text and tests."""
+    wrong_programs: tuple[WrongProgram, ...] = ()
+    """Known wrong answers, for scripted coders; secret."""
+
+    def __post_init__(self) -> None:
+        for name in ("id", "statement", "entry_point", "solution"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
+                raise UserError(f"problem {self.id!r}: {name} is empty or not text")
+        if not self.entry_point.isidentifier():
+            raise UserError(f"problem {self.id!r}: entry point {self.entry_point!r} is not a Python name")
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRow:
+    """A row that could not be read as a problem."""
+
+    place: str
+    """File and row, e.g. `train.jsonl row 17`."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemSet(Sequence[Problem]):
+    """An ordered set of problems with unique ids."""
+
+    name: str
+    problems: tuple[Problem, ...]
+    skipped: tuple[SkippedRow, ...] = ()
+    _index: dict[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for position, problem in enumerate(self.problems):
+            if self._index.setdefault(problem.id, position) != position:
+                raise UserError(f"{self.name}: problem id {problem.id!r} stands twice")
+
+    @overload
+    def __getitem__(self, key: int) -> Problem: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Problem, ...]: ...
+    def __getitem__(self, key: int | slice) -> Problem | tuple[Problem, ...]:
+        return self.problems[key]
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self.problems)
+
+    def by_id(self, problem_id: str) -> Problem:
+        """Return the problem with this id.
+
+        Raises:
+            UnknownName: there is none.
+        """
+        if problem_id not in self._index:
+            raise UnknownName.of(f"problem of {self.name}", problem_id, self._index)
+        return self.problems[self._index[problem_id]]
+
+    def select(self, problem_ids: Iterable[str]) -> ProblemSet:
+        """Return the named problems, in the given order."""
+        return ProblemSet(self.name, tuple(self.by_id(problem_id) for problem_id in problem_ids), self.skipped)

@@ -1,0 +1,191 @@
+"""The parameters of the game, and the named presets.
+
+A `Ruleset` is everything that decides what a reply is worth: how replies are read, how suites are validated, how
+values are compared, the reward formulas and the Mistake Book's rules. `preset(name)` returns one; `replace` varies it.
+Which preset differs from which, and why, stands in docs/rules.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from codea1_env.errors import UnknownName
+
+__all__ = [
+    "PRESETS",
+    "BookRetrieval",
+    "BookRules",
+    "BookUpdate",
+    "Comparison",
+    "Reading",
+    "RewardRules",
+    "RewardScheme",
+    "Ruleset",
+    "Validation",
+    "preset",
+]
+
+
+class Reading(StrEnum):
+    """How replies become programs and cases (`rules.replies`)."""
+
+    STRICT = "strict"
+    """Operators respected, the entry point must be called, every dropped piece has a reason."""
+    RELEASE = "release"
+    """What the Code-A1 release does, quirks included (method.md 1.1, 1.2)."""
+
+
+class Validation(StrEnum):
+    """What happens to a case whose prediction the solution contradicts (`rules.validation`)."""
+
+    FILL = "fill"
+    """Kept with the solution's value; the wrong prediction counts as invalid (paper 3.2)."""
+    CALL_ONLY = "call_only"
+    """Predictions are ignored; a case is valid if its call runs and is new (ablation "w/o predicted answer")."""
+    DROP_WRONG = "drop_wrong"
+    """Dropped (paper A.2's wording)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """When two encoded values count as equal. The defaults are Python's `==` on plain data."""
+
+    rel_tol: float = 0.0
+    abs_tol: float = 0.0
+    """A float equals a number within max(abs_tol, rel_tol * larger magnitude); 0 and 0 ask for equality."""
+    nan_equal: bool = False
+    """Whether nan equals nan."""
+    strict_types: bool = False
+    """Whether 1, 1.0 and True differ from each other (Python says that they do not)."""
+
+
+class RewardScheme(StrEnum):
+    """Which formulas turn a report into rewards (`rules.rewards`)."""
+
+    PAPER = "paper"
+    RELEASE = "release"
+    FIXED = "fixed"
+    SKILLXIV = "skillxiv"
+    GOLDEN = "golden"
+    ZERO_SUM = "zero_sum"
+
+
+@dataclass(frozen=True, slots=True)
+class RewardRules:
+    """Parameters of the reward formulas; each formula's docstring says which it reads."""
+
+    scheme: RewardScheme = RewardScheme.FIXED
+    alpha: float = 0.5
+    """Weight of validity against adversity in the tester's reward, in [0, 1] (Eq. 5)."""
+    nonprintable_penalty: float = 0.0
+    """Subtracted from the tester's reward per share of non-printable characters (release: 1)."""
+    invalid_candidate: float = 0.0
+    """The coder's reward for a program that does not load."""
+    invalid_case: float = 0.0
+    """skillxiv: the tester's reward for one invalid case."""
+    no_evidence: float = 0.0
+    """The coder's reward when no valid case, new or replayed, exists."""
+
+
+class BookUpdate(StrEnum):
+    """How a round changes the Mistake Book (`rules.mistake_book`)."""
+
+    OFF = "off"
+    RELEASE = "release"
+    """-1 per replayed case that a valid candidate passes, then +1 per new failing case; removed at 0."""
+    REMOVE_ON_PASS = "remove_on_pass"
+    """A replayed case that any valid candidate passes is removed (paper 3.3)."""
+    QUALITY = "quality"
+    """Bounded; a case enters if its quality (share of candidates it beats) reaches a threshold."""
+
+
+class BookRetrieval(StrEnum):
+    """Which cases are replayed."""
+
+    MOST_FREQUENT = "most_frequent"
+    """Highest frequency first, older first on ties."""
+    QUALITY_SAMPLED = "quality_sampled"
+    """Drawn without replacement with probability proportional to quality."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookRules:
+    """Parameters of the Mistake Book."""
+
+    update: BookUpdate = BookUpdate.RELEASE
+    retrieval: BookRetrieval = BookRetrieval.MOST_FREQUENT
+    n_replayed: int = 8
+    """Most cases replayed per round (k)."""
+    n_stalest: int = 0
+    """How many of those slots go to the entries that were replayed longest ago, so that none becomes unreachable."""
+    count_replay_failures: bool = False
+    """Whether a replayed case that beats a candidate again gains frequency (paper A.3: yes; release: no)."""
+    max_entries: int | None = None
+    """Most entries per problem; the least frequent (then oldest) leave first. None: unbounded."""
+    min_quality: float = 0.0
+    """QUALITY only: least quality, in [0, 1], with which a case enters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """Every rule of the game."""
+
+    name: str
+    tests_per_suite: int = 8
+    """Cases asked of the tester and the denominator K of its reward (paper: 5, release: 8)."""
+    reading: Reading = Reading.STRICT
+    validation: Validation = Validation.FILL
+    comparison: Comparison = field(default_factory=Comparison)
+    reward: RewardRules = field(default_factory=RewardRules)
+    book: BookRules = field(default_factory=BookRules)
+
+
+_FIXED = Ruleset(
+    name="fixed",
+    comparison=Comparison(rel_tol=1e-9, abs_tol=1e-9, nan_equal=True),
+    reward=RewardRules(scheme=RewardScheme.FIXED, nonprintable_penalty=1.0, no_evidence=0.5),
+    book=BookRules(n_stalest=1, count_replay_failures=True, max_entries=64),
+)
+
+PRESETS: dict[str, Ruleset] = {
+    "fixed": _FIXED,
+    "paper": Ruleset(
+        name="paper", tests_per_suite=5, reward=RewardRules(scheme=RewardScheme.PAPER), book=BookRules(n_replayed=5)
+    ),
+    "release": Ruleset(
+        name="release",
+        reading=Reading.RELEASE,
+        reward=RewardRules(scheme=RewardScheme.RELEASE, nonprintable_penalty=1.0),
+    ),
+    "skillxiv": replace(
+        _FIXED,
+        name="skillxiv",
+        reward=RewardRules(
+            scheme=RewardScheme.SKILLXIV, alpha=0.6, invalid_candidate=-1.0, invalid_case=-0.5, no_evidence=0.0
+        ),
+        book=BookRules(
+            update=BookUpdate.QUALITY, retrieval=BookRetrieval.QUALITY_SAMPLED, max_entries=100, min_quality=0.3
+        ),
+    ),
+    "golden": replace(
+        _FIXED,
+        name="golden",
+        reward=RewardRules(scheme=RewardScheme.GOLDEN),
+        book=BookRules(update=BookUpdate.OFF, n_replayed=0),
+    ),
+    "zero_sum": replace(
+        _FIXED, name="zero_sum", reward=RewardRules(scheme=RewardScheme.ZERO_SUM, invalid_candidate=-1.0)
+    ),
+}
+
+
+def preset(name: str) -> Ruleset:
+    """Return the preset of this name.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    if name not in PRESETS:
+        raise UnknownName.of("preset", name, PRESETS)
+    return PRESETS[name]

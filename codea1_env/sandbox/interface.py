@@ -1,0 +1,132 @@
+"""What every sandbox back end offers: batches of jobs in, one report per job out.
+
+A job runs one untrusted program in a process of its own and evaluates expressions against it. An expression runs
+either *in the program's process* (only literal calls of the entry point) or *in a harness process*, where the
+program's entry point is a stand-in that calls into the program's process and where arguments and results cross as
+plain data. Nothing but encoded values and error texts comes back, and whoever asked compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from codea1_env.outcomes import Outcome, OutcomeKind
+
+__all__ = ["Call", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox"]
+
+
+class Guarantee(StrEnum):
+    """What a back end promises about hostile programs. Verdicts cannot be forged under any of them."""
+
+    ISOLATED = "isolated"
+    """No access to other processes, files outside a read-only Python, or the network."""
+    BEST_EFFORT = "best effort"
+    """Limits on time, memory, processes and writing; some reading of the host is possible."""
+    TRUSTED_ONLY = "trusted only"
+    """Limits only; run your own programs, not strangers'."""
+
+
+class Place(StrEnum):
+    """The process in which an expression is evaluated."""
+
+    PROGRAM = "program"
+    HARNESS = "harness"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one job; each must be positive."""
+
+    cpu_s: float = 2.0
+    """Processor seconds per call (and for loading). The same on an idle and on a loaded machine."""
+    wall_s: float = 30.0
+    """Wall-clock back-stop per call, far above `cpu_s`; sleeping uses it up without using `cpu_s`."""
+    memory_mb: int = 512
+    """Address space above that of a bare interpreter, per process."""
+    value_bytes: int = 65_536
+    """Longest encoded value that may cross, in either direction."""
+    max_restarts: int = 3
+    """How many calls of one job may hang or kill the process before the rest is NOT_RUN."""
+
+    def __post_init__(self) -> None:
+        if min(self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes) <= 0 or self.max_restarts < 0:
+            raise ValueError(f"limits must be positive: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One expression to evaluate; every call has a fresh namespace and fresh arguments."""
+
+    expression: str
+    imports: tuple[str, ...] = ()
+    """Import statements executed before it, in its own namespace (harness only)."""
+    place: Place = Place.PROGRAM
+
+
+@dataclass(frozen=True, slots=True)
+class Harness:
+    """Trusted or tester-written source, executed once in the harness process before the first call."""
+
+    source: str = ""
+    """Its names are visible to harness calls. The entry point and `candidate` name the stand-in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One program and what to ask it."""
+
+    program: str
+    entry_point: str
+    calls: tuple[Call, ...] = ()
+    preamble: str = ""
+    """Import statements executed before the program in its namespace (a problem's `imports`)."""
+    harness: Harness = field(default_factory=Harness)
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """What one job did. A program's misdeeds never raise; they stand here."""
+
+    load: Outcome
+    """Loading preamble and program: kind VALUE (encoded null) if the module body ran and the entry point is a
+    callable; ERROR with error_type `NoEntryPoint` if it is missing; ERROR `SyntaxError` if it does not parse."""
+    outcomes: tuple[Outcome, ...]
+    """One per call, same order; NOT_RUN if loading failed."""
+    cpu_s: float = 0.0
+    """User and system time of the job's processes."""
+    tier: str = ""
+    """Name of the isolation that held, e.g. `rlimits`."""
+
+    @property
+    def loaded(self) -> bool:
+        """True iff calls could be tried."""
+        return self.load.kind is OutcomeKind.VALUE
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """A back end. One instance may serve any number of environments and threads of one process."""
+
+    @property
+    def name(self) -> str:
+        """Name by which it is chosen, e.g. `local`."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it promises here, on this machine."""
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        """Run all jobs, in parallel where possible; reports in the order of the jobs.
+
+        Infrastructure faults are retried once inside; what still fails has outcomes of kind INTERNAL_ERROR.
+
+        Raises:
+            SandboxError: the back end cannot be used at all.
+        """
+
+    def close(self) -> None:
+        """End every process of the back end; idempotent. A later `run` starts afresh."""

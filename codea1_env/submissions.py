@@ -1,0 +1,111 @@
+"""What the two agents hand in, read but not yet judged: candidates, test cases, suites.
+
+These facts are made by `codea1_env.rules.replies` from raw model text, or by hand in tests and tools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+__all__ = ["Candidate", "Rejection", "RejectionReason", "Suite", "TestCase"]
+
+
+class RejectionReason(StrEnum):
+    """Why a piece of an agent's reply, or a test case, does not count."""
+
+    # Found while reading a reply.
+    EMPTY_REPLY = "empty_reply"
+    """Nothing but white space."""
+    NO_CODE = "no_code"
+    """No block and no bare text that could be a program or an assert."""
+    TOO_LONG = "too_long"
+    """Longer than the reader takes; nothing of it was parsed."""
+    SYNTAX_ERROR = "syntax_error"
+    """Not Python."""
+    NOT_AN_ASSERT = "not_an_assert"
+    """A statement that is neither an assert, a plain assignment nor an import."""
+    NO_COMPARISON = "no_comparison"
+    """Release reading only: not of the form `assert call <operator> expression`."""
+    NO_ENTRY_POINT_CALL = "no_entry_point_call"
+    """The asserted expression never calls the problem's entry point."""
+    FORBIDDEN_NAME = "forbidden_name"
+    """Uses a name or attribute that a test may not use (see `rules.replies`)."""
+    # Found while validating against the solution.
+    TOO_MANY = "too_many"
+    """Beyond the number of cases that a suite may hold."""
+    DUPLICATE = "duplicate"
+    """The same call with the same expected value stands earlier in the suite."""
+    WRONG_PREDICTION = "wrong_prediction"
+    """The solution's value is another one (`drop_wrong` validation, or reported beside a corrected case)."""
+    SOLUTION_ERROR = "solution_error"
+    """The call raises, crashes or returns too much on the solution."""
+    SOLUTION_TIME_LIMIT = "solution_time_limit"
+    """The call takes too long on the solution."""
+    FLAKY = "flaky"
+    """Two runs of the solution gave different values."""
+    OPAQUE_VALUE = "opaque_value"
+    """The solution's value cannot be carried as plain data, so nothing can equal it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One dropped piece of a reply."""
+
+    reason: RejectionReason
+    source: str
+    """The dropped text, cut to 200 characters."""
+    line: int = 0
+    """Line in the reply, from 1; 0 where there is no single one."""
+    detail: str = ""
+    """One sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A coder's program as read from its reply; `program` is empty iff `rejection` is set."""
+
+    program: str
+    rejection: Rejection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """One expression that calls the entry point, with the value the tester predicts for it.
+
+    An assert that is not `expression == value` becomes a property case: `expression` is `bool(...)` of the whole
+    condition and `prediction` is `True`, so that every case is "this expression has this value".
+    """
+
+    __test__: ClassVar[bool] = False  # pytest would collect the class otherwise
+
+    expression: str
+    """Python source; calls the entry point at least once (except in the release reading)."""
+    prediction: str | None
+    """Python source of the predicted value, free of entry-point calls; None where only calls are asked for."""
+    imports: tuple[str, ...] = ()
+    """Import statements that `expression` or `prediction` needs."""
+    direct: bool = False
+    """True iff `expression` is exactly one entry-point call with literal arguments.
+
+    Only such text may be evaluated inside the candidate's process; all else runs in a harness process, where the
+    entry point is a stand-in (so that tests and programs never share a process).
+    """
+    line: int = 0
+    """Line of the assert in the reply, from 1; 0 if it did not come from a reply."""
+
+    def to_assert(self) -> str:
+        """Return one line of Python that states the case (imports first, separated by semicolons)."""
+        claim = self.expression if self.prediction is None else f"{self.expression} == {self.prediction}"
+        return "; ".join((*self.imports, f"assert {claim}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The ordered cases of one tester reply and everything in it that was dropped."""
+
+    cases: tuple[TestCase, ...]
+    rejections: tuple[Rejection, ...] = ()
+    nonprintable_share: float = 0.0
+    """Share of the reply's characters, in [0, 1], that the reading counts as non-printable."""

@@ -1,0 +1,135 @@
+"""What was found: verdicts per case, reports per suite, per candidate and per problem.
+
+Order of nesting: `ProblemReport` > `CandidateReport` (axis M) > `SuiteReport` (axis N) > `CaseReport`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codea1_env.submissions import Candidate, Rejection, TestCase
+
+__all__ = ["CandidateReport", "CaseReport", "ProblemReport", "SuiteReport", "ValidCase", "ValidSuite", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """What one test case says about one candidate, or what loading says about a candidate."""
+
+    PASSED = "passed"
+    """Returned within the limits a value equal to the expected one; for a candidate: it loads."""
+    WRONG_ANSWER = "wrong_answer"
+    """Returned another value, or one that is not plain data."""
+    RUNTIME_ERROR = "runtime_error"
+    """Raised, crashed, or ended its process."""
+    TIME_LIMIT = "time_limit"
+    """Used more processor time than allowed."""
+    MEMORY_LIMIT = "memory_limit"
+    """Asked for more memory than allowed."""
+    OUTPUT_LIMIT = "output_limit"
+    """Returned more than may travel."""
+    NO_CODE = "no_code"
+    """Candidate only: the reply holds no program."""
+    SYNTAX_ERROR = "syntax_error"
+    """Candidate only: not Python."""
+    NO_ENTRY_POINT = "no_entry_point"
+    """Candidate only: loads, but does not define the entry point."""
+    NOT_RUN = "not_run"
+    """Not tried (the candidate is invalid, or its process was restarted too often): no evidence either way."""
+    INTERNAL_ERROR = "internal_error"
+    """We failed. Never evidence, never part of a reward."""
+
+    @property
+    def is_failure(self) -> bool:
+        """True iff this is evidence against the candidate."""
+        return self not in (Verdict.PASSED, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidCase:
+    """A test case that the solution has confirmed."""
+
+    case: TestCase
+    expected: bytes
+    """The solution's value, canonical encoding (`codea1_env.values`)."""
+    prediction_right: bool | None
+    """Whether the tester's own value was equal; None where none was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidSuite:
+    """A suite after validation against the solution."""
+
+    cases: tuple[ValidCase, ...]
+    """In the order of the reply."""
+    rejections: tuple[Rejection, ...]
+    """Dropped while reading or validating. A case kept with a corrected value also stands here once, as
+    WRONG_PREDICTION."""
+    n_invalid: int
+    """How many faults the validation rule counts (method.md 1.4); the `invalid` of the reward formulas."""
+    nonprintable_share: float
+    """In [0, 1], copied from the suite."""
+    internal_error: bool = False
+    """The solution could not be run; nothing here is evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    """One valid case against one candidate."""
+
+    case: ValidCase
+    verdict: Verdict
+    actual: str = ""
+    """What the candidate did, for people: a literal, or `Type: message`; at most 300 characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteReport:
+    """One suite against the candidate it was written for."""
+
+    suite: ValidSuite
+    cases: tuple[CaseReport, ...]
+    """One per `suite.cases`, same order; all NOT_RUN if the candidate is invalid."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateReport:
+    """Everything that is known about one candidate."""
+
+    candidate: Candidate
+    verdict: Verdict
+    """PASSED iff it is valid: it parses, its module body runs, the entry point is there."""
+    detail: str = ""
+    """Why it is invalid, for people."""
+    replayed: tuple[CaseReport, ...] = ()
+    """The Mistake Book's cases, in the order of retrieval."""
+    suites: tuple[SuiteReport, ...] = ()
+    """(N,) the suites written for this candidate."""
+    golden_pass_rate: float | None = None
+    """Share of golden tests passed, in [0, 1]; None where they were not run."""
+
+    @property
+    def is_valid(self) -> bool:
+        """True iff the candidate loads."""
+        return self.verdict is Verdict.PASSED
+
+    @property
+    def has_internal_error(self) -> bool:
+        """True iff anything that a reward would use could not be found out: mask it."""
+        return (
+            self.verdict is Verdict.INTERNAL_ERROR
+            or any(report.verdict is Verdict.INTERNAL_ERROR for report in self.replayed)
+            or any(
+                report.suite.internal_error or any(case.verdict is Verdict.INTERNAL_ERROR for case in report.cases)
+                for report in self.suites
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemReport:
+    """One problem's candidates and suites, judged."""
+
+    problem_id: str
+    candidates: tuple[CandidateReport, ...]
+    """(M,)"""
