@@ -1,0 +1,278 @@
+"""One candidate's report in, the coder's and the testers' rewards out, each as a sum of named parts.
+
+Notation, for one candidate and one of its suites (K = `Ruleset.tests_per_suite`):
+
+- `pass_new`: passed cases / valid cases of the suite; `pass_replayed`: passed / replayed cases of the Mistake Book
+- `fail_new`, `fail_replayed`: evidence against the candidate, as each formula defines it
+- `adversarial` = (fail_new - fail_replayed + 1) / 2 where both exist (Eq. 3), `fail_new` without replays
+- tester = alpha * validity + (1 - alpha) * adversarial - penalty * nonprintable (Eq. 5)
+
+Source: the paper's Eq. 2 to 5; release reward.py:809-922 and 1203-1206 (method.md 1.6); what `fixed` changes and why:
+docs/rules.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
+
+from codea1_env.rules.ruleset import RewardScheme, Ruleset
+from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
+
+__all__ = ["MASKED", "CandidateRewards", "Reward", "RewardPart", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class RewardPart:
+    """One term of a reward."""
+
+    name: str
+    value: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """A reward and the terms whose weighted sum it is; nan without terms when masked."""
+
+    value: float
+    parts: tuple[RewardPart, ...]
+
+    @classmethod
+    def of(cls, *parts: RewardPart) -> Reward:
+        """Sum the parts, in their order."""
+        return cls(sum((part.weight * part.value for part in parts), 0.0), parts)
+
+    @property
+    def masked(self) -> bool:
+        """True iff it could not be found out: leave it out of every mean and every gradient."""
+        return math.isnan(self.value)
+
+
+MASKED = Reward(math.nan, ())
+"""Stands where our own failure hides the truth."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRewards:
+    """Rewards of one candidate and of the suites written for it."""
+
+    coder: Reward
+    testers: tuple[Reward, ...]
+    """(N,) one per suite."""
+
+
+def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """Return the rewards that `rules.reward.scheme` gives; all masked if any evidence is our own failure."""
+    if report.has_internal_error:
+        return CandidateRewards(MASKED, (MASKED,) * len(report.suites))
+    return _SCHEMES[rules.reward.scheme](report, rules)
+
+
+# -- what the formulas count ------------------------------------------------------------------------------------------
+
+
+def _n_passed(reports: tuple[CaseReport, ...]) -> int:
+    return sum(report.verdict is Verdict.PASSED for report in reports)
+
+
+def _n_failed(reports: tuple[CaseReport, ...]) -> int:
+    return sum(report.verdict.is_failure for report in reports)
+
+
+def _n_credited(reports: tuple[CaseReport, ...]) -> int:
+    """Failures on cases whose prediction was right (or not asked for)."""
+    return sum(report.verdict.is_failure and report.case.prediction_right is not False for report in reports)
+
+
+def _n_right(suite: SuiteReport) -> int:
+    return sum(case.prediction_right is not False for case in suite.suite.cases)
+
+
+def _n_written(suite: SuiteReport) -> int:
+    """Attempts at a test: kept cases and counted faults; a corrected case is both and counts once."""
+    corrected = len(suite.suite.cases) - _n_right(suite)
+    return len(suite.suite.cases) + suite.suite.n_invalid - corrected
+
+
+def _pass_new(suite: SuiteReport) -> float | None:
+    return _n_passed(suite.cases) / len(suite.cases) if suite.cases else None
+
+
+def _pass_replayed(report: CandidateReport) -> float | None:
+    return _n_passed(report.replayed) / len(report.replayed) if report.replayed else None
+
+
+def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool) -> float:
+    """Eq. 3; 0 without a valid new case (release R:894-904)."""
+    if not any_new:
+        return 0.0
+    return fail_new if fail_replayed is None else (fail_new - fail_replayed + 1) / 2
+
+
+def _coder_reward(replayed: float | None, new: float | None, no_evidence: float) -> Reward:
+    """Mean of what exists (Eq. 2)."""
+    if replayed is not None and new is not None:
+        return Reward.of(RewardPart("pass_replayed", replayed, 0.5), RewardPart("pass_new", new, 0.5))
+    if replayed is not None:
+        return Reward.of(RewardPart("pass_replayed", replayed, 1.0))
+    if new is not None:
+        return Reward.of(RewardPart("pass_new", new, 1.0))
+    return Reward.of(RewardPart("no_evidence", no_evidence, 1.0))
+
+
+def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprintable: float) -> Reward:
+    """Eq. 5, with the release's penalty (R:875-876) where its weight is not 0."""
+    parts = [
+        RewardPart("validity", validity, rules.reward.alpha),
+        RewardPart("adversarial", adversarial, 1 - rules.reward.alpha),
+    ]
+    if rules.reward.nonprintable_penalty:
+        parts.append(RewardPart("nonprintable", nonprintable, -rules.reward.nonprintable_penalty))
+    return Reward.of(*parts)
+
+
+def _invalid_candidate(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """The candidate does not load: nothing that a suite could show (release R:905-913)."""
+    coder = Reward.of(RewardPart("invalid_candidate", rules.reward.invalid_candidate, 1.0))
+    return CandidateRewards(coder, (Reward.of(),) * len(report.suites))
+
+
+# -- the schemes --------------------------------------------------------------------------------------------------------
+
+
+def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """The equations: validity is the share of written tests that pass validation, fail_new = 1 - pass_new."""
+    if not report.is_valid:
+        return _invalid_candidate(report, rules)
+    replayed = _pass_replayed(report)
+    new = [share for share in map(_pass_new, report.suites) if share is not None]
+    testers = []
+    for suite in report.suites:
+        written, pass_new = _n_written(suite), _pass_new(suite)
+        validity = _n_right(suite) / written if written else 0.0
+        adversarial = _adversarial(
+            1 - (pass_new or 0.0), None if replayed is None else 1 - replayed, any_new=pass_new is not None
+        )
+        testers.append(_tester_reward(rules, validity, adversarial, suite.suite.nonprintable_share))
+    coder = _coder_reward(replayed, fmean(new) if new else None, rules.reward.no_evidence)
+    return CandidateRewards(coder, tuple(testers))
+
+
+def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """The release's table (method.md 1.6), all 13 rows.
+
+    validity = clip(min(n_valid / K, 1 - n_invalid / K), 0, 1); fail_new = not passed among the first K kept / K;
+    the coder gets the mean over its suites, and a suite without valid cases counts pass_replayed or 0 for it.
+    """
+    suites = [suite.suite for suite in report.suites]
+    if not report.is_valid:
+        penalty = rules.reward.nonprintable_penalty
+        testers = [Reward.of(RewardPart("nonprintable", suite.nonprintable_share, -penalty)) for suite in suites]
+        return CandidateRewards(Reward.of(RewardPart("invalid_candidate", 0.0, 1.0)), tuple(testers))
+    k = rules.tests_per_suite
+    replayed = _pass_replayed(report)
+    coders: list[Reward] = []
+    rewards: list[Reward] = []
+    for suite, cases in zip(suites, (suite.cases for suite in report.suites), strict=True):
+        n_valid = len(cases)
+        validity = max(0.0, min(n_valid / k, 1 - suite.n_invalid / k, 1.0))
+        fail_new = sum(case.verdict is not Verdict.PASSED for case in cases[:k]) / k
+        adversarial = _adversarial(fail_new, None if replayed is None else 1 - replayed, any_new=n_valid > 0)
+        rewards.append(_tester_reward(rules, validity, adversarial, suite.nonprintable_share))
+        coders.append(_coder_reward(replayed, _n_passed(cases) / n_valid if n_valid else None, 0.0))
+    return CandidateRewards(_mean_reward(coders), tuple(rewards))
+
+
+def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """Our default.
+
+    validity = cases with a right prediction / K, fail_new = failures on such cases / K (a corrected prediction earns
+    the tester nothing, D24), replays fail only by evidence, and the coder's mean is over suites with a valid case (it
+    does not pay for a tester's garbage).
+    """
+    if not report.is_valid:
+        return _invalid_candidate(report, rules)
+    k = rules.tests_per_suite
+    fail_replayed = _n_failed(report.replayed) / len(report.replayed) if report.replayed else None
+    testers = []
+    for suite in report.suites:
+        adversarial = _adversarial(_n_credited(suite.cases) / k, fail_replayed, any_new=_n_right(suite) > 0)
+        testers.append(_tester_reward(rules, _n_right(suite) / k, adversarial, suite.suite.nonprintable_share))
+    new = [share for share in map(_pass_new, report.suites) if share is not None]
+    coder = _coder_reward(_pass_replayed(report), fmean(new) if new else None, rules.reward.no_evidence)
+    return CandidateRewards(coder, tuple(testers))
+
+
+def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """The third-party sketch: each written case is worth alpha + (1 - alpha) * difficulty, or `invalid_case`.
+
+    Difficulty is 1 if the case beats the candidate, else 0; a suite is worth the mean over its written cases
+    (`invalid_case` if it has none). The coder gets its pass rate over new and replayed cases together.
+    """
+    if not report.is_valid:
+        return _invalid_candidate(report, rules)
+    testers = []
+    for suite in report.suites:
+        written, right = _n_written(suite), _n_right(suite)
+        n = max(written, 1)
+        testers.append(
+            Reward.of(
+                RewardPart("validity", right / n, rules.reward.alpha),
+                RewardPart("difficulty", _n_credited(suite.cases) / n, 1 - rules.reward.alpha),
+                RewardPart("invalid_cases", (n - right) / n, rules.reward.invalid_case),
+            )
+        )
+    cases = (*report.replayed, *(case for suite in report.suites for case in suite.cases))
+    pass_rate = _n_passed(cases) / len(cases) if cases else None
+    return CandidateRewards(_coder_reward(None, pass_rate, rules.reward.no_evidence), tuple(testers))
+
+
+def _golden(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """Pass rate on the golden tests (release `acg_gt`, R:924-1039); testers are not rewarded."""
+    testers = (Reward.of(),) * len(report.suites)
+    if not report.is_valid:
+        return CandidateRewards(_invalid_candidate(report, rules).coder, testers)
+    if report.golden_pass_rate is None:
+        return CandidateRewards(MASKED, testers)
+    return CandidateRewards(Reward.of(RewardPart("golden_pass_rate", report.golden_pass_rate, 1.0)), testers)
+
+
+def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
+    """Tester = 2 * fail_new - 1 with `fixed`'s fail_new; the coder gets the negative of the testers' mean.
+
+    A suite without a valid case loses (-1); a candidate that does not load loses (`invalid_candidate`, -1).
+    """
+    if not report.is_valid:
+        lost = rules.reward.invalid_candidate
+        tester = Reward.of(RewardPart("invalid_candidate", lost, -1.0))
+        return CandidateRewards(Reward.of(RewardPart("invalid_candidate", lost, 1.0)), (tester,) * len(report.suites))
+    testers = tuple(
+        Reward.of(
+            RewardPart("fail_new", _n_credited(suite.cases) / rules.tests_per_suite, 2.0), RewardPart("offset", 1.0, -1.0)
+        )
+        for suite in report.suites
+    )
+    if not testers:
+        return CandidateRewards(Reward.of(RewardPart("no_evidence", rules.reward.no_evidence, 1.0)), ())
+    fail_new = fmean(tester.parts[0].value for tester in testers)
+    return CandidateRewards(Reward.of(RewardPart("fail_new", fail_new, -2.0), RewardPart("offset", 1.0, 1.0)), testers)
+
+
+def _mean_reward(rewards: list[Reward]) -> Reward:
+    """Average over suites; the parts of the only one stay visible."""
+    if len(rewards) == 1:
+        return rewards[0]
+    return Reward.of(RewardPart("mean_over_suites", fmean(reward.value for reward in rewards) if rewards else 0.0, 1.0))
+
+
+_SCHEMES: dict[RewardScheme, Callable[[CandidateReport, Ruleset], CandidateRewards]] = {
+    RewardScheme.PAPER: _paper,
+    RewardScheme.RELEASE: _release,
+    RewardScheme.FIXED: _fixed,
+    RewardScheme.SKILLXIV: _skillxiv,
+    RewardScheme.GOLDEN: _golden,
+    RewardScheme.ZERO_SUM: _zero_sum,
+}

@@ -1,0 +1,226 @@
+"""The formulas, against the release's table (method.md 1.6), the paper's figure 6, and properties."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_env.rules.rewards import CandidateRewards, score
+from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
+from codea1_env.submissions import Candidate, TestCase
+from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, ValidCase, ValidSuite, Verdict
+
+PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
+
+
+def case(n: int, *, right: bool | None = True) -> ValidCase:
+    return ValidCase(TestCase(f"f({n})", "0", direct=True), b"0", right)
+
+
+def suite(verdicts: list[Verdict], *, n_invalid: int = 0, n_wrong: int = 0, nonprintable: float = 0.0) -> SuiteReport:
+    """A judged suite whose last `n_wrong` cases had wrong predictions (which `n_invalid` must include)."""
+    n_right = len(verdicts) - n_wrong
+    cases = tuple(case(i, right=i < n_right) for i in range(len(verdicts)))
+    reports = tuple(CaseReport(one, verdict) for one, verdict in zip(cases, verdicts, strict=True))
+    return SuiteReport(ValidSuite(cases, (), n_invalid, nonprintable), reports)
+
+
+def report(
+    *suites: SuiteReport, replayed: list[Verdict] | None = None, verdict: Verdict = PASSED, golden: float | None = None
+) -> CandidateReport:
+    history = tuple(CaseReport(case(100 + i), v) for i, v in enumerate(replayed or []))
+    return CandidateReport(Candidate("def f(n): ..."), verdict, "", history, suites, golden)
+
+
+def rewards(judged: CandidateReport, rules: str | Ruleset) -> CandidateRewards:
+    return score(judged, preset(rules) if isinstance(rules, str) else rules)
+
+
+RELEASE_TABLE = [
+    # n_valid, invalid, fails, replayed (passed, all), coder, tester: method.md 1.6
+    (8, 0, 0, None, 1.0, 0.50),
+    (8, 0, 8, None, 0.0, 1.00),
+    (8, 8, 8, None, 0.0, 0.50),
+    (0, 8, 0, None, 0.0, 0.00),
+    (8, 0, 0, (8, 8), 1.0, 0.75),
+    (8, 0, 8, (8, 8), 0.5, 1.00),
+    (8, 0, 0, (0, 8), 0.5, 0.50),
+    (8, 0, 8, (0, 8), 0.0, 0.75),
+    (1, 0, 0, (8, 8), 1.0, 0.3125),
+    (0, 8, 0, (8, 8), 1.0, 0.00),
+    (4, 0, 4, None, 0.0, 0.50),
+    (12, 0, 4, None, 2 / 3, 0.50),
+]
+
+
+@pytest.mark.parametrize(("n_valid", "invalid", "fails", "replayed", "coder", "tester"), RELEASE_TABLE)
+def test_release_reproduces_the_official_table(n_valid, invalid, fails, replayed, coder, tester):
+    # In the row of 12 the failing tests are the last four, beyond the eight that count for the tester.
+    verdicts = [PASSED] * (n_valid - fails) + [FAILED] * fails
+    history = None if replayed is None else [PASSED] * replayed[0] + [FAILED] * (replayed[1] - replayed[0])
+    judged = report(suite(verdicts, n_invalid=invalid, n_wrong=min(invalid, n_valid)), replayed=history)
+    found = rewards(judged, "release")
+    assert found.coder.value == pytest.approx(coder, abs=1e-12)
+    assert found.testers[0].value == pytest.approx(tester, abs=1e-12)
+
+
+def test_release_thirteenth_row_invalid_candidate_pays_only_the_penalty():
+    judged = report(suite([], nonprintable=0.25), verdict=Verdict.SYNTAX_ERROR)
+    found = rewards(judged, "release")
+    assert (found.coder.value, found.testers[0].value) == (0.0, -0.25)
+
+
+def test_release_coder_gets_the_mean_over_suites_and_nothing_for_an_empty_one():
+    judged = report(suite([PASSED] * 8), suite([], n_invalid=8))
+    assert rewards(judged, "release").coder.value == 0.5
+    # Eq. 2 averages over suites that have tests, and so does `fixed`: the coder does not pay for a tester's garbage.
+    assert rewards(judged, "paper").coder.value == 1.0
+    assert rewards(judged, "fixed").coder.value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "n_invalid", "replayed", "adversarial", "tester"),
+    [
+        # Figure 6 with K = 3, row 2 as Eq. 3 gives it (method.md A12).
+        ([PASSED, PASSED, PASSED], 1, [PASSED, FAILED], 0.25, 0.458333),
+        ([FAILED, PASSED, PASSED], 0, [PASSED, FAILED], 0.416667, 0.708333),
+        ([FAILED, FAILED, PASSED], 0, [PASSED, FAILED], 0.583333, 0.791667),
+    ],
+)
+def test_paper_agrees_with_figure_6(verdicts, n_invalid, replayed, adversarial, tester):
+    rules = replace(preset("paper"), tests_per_suite=3)
+    found = rewards(report(suite(verdicts, n_invalid=n_invalid, n_wrong=n_invalid), replayed=replayed), rules)
+    parts = {part.name: part.value for part in found.testers[0].parts}
+    assert parts["adversarial"] == pytest.approx(adversarial, abs=1e-6)
+    assert found.testers[0].value == pytest.approx(tester, abs=1e-6)
+
+
+def test_paper_without_history_rewards_one_minus_pass_rate():
+    found = rewards(report(suite([FAILED, PASSED])), "paper")
+    assert {part.name: part.value for part in found.testers[0].parts} == {"validity": 1.0, "adversarial": 0.5}
+
+
+def test_d24_wrong_predictions_that_all_fail_earn_half_in_release_and_nothing_in_fixed():
+    judged = report(suite([FAILED] * 8, n_invalid=8, n_wrong=8))
+    assert rewards(judged, "release").testers[0].value == 0.5
+    assert rewards(judged, "fixed").testers[0].value == 0.0
+    assert rewards(judged, "fixed").coder.value == 0.0  # the corrected cases still count against the program
+
+
+def test_fixed_gives_no_history_bonus_to_a_suite_without_a_right_case():
+    judged = report(suite([FAILED] * 2, n_invalid=2, n_wrong=2), replayed=[PASSED] * 4)
+    assert rewards(judged, "fixed").testers[0].value == 0.0
+
+
+def test_fixed_counts_cases_that_were_not_run_against_the_coder_but_not_for_the_tester():
+    judged = report(suite([FAILED, Verdict.NOT_RUN, Verdict.NOT_RUN, PASSED]))
+    found = rewards(judged, replace(preset("fixed"), tests_per_suite=4))
+    assert found.coder.value == 0.25
+    assert {part.name: part.value for part in found.testers[0].parts}["adversarial"] == 0.25
+
+
+def test_no_evidence_is_neither_a_pass_nor_a_failure_in_fixed():
+    assert rewards(report(suite([])), "fixed").coder.value == preset("fixed").reward.no_evidence == 0.5
+
+
+def test_skillxiv_prices_each_case():
+    judged = report(suite([FAILED, PASSED, PASSED], n_invalid=2, n_wrong=1))
+    # Written: 3 kept and 1 dropped. Right: the failing and one passing; wrong: the corrected one and the dropped one.
+    expected = (0.6 + 0.4 + 0.6 - 0.5 - 0.5) / 4
+    found = rewards(judged, "skillxiv")
+    assert found.testers[0].value == pytest.approx(expected)
+    assert found.coder.value == pytest.approx(2 / 3)
+    assert rewards(report(suite([]), verdict=Verdict.SYNTAX_ERROR), "skillxiv").coder.value == -1.0
+
+
+def test_golden_pays_the_pass_rate_and_masks_an_unknown_one():
+    assert rewards(report(suite([FAILED]), golden=0.75), "golden").coder.value == 0.75
+    assert rewards(report(suite([FAILED]), golden=0.75), "golden").testers[0].value == 0.0
+    assert rewards(report(suite([FAILED])), "golden").coder.masked
+    assert rewards(report(suite([]), verdict=Verdict.NO_CODE), "golden").coder.value == 0.0
+
+
+def test_zero_sum_without_a_candidate_or_without_a_test():
+    assert rewards(report(suite([]), verdict=Verdict.NO_CODE), "zero_sum").testers[0].value == 1.0
+    assert rewards(report(suite([])), "zero_sum").coder.value == 1.0
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_our_own_failure_is_masked_and_never_zero(name):
+    for judged in (
+        report(suite([PASSED, Verdict.INTERNAL_ERROR])),
+        report(suite([PASSED]), replayed=[Verdict.INTERNAL_ERROR]),
+        report(suite([]), verdict=Verdict.INTERNAL_ERROR),
+        report(SuiteReport(ValidSuite((), (), 0, 0.0, internal_error=True), ())),
+    ):
+        found = rewards(judged, name)
+        assert math.isnan(found.coder.value)
+        assert all(tester.masked for tester in found.testers)
+
+
+VERDICTS = st.lists(st.sampled_from([PASSED, FAILED, Verdict.TIME_LIMIT, Verdict.NOT_RUN]), max_size=8)
+
+
+@st.composite
+def suites(draw: st.DrawFn) -> SuiteReport:
+    verdicts = draw(VERDICTS)
+    n_wrong = draw(st.integers(0, len(verdicts)))
+    n_dropped = draw(st.integers(0, 8 - len(verdicts)))
+    return suite(verdicts, n_wrong=n_wrong, n_invalid=n_wrong + n_dropped, nonprintable=draw(st.floats(0, 1)))
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> CandidateReport:
+    verdict = draw(st.sampled_from([PASSED, PASSED, PASSED, Verdict.SYNTAX_ERROR]))
+    return report(
+        *draw(st.lists(suites(), min_size=1, max_size=3)),
+        replayed=draw(st.none() | VERDICTS),
+        verdict=verdict,
+        golden=draw(st.floats(0, 1)),
+    )
+
+
+RANGES = {"skillxiv": (-1.0, 1.0), "zero_sum": (-1.0, 1.0)}
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+@given(judged=reports(), alpha=st.floats(0, 1))
+def test_every_reward_is_the_sum_of_its_parts_and_bounded(name, judged, alpha):
+    rules = replace(preset(name), tests_per_suite=8)
+    rules = replace(rules, reward=replace(rules.reward, alpha=alpha))
+    found = score(judged, rules)
+    low, high = RANGES.get(name, (0.0, 1.0))
+    for reward in (found.coder, *found.testers):
+        assert reward.value == pytest.approx(sum(part.weight * part.value for part in reward.parts), abs=1e-9)
+    assert low - 1e-9 <= found.coder.value <= high + 1e-9
+    assert all(-1 - 1e-9 <= tester.value <= 1 + 1e-9 for tester in found.testers)
+    assert len(found.testers) == len(judged.suites)
+
+
+@given(judged=reports())
+def test_zero_sum_sums_to_zero(judged):
+    found = score(judged, preset("zero_sum"))
+    assert found.coder.value + sum(t.value for t in found.testers) / len(found.testers) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["paper", "release", "fixed", "zero_sum"])
+@given(n=st.integers(1, 8), replayed=st.none() | VERDICTS)
+def test_another_kill_never_costs_the_tester_nor_pays_the_coder(name, n, replayed):
+    def with_kills(n_killed: int) -> CandidateRewards:
+        return rewards(report(suite([FAILED] * n_killed + [PASSED] * (n - n_killed)), replayed=replayed), name)
+
+    ladder = [with_kills(k) for k in range(n + 1)]
+    for fewer, more in pairwise(ladder):
+        assert more.testers[0].value >= fewer.testers[0].value
+        assert more.coder.value <= fewer.coder.value
+
+
+@given(n=st.integers(0, 7))
+def test_one_more_valid_test_never_costs_the_tester_in_fixed(n):
+    short, longer = (rewards(report(suite([PASSED] * k)), "fixed").testers[0].value for k in (n, n + 1))
+    assert longer > short

@@ -1,0 +1,159 @@
+"""One slot per case, faults counted as method.md 1.4 says, and the release's validation defects gone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_env import values
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.rules.ruleset import Comparison, Validation
+from codea1_env.rules.validation import COUNTED_AS_INVALID, SolutionEvidence, validate
+from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
+from codea1_env.verdicts import ValidSuite
+
+
+def value(of: object) -> Outcome:
+    return Outcome(OutcomeKind.VALUE, values.encode(of))
+
+
+ERROR = Outcome(OutcomeKind.ERROR, error_type="ZeroDivisionError", message="division by zero")
+SLOW = Outcome(OutcomeKind.TIME_LIMIT)
+OPAQUE = Outcome(OutcomeKind.OPAQUE)
+OURS = Outcome(OutcomeKind.INTERNAL_ERROR)
+
+
+def case(n: int = 1) -> TestCase:
+    return TestCase(f"f({n})", "2", direct=True, line=n)
+
+
+def seen(first: Outcome, second: Outcome | None = None, *, predicted: Outcome | None = None) -> SolutionEvidence:
+    return SolutionEvidence(first, second or first, predicted or first)
+
+
+def check(
+    *evidence: SolutionEvidence, cases: list[TestCase] | None = None, how: Validation = Validation.FILL, **comparison: float
+) -> ValidSuite:
+    suite = Suite(tuple(cases or [case(i) for i in range(1, len(evidence) + 1)]))
+    return validate(suite, evidence, validation=how, comparison=Comparison(**comparison))  # type: ignore[arg-type]
+
+
+def reasons(valid: ValidSuite) -> list[RejectionReason]:
+    return [rejection.reason for rejection in valid.rejections]
+
+
+def test_fill_keeps_a_wrong_prediction_with_the_solutions_value_and_counts_it():
+    valid = check(seen(value([1]), predicted=value([2])))
+    assert [c.expected for c in valid.cases] == [values.encode([1])]
+    assert valid.cases[0].prediction_right is False
+    assert reasons(valid) == [RejectionReason.WRONG_PREDICTION]
+    assert "[1]" in valid.rejections[0].detail
+    assert valid.n_invalid == 1
+
+
+def test_drop_wrong_drops_it():
+    valid = check(seen(value(1), predicted=value(2)), how=Validation.DROP_WRONG)
+    assert valid.cases == ()
+    assert valid.n_invalid == 1
+
+
+def test_call_only_never_looks_at_predictions():
+    valid = check(seen(value(1), predicted=value(2)), seen(value(3), predicted=ERROR), how=Validation.CALL_ONLY)
+    assert [c.prediction_right for c in valid.cases] == [None, None]
+    assert valid.n_invalid == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (ERROR, ERROR, RejectionReason.SOLUTION_ERROR),
+        (value(1), ERROR, RejectionReason.SOLUTION_ERROR),
+        (Outcome(OutcomeKind.CRASHED), value(1), RejectionReason.SOLUTION_ERROR),
+        (Outcome(OutcomeKind.EXITED), value(1), RejectionReason.SOLUTION_ERROR),
+        (Outcome(OutcomeKind.OUTPUT_LIMIT), value(1), RejectionReason.SOLUTION_ERROR),
+        (Outcome(OutcomeKind.MEMORY_LIMIT), value(1), RejectionReason.SOLUTION_ERROR),
+        (SLOW, SLOW, RejectionReason.SOLUTION_TIME_LIMIT),
+        (Outcome(OutcomeKind.NOT_RUN), value(1), RejectionReason.SOLUTION_TIME_LIMIT),
+        (OPAQUE, OPAQUE, RejectionReason.OPAQUE_VALUE),
+        (value(1), value(2), RejectionReason.FLAKY),
+        (value(0.1), value(0.1 + 1e-16 * 3), RejectionReason.FLAKY),
+    ],
+)
+def test_what_the_solution_does_not_confirm_is_rejected_with_its_reason(first, second, reason):
+    valid = check(seen(first, second, predicted=value(1)), seen(value(7)))
+    assert reasons(valid) == [reason]
+    assert valid.n_invalid == 1
+    assert [c.case.expression for c in valid.cases] == ["f(2)"]
+
+
+def test_nan_and_reordered_dicts_are_not_flaky():
+    valid = check(seen(value(float("nan"))), seen(value({1: 2, 3: 4}), value({3: 4, 1: 2})))
+    assert len(valid.cases) == 2
+
+
+def test_d10_a_predicted_nan_is_right_when_the_comparison_says_so():
+    nan = value(float("nan"))
+    assert check(seen(nan), nan_equal=True).cases[0].prediction_right is True
+    assert check(seen(nan)).cases[0].prediction_right is False
+
+
+def test_d15_float_noise_in_a_prediction_is_forgiven_by_tolerance_only():
+    noisy = seen(value(0.3), predicted=value(0.1 + 0.2))
+    assert check(noisy).cases[0].prediction_right is False
+    assert check(noisy, rel_tol=1e-9).cases[0].prediction_right is True
+
+
+def test_duplicates_are_same_expression_and_same_value_within_the_suite():
+    same = [case(1), case(1), case(2)]
+    valid = check(seen(value(5)), seen(value(5)), seen(value(5)), cases=same)
+    assert reasons(valid) == [RejectionReason.DUPLICATE]
+    assert [c.case.expression for c in valid.cases] == ["f(1)", "f(2)"]
+
+
+def test_d6_a_prediction_that_raises_costs_no_other_case_its_slot():
+    valid = check(seen(value(1), predicted=ERROR), seen(value(2)), seen(value(3)))
+    assert [values.describe(c.expected) for c in valid.cases] == ["1", "2", "3"]
+    assert [c.prediction_right for c in valid.cases] == [False, True, True]
+
+
+def test_d11_equal_sets_written_in_another_order_are_one_case():
+    first, second = value({"a", "b", "c"}), value({"c", "b", "a"})
+    assert first.value == second.value
+    assert reasons(check(seen(first), seen(second), cases=[case(1), case(1)])) == [RejectionReason.DUPLICATE]
+
+
+def test_our_own_failure_leaves_no_evidence_at_all():
+    for evidence in (seen(OURS), seen(value(1), OURS), seen(value(1), predicted=OURS)):
+        valid = check(seen(value(1)), evidence)
+        assert valid.internal_error
+        assert valid.cases == ()
+        assert valid.n_invalid == 0
+
+
+def test_reading_rejections_are_carried_over_and_counted_only_if_they_were_attempts():
+    suite = Suite(
+        (), (Rejection(RejectionReason.NOT_AN_ASSERT, "x"), Rejection(RejectionReason.FORBIDDEN_NAME, "y")), 0.25
+    )
+    valid = validate(suite, [], validation=Validation.FILL, comparison=Comparison())
+    assert (valid.n_invalid, len(valid.rejections), valid.nonprintable_share) == (1, 2, 0.25)
+
+
+def test_evidence_for_another_number_of_cases_is_refused():
+    with pytest.raises(ValueError, match="2 cases, but evidence for 1"):
+        validate(Suite((case(1), case(2))), [seen(value(1))], validation=Validation.FILL, comparison=Comparison())
+
+
+OUTCOMES = st.sampled_from([value(1), value(2), value([]), ERROR, SLOW, OPAQUE])
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), OUTCOMES, OUTCOMES, OUTCOMES), max_size=10), st.sampled_from(list(Validation))
+)
+def test_every_case_is_kept_or_rejected_exactly_once_and_kept_ones_are_unique(rows, how):
+    cases = [case(n) for n, *_ in rows]
+    valid = check(*(SolutionEvidence(a, b, p) for _, a, b, p in rows), cases=cases, how=how)
+    corrected = sum(c.prediction_right is False for c in valid.cases)
+    assert len(valid.cases) + len(valid.rejections) - corrected == len(rows)
+    assert valid.n_invalid == sum(r.reason in COUNTED_AS_INVALID for r in valid.rejections) == len(valid.rejections)
+    assert len({(c.case.expression, c.expected) for c in valid.cases}) == len(valid.cases)
