@@ -97,7 +97,9 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
     known = [name for name in parameters if name != "context"]
     for name in options:
         if name not in parameters or name == "context":
-            raise UserError(f"agent {spec!r}: unknown option {name!r}; {cls.__name__} takes {', '.join(known) or 'none'}")
+            raise UserError(
+                f"agent {spec!r}: unknown option {name!r}; {cls.__name__} takes {', '.join(known) or 'none'}"
+            )
     arguments = {"context": context, **options} if "context" in parameters else options
     try:
         return cls(**arguments)

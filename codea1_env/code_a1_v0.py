@@ -1,0 +1,346 @@
+"""The two-agent game of Code-A1: `coder_0` writes a program for a problem, `tester_0` writes tests to break it.
+
+| | |
+|---|---|
+| Creation | `from codea1_env import code_a1_v0; env = code_a1_v0.env(problems="humaneval")` |
+| Agents | `coder_0`, then `tester_0`; AEC is canonical |
+| Action space | text: the raw reply of a model, of any length up to 1,048,576 characters |
+| Observation space | `Dict` of text: `problem`, `entry_point`, `examples`, `program`, `feedback`, and `round` |
+| Parallel API | `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once |
+
+**A round.** The coder's reply is read into a candidate, which is loaded in the sandbox. The tester sees it (white box)
+and replies with asserts. They are validated on the solution, the candidate runs them and the cases replayed from the
+Mistake Book, both agents get their rewards in one update after the tester has acted, and the book is updated. A
+candidate that does not load ends the round without the tester's turn, whose reward would be 0 (`skip_invalid`).
+
+**An episode** is one problem and `max_cycles` rounds; from the second on, `feedback` tells the coder which cases
+failed and `program` holds its previous program. The last round *terminates*. If our own sandbox fails, the round is
+not scored: both rewards are nan, `infos[agent]["masked"]` is True and the episode is *truncated*.
+
+**Infos** when acting: `problem_id`, `episode_id`, `group_id`, `role`, `round`, `tests_per_suite`, and
+`truncated_chars` if a reply was cut; after judging also `verdict`, `pass_rate`, `new_tests`, `replayed_tests`,
+`validity`, `difficulty`, `rejections`, `reward_parts`, `book_size`, `masked`. The whole matrix of verdicts is
+`env.unwrapped.last_round`.
+
+**Reset options**: `problem_id` (one of the set), `problem` (a `Problem` of your own), `replay` (False: no replays this
+episode). Unknown keys are logged and ignored.
+
+**Version history**: v0, first version.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from pettingzoo import AECEnv
+from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
+from pettingzoo.utils.env import ParallelEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+
+from codea1_env.book_store import MistakeBook
+from codea1_env.errors import UserError
+from codea1_env.judge import Duel, Judge, invalid_report
+from codea1_env.observations import (
+    MAX_REPLY_CHARS,
+    Seen,
+    action_space,
+    coder_feedback,
+    judged_info,
+    observation_space,
+    tester_feedback,
+    turn_info,
+)
+from codea1_env.problems import Problem, ProblemSet, load_problems
+from codea1_env.rounds import JudgedRound
+from codea1_env.rules.mistake_book import BookDelta, BookEntry, Provenance
+from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import BookUpdate, Reading, Ruleset, preset
+from codea1_env.sandbox import Limits, Sandbox, load_sandbox
+from codea1_env.submissions import Candidate, Suite
+from codea1_env.verdicts import ProblemReport, Verdict
+
+__all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
+
+CODER = "coder_0"
+TESTER = "tester_0"
+
+_OPTIONS = frozenset({"problem_id", "problem", "replay"})
+_log = logging.getLogger(__name__)
+
+
+def env(**kwargs: Any) -> OrderEnforcingWrapper[str, dict[str, Any], str]:
+    """Return the AEC environment; the arguments are `raw_env`'s."""
+    return OrderEnforcingWrapper(raw_env(**kwargs))
+
+
+def parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str | None]:
+    """Return the turn-based parallel view: each step takes one agent's action, `infos[a]["active_agent"]` says whose.
+
+    The tester sees the program. PettingZoo's other conversion would show both agents the state *before* the coder
+    acted, and so silently blind the tester.
+    """
+    return turn_based_aec_to_parallel(raw_env(**kwargs))
+
+
+def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str]:
+    """Return the simultaneous parallel view: both agents act at once, the tester never sees a program."""
+    for name, forced in (("tester_view", "black_box"), ("skip_invalid", False)):
+        if kwargs.setdefault(name, forced) != forced:
+            raise UserError(f"blind_parallel_env: {name} can only be {forced!r}, since both agents act at once")
+    blind = raw_env(**kwargs)
+    blind.metadata = {**blind.metadata, "is_parallelizable": True}
+    return aec_to_parallel(blind)
+
+
+class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, its name
+    """The environment without wrappers; see the module's docstring for the game."""
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it so
+        "name": "code_a1_v0",
+        "render_modes": ["human", "ansi"],
+        "render_fps": 1,
+        "is_parallelizable": False,
+    }
+
+    def __init__(
+        self,
+        problems: str | Path | ProblemSet = "humaneval",
+        *,
+        rules: str | Ruleset = "fixed",
+        tester_view: str = "white_box",
+        max_cycles: int = 1,
+        book: MistakeBook | str | Path | None = None,
+        sandbox: Sandbox | str = "local",
+        limits: Limits | None = None,
+        skip_invalid: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        """Make an environment; nothing is started before the first step.
+
+        Args:
+            problems: a source that `load_problems` takes: `humaneval`, `starter`, a path, a `ProblemSet`.
+            rules: a preset's name or a `Ruleset`.
+            tester_view: `white_box` (the tester sees the program) or `black_box` (its `program` is empty).
+            max_cycles: rounds per episode, at least 1.
+            book: a Mistake Book, or the path of one; None: a new one in memory.
+            sandbox: a back end or its name; environments of a process share one local pool.
+            limits: bounds per call of a program; None: the defaults of `Limits`.
+            skip_invalid: whether a candidate that does not load ends its round without the tester's turn.
+            render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
+
+        Raises:
+            UserError: an argument has no such value.
+        """
+        super().__init__()
+        self.problems = load_problems(problems)
+        self.rules = preset(rules) if isinstance(rules, str) else rules
+        self.tester_view = _one_of("tester_view", tester_view, ("white_box", "black_box"))
+        self.render_mode = render_mode and _one_of("render_mode", render_mode, self.metadata["render_modes"])
+        if max_cycles < 1:
+            raise UserError(f"max_cycles must be at least 1, not {max_cycles}")
+        self.max_cycles = max_cycles
+        self.skip_invalid = skip_invalid
+        self.book = book if isinstance(book, MistakeBook) else MistakeBook(book)
+        self._owns_book = not isinstance(book, MistakeBook)
+        self.judge = Judge(load_sandbox(sandbox), self.rules, limits=limits)
+        self.possible_agents = [CODER, TESTER]
+        self.agents: list[str] = []
+        self.last_round: JudgedRound | None = None
+        self._observation_spaces = {agent: observation_space(max_cycles) for agent in self.possible_agents}
+        self._action_spaces = {agent: action_space() for agent in self.possible_agents}
+        self._np_random: np.random.Generator | None = None
+        self._queue: list[int] = []
+
+    def __str__(self) -> str:
+        return str(self.metadata["name"])
+
+    # -- the PettingZoo interface --
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        return self._action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Start an episode on the next problem (see the module's docstring for `options`).
+
+        With a seed, all that is random starts anew from it; without, the stream goes on.
+        """
+        if seed is not None or self._np_random is None:
+            self._np_random, _ = seeding.np_random(seed)
+            self._queue = []
+        self._problem, self._replay = self._chosen(dict(options or {}))
+        self._episode_id = f"{self._np_random.integers(2**63):016x}"
+        self._round = 0
+        self._program = self._coder_feedback = self._tester_feedback = ""
+        self.last_round = None
+        self.agents = self.possible_agents[:]
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._begin_round()
+
+    def observe(self, agent: str) -> dict[str, Any]:
+        """Return what the agent sees now."""
+        if agent == CODER:
+            return Seen(self._problem, self._round, self._previous_program, self._coder_feedback).to_dict()
+        program = self._program if self.tester_view == "white_box" else ""
+        return Seen(self._problem, self._round, program, self._tester_feedback).to_dict()
+
+    def step(self, action: str | None) -> None:
+        """Take the reply of `agent_selection`; any text is legal, None only for an agent that is done."""
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        reply = self._accepted(agent, action)
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        if agent == CODER:
+            self._take_program(reply)
+        else:
+            self._finish_round(reply, self.judge.judge([self._duel(self._suite(reply))])[0])
+        self._accumulate_rewards()
+        if self.render_mode == "human":
+            self.render()
+
+    def render(self) -> str | None:
+        """Picture the last judged round; prints (`human`) or returns (`ansi`) it."""
+        from codea1_env.rendering import duel_text  # noqa: PLC0415  rich is slow to import
+
+        if self.render_mode is None:
+            _log.warning("render() without a render_mode; use env(render_mode='ansi')")
+            return None
+        text = duel_text(self.last_round) if self.last_round is not None else self._problem.statement
+        if self.render_mode == "ansi":
+            return text
+        print(text)
+        return None
+
+    def close(self) -> None:
+        """Close the book if this environment opened it. The sandbox is shared and stays."""
+        if self._owns_book:
+            self.book.close()
+
+    # -- a round --
+
+    def _begin_round(self) -> None:
+        self._previous_program, self._program = self._program, ""
+        self._coder_reply, self._candidate = "", Candidate("")
+        self._replayed = self._retrieved()
+        self._n_cut = dict.fromkeys(self.agents, 0)
+        self.agent_selection = CODER
+        self.infos = {agent: self._turn_info(agent) for agent in self.agents}
+
+    def _take_program(self, reply: str) -> None:
+        self._coder_reply = reply
+        self._candidate = read_candidate(reply, self.rules.reading, entry_point=self._problem.entry_point)
+        self._program = self._candidate.program
+        check = self.judge.check(self._problem, [self._candidate])[0]
+        if check.verdict is not Verdict.PASSED and (self.skip_invalid or check.verdict is Verdict.INTERNAL_ERROR):
+            self._finish_round(None, invalid_report(self._duel(Suite(())), check))
+            return
+        self.agent_selection = TESTER
+        # Added to what judging the previous round left: its reward reaches the tester on this turn.
+        self.infos[TESTER] |= self._turn_info(TESTER)
+
+    def _duel(self, suite: Suite) -> Duel:
+        replayed = tuple(entry.to_valid_case() for entry in self._replayed)
+        return Duel(self._problem, (self._candidate,), ((suite,),), replayed)
+
+    def _finish_round(self, tester_reply: str | None, report: ProblemReport) -> None:
+        rewards = score(report.candidates[0], self.rules)
+        masked = report.candidates[0].has_internal_error
+        book = None if masked else self._recorded(report)
+        judged = JudgedRound(
+            self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, report, rewards, book
+        )
+        self.last_round = judged
+        self.rewards = {CODER: rewards.coder.value, TESTER: rewards.testers[0].value}
+        self._round += 1
+        over = self._round >= self.max_cycles
+        self.terminations = dict.fromkeys(self.agents, over and not masked)
+        self.truncations = dict.fromkeys(self.agents, masked)
+        self._coder_feedback, self._tester_feedback = coder_feedback(judged), tester_feedback(judged)
+        found = {agent: self._judged_info(agent, judged) for agent in self.agents}
+        if over or masked:
+            self.agent_selection = CODER
+        else:
+            self._begin_round()
+        for agent in self.agents:
+            self.infos[agent] |= found[agent]
+
+    def _suite(self, reply: str) -> Suite:
+        cap = None if self.rules.reading is Reading.RELEASE else self.rules.tests_per_suite
+        return read_suite(reply, self.rules.reading, entry_point=self._problem.entry_point, tests_per_suite=cap)
+
+    # -- the Mistake Book --
+
+    def _retrieved(self) -> tuple[BookEntry, ...]:
+        if not self._replay or self.rules.book.update is BookUpdate.OFF:
+            return ()
+        return self.book.retrieve(self._problem.id, self.rules.book, rng=self._np_random)
+
+    def _recorded(self, report: ProblemReport) -> BookDelta | None:
+        if self.rules.book.update is BookUpdate.OFF:
+            return None
+        provenance = Provenance(episode_id=self._episode_id, round=self._round)
+        return self.book.record(report, self.rules.book, provenance)
+
+    # -- what comes in --
+
+    def _chosen(self, options: dict[str, Any]) -> tuple[Problem, bool]:
+        for key in sorted(map(str, options.keys() - _OPTIONS)):
+            _log.warning("reset: unknown option %r is ignored; known are %s", key, ", ".join(sorted(_OPTIONS)))
+        if isinstance(options.get("problem"), Problem):
+            problem = cast(Problem, options["problem"])
+        elif options.get("problem_id") is not None:
+            problem = self.problems.by_id(options["problem_id"])
+        else:
+            problem = self.problems[self._next_position()]
+        return problem, bool(options.get("replay", True))
+
+    def _next_position(self) -> int:
+        """Draw without replacement until every problem was played once, then shuffle again."""
+        assert self._np_random is not None  # reset has made it
+        if not self._queue:
+            self._queue = self._np_random.permutation(len(self.problems)).tolist()
+        return self._queue.pop()
+
+    def _accepted(self, agent: str, action: str | None) -> str:
+        if not isinstance(action, str):
+            raise UserError(f"{agent}'s action must be text (str), not {type(action).__name__}")
+        self._n_cut[agent] = max(0, len(action) - MAX_REPLY_CHARS)
+        return action[:MAX_REPLY_CHARS]
+
+    def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
+        role = agent.partition("_")[0]
+        info = judged_info(judged, role=role, tests_per_suite=self.rules.tests_per_suite)
+        return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut[agent] else info
+
+    def _turn_info(self, agent: str) -> dict[str, Any]:
+        return turn_info(
+            self._problem,
+            episode_id=self._episode_id,
+            role=agent.partition("_")[0],
+            round_=self._round,
+            tests_per_suite=self.rules.tests_per_suite,
+            program=self._program,
+        )
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...] | list[str]) -> str:
+    if value not in known:
+        raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+    return value

@@ -1,0 +1,131 @@
+"""One role as a Gymnasium environment, the other played by any agent: `codea1/Coder-v0` and `codea1/Tester-v0`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import gymnasium
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+
+from codea1_env.agent import AgentContext, AgentSpec, load_agent
+from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
+from codea1_env.errors import UnknownName, UserError
+
+__all__ = ["CoderEnv", "TesterEnv", "make_vec"]
+
+
+class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
+    """The game seen from one role; the opponent's turns are taken inside `reset` and `step`."""
+
+    metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  as Gymnasium has it
+    _role: str
+
+    def __init__(self, opponent: AgentSpec, *, render_mode: str | None = None, **game: Any) -> None:
+        """Make a view.
+
+        Args:
+            opponent: an agent, a function `observation -> reply`, a registered name or `module:attribute`.
+            render_mode: `human` or `ansi`.
+            game: the arguments of `code_a1_v0.raw_env`.
+        """
+        self.game = raw_env(render_mode=render_mode, **game)
+        self.render_mode = render_mode
+        context = AgentContext(self.game.problems, self.game.judge.sandbox)
+        self.opponent = load_agent(opponent, context)
+        self.observation_space = self.game.observation_space(self._role)
+        self.action_space = self.game.action_space(self._role)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; `options` are those of the game."""
+        super().reset(seed=seed)
+        self.game.reset(seed=seed, options=options)
+        if hasattr(self.opponent, "reset"):
+            self.opponent.reset(int(self.np_random.integers(2**31)))
+        self._let_opponent_act()
+        return self.game.observe(self._role), dict(self.game.infos[self._role])
+
+    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Take this role's reply and the opponent's until it is this role's turn again, or the episode is over."""
+        self.game.step(action)
+        reward = self.game.rewards[self._role] + self._let_opponent_act()
+        return (
+            self.game.observe(self._role),
+            float(reward),
+            self.game.terminations[self._role],
+            self.game.truncations[self._role],
+            dict(self.game.infos[self._role]),
+        )
+
+    def render(self) -> str | None:
+        """Picture the last judged round."""
+        return self.game.render()
+
+    def close(self) -> None:
+        """Close the game and the opponent."""
+        self.game.close()
+        if hasattr(self.opponent, "close"):
+            self.opponent.close()
+
+    def _let_opponent_act(self) -> float:
+        """Return what this role has earned meanwhile."""
+        reward = 0.0
+        while not self._over() and self.game.agent_selection != self._role:
+            agent = self.game.agent_selection
+            self.game.step(self.opponent.act(self.game.observe(agent), self.game.infos[agent]))
+            reward += self.game.rewards[self._role]
+        return reward
+
+    def _over(self) -> bool:
+        return self.game.terminations[self._role] or self.game.truncations[self._role]
+
+
+class CoderEnv(_RoleEnv):
+    """Write programs against a fixed tester."""
+
+    _role = CODER
+
+    def __init__(self, opponent: AgentSpec = "fuzz", **options: Any) -> None:
+        super().__init__(opponent, **options)
+
+
+class TesterEnv(_RoleEnv):
+    """Write tests against a fixed coder.
+
+    A program that does not load is shown too (`skip_invalid=False`), so that every episode has this role's turn; its
+    reward is then 0.
+    """
+
+    __test__ = False  # pytest would collect the class otherwise
+    _role = TESTER
+
+    def __init__(self, opponent: AgentSpec = "mutant", **options: Any) -> None:
+        if options.setdefault("skip_invalid", False):
+            raise UserError("TesterEnv: skip_invalid can only be False, or the tester would have no turn")
+        super().__init__(opponent, **options)
+
+
+_VIEWS: dict[str, type[_RoleEnv]] = {"codea1/Coder-v0": CoderEnv, "codea1/Tester-v0": TesterEnv}
+
+
+def make_vec(
+    view: str, num_envs: int, *, mode: Literal["sync", "async"] = "sync", **options: Any
+) -> VectorEnv[Any, Any, Any]:
+    """Return `num_envs` copies of a view that reset themselves on the step after an episode has ended.
+
+    `sync` copies share this process's sandbox pool, which already uses all cores; `async` ones have a process and a
+    pool each. Shared memory is off: with it, Gymnasium hands out text as it was at construction, for ever.
+
+    Raises:
+        UnknownName: no such view.
+    """
+    if view not in _VIEWS:
+        raise UnknownName.of("view", view, _VIEWS)
+
+    def make() -> gymnasium.Env[Any, Any]:
+        return _VIEWS[view](**options)
+
+    if mode == "async":
+        return AsyncVectorEnv([make] * num_envs, shared_memory=False)
+    return SyncVectorEnv([make] * num_envs)

@@ -1,0 +1,171 @@
+"""What the agents see: observations, feedback between rounds, and infos. Pure.
+
+Infos are plain data that compares with `==` and is the same in every process: no clocks, paths, pids or nan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from codea1_env import values
+from codea1_env.problems.problem import Problem
+from codea1_env.rounds import JudgedRound
+from codea1_env.rules.rewards import Reward
+from codea1_env.spaces import UnicodeText
+from codea1_env.verdicts import CaseReport, SuiteReport, Verdict
+
+__all__ = [
+    "MAX_PROBLEM_CHARS",
+    "MAX_REPLY_CHARS",
+    "Seen",
+    "action_space",
+    "coder_feedback",
+    "judged_info",
+    "observation_space",
+    "tester_feedback",
+    "turn_info",
+]
+
+MAX_PROBLEM_CHARS = 65_536
+MAX_REPLY_CHARS = 1_048_576
+_MAX_CASES_TOLD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One agent's observation before it becomes a mapping."""
+
+    problem: Problem
+    round: int
+    program: str = ""
+    feedback: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the observation; texts beyond the space's bounds are cut."""
+        return {
+            "problem": self.problem.statement[:MAX_PROBLEM_CHARS],
+            "entry_point": self.problem.entry_point[:256],
+            "examples": "\n".join(self.problem.examples)[:MAX_PROBLEM_CHARS],
+            "program": self.program[:MAX_REPLY_CHARS],
+            "feedback": self.feedback[:MAX_PROBLEM_CHARS],
+            "round": np.int64(self.round),
+        }
+
+
+def observation_space(max_cycles: int) -> spaces.Dict:
+    """Return the space of either agent's observations (they are equal, as PettingZoo prefers)."""
+    return spaces.Dict(
+        {
+            "problem": UnicodeText(MAX_PROBLEM_CHARS),
+            "entry_point": UnicodeText(256),
+            "examples": UnicodeText(MAX_PROBLEM_CHARS),
+            "program": UnicodeText(MAX_REPLY_CHARS),
+            "feedback": UnicodeText(MAX_PROBLEM_CHARS),
+            "round": spaces.Discrete(max_cycles + 1),
+        }
+    )
+
+
+def action_space() -> UnicodeText:
+    """Return the space of either agent's replies."""
+    return UnicodeText(MAX_REPLY_CHARS)
+
+
+def coder_feedback(judged: JudgedRound) -> str:
+    """Tell a coder how its program fared, with the failed cases, so that it can repair it."""
+    report = judged.report.candidates[0]
+    if not report.is_valid:
+        return f"The program is invalid ({_words(report.verdict)}). {report.detail}".strip()
+    cases = [*report.replayed, *(case for suite in report.suites for case in suite.cases)]
+    failed = [case for case in cases if case.verdict.is_failure]
+    lines = [f"{len(failed)} of {len(cases)} tests failed."]
+    lines += [_told(case) for case in failed[:_MAX_CASES_TOLD]]
+    if len(failed) > _MAX_CASES_TOLD:
+        lines.append(f"... and {len(failed) - _MAX_CASES_TOLD} more")
+    return "\n".join(lines)
+
+
+def tester_feedback(judged: JudgedRound) -> str:
+    """Tell a tester what became of its previous suite."""
+    if judged.tester_reply is None:
+        return "The previous program was invalid; no suite was asked for."
+    suite = judged.report.candidates[0].suites[0]
+    beaten = sum(case.verdict.is_failure for case in suite.cases)
+    lines = [f"{len(suite.cases)} valid tests, {beaten} of them failed on the program."]
+    lines += [f"{r.reason.value}: {r.source} {r.detail}".rstrip() for r in suite.suite.rejections[:_MAX_CASES_TOLD]]
+    return "\n".join(lines)
+
+
+def turn_info(
+    problem: Problem, *, episode_id: str, role: str, round_: int, tests_per_suite: int, program: str
+) -> dict[str, Any]:
+    """Return the infos that an agent has when it acts.
+
+    `group_id` names the rollouts that GRPO compares: a coder's by problem, a tester's by problem and program
+    (method.md 1.9). It never depends on the wording of a prompt.
+    """
+    group = f"{problem.id}/{role}"
+    if role == "tester":
+        group += "/" + hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return {
+        "problem_id": problem.id,
+        "episode_id": episode_id,
+        "group_id": group,
+        "role": role,
+        "round": round_,
+        "tests_per_suite": tests_per_suite,
+    }
+
+
+def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:
+    """Return the infos that judging adds; shares are None where nothing was there to share."""
+    report = judged.report.candidates[0]
+    suite = report.suites[0]
+    reward = judged.rewards.coder if role == "coder" else judged.rewards.testers[0]
+    return {
+        "verdict": report.verdict.value,
+        "pass_rate": _pass_rate([*report.replayed, *suite.cases]),
+        "new_tests": len(suite.cases),
+        "replayed_tests": len(report.replayed),
+        "validity": _n_right(suite) / tests_per_suite,
+        "difficulty": sum(case.verdict.is_failure for case in suite.cases) / tests_per_suite,
+        "rejections": _rejection_counts(suite),
+        "reward_parts": _parts(reward),
+        "book_size": None if judged.book is None else judged.book.size,
+        "masked": report.has_internal_error,
+    }
+
+
+def _n_right(suite: SuiteReport) -> int:
+    return sum(case.prediction_right is not False for case in suite.suite.cases)
+
+
+def _pass_rate(cases: list[CaseReport]) -> float | None:
+    tried = [case for case in cases if case.verdict not in (Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)]
+    return sum(case.verdict is Verdict.PASSED for case in tried) / len(tried) if tried else None
+
+
+def _rejection_counts(suite: SuiteReport) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for rejection in suite.suite.rejections:
+        counts[rejection.reason.value] = counts.get(rejection.reason.value, 0) + 1
+    return counts
+
+
+def _parts(reward: Reward) -> dict[str, float]:
+    """Weighted terms; they add up to the reward."""
+    return {part.name: part.weight * part.value + 0.0 for part in reward.parts}  # + 0.0 makes -0.0 plain
+
+
+def _told(case: CaseReport) -> str:
+    expected = values.describe(case.case.expected)
+    return f"{case.case.case.expression} should be {expected}; it gave {case.actual or _words(case.verdict)}"
+
+
+def _words(verdict: Verdict) -> str:
+    return verdict.value.replace("_", " ")

@@ -1,0 +1,361 @@
+"""The environment as PettingZoo's users see it."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import warnings
+from contextlib import redirect_stdout
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pettingzoo
+import pytest
+from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test, seed_test
+from pettingzoo.test.performance_benchmark import performance_benchmark
+from pettingzoo.test.render_test import render_test
+
+from codea1_env import MistakeBook, code_a1_v0
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.observations import MAX_REPLY_CHARS
+from codea1_env.problems import ProblemSet
+from codea1_env.verdicts import Verdict
+
+RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
+WRONG = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
+SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
+
+
+@pytest.fixture
+def add(toys: ProblemSet) -> ProblemSet:
+    return toys.select(["toy/add"])
+
+
+def played(env: Any, *replies: str, seed: int = 0) -> list[tuple[str, float, bool, bool, dict[str, Any]]]:
+    """Play one episode from a list of replies; return what `last()` gave at each turn."""
+    waiting = list(replies)
+    env.reset(seed=seed)
+    trace = []
+    for agent in env.agent_iter():
+        _, reward, terminated, truncated, info = env.last()
+        trace.append((agent, reward, terminated, truncated, info))
+        env.step(None if terminated or truncated else waiting.pop(0))
+    assert waiting == []
+    return trace
+
+
+# -- PettingZoo's own suite ------------------------------------------------------------------------
+
+# PettingZoo's api_test warns about every environment whose spaces are not Box or Discrete, by name. Ours are text.
+# Nothing else may warn.
+TEXT_SPACES = pytest.mark.filterwarnings(
+    "ignore:Observation space for each agent probably should be:UserWarning",
+    "ignore:Action space for each agent probably should be:UserWarning",
+    "ignore:Observation is not a NumPy array:UserWarning",
+)
+
+
+@TEXT_SPACES
+@pytest.mark.parametrize("options", [{}, {"max_cycles": 3}, {"skip_invalid": False}, {"rules": "release"}])
+def test_api(toys, options):
+    api_test(code_a1_v0.env(problems=toys, **options), num_cycles=30)
+
+
+@pytest.mark.parametrize("factory", [code_a1_v0.parallel_env, code_a1_v0.blind_parallel_env])
+def test_parallel_api(toys, factory):
+    parallel_api_test(factory(problems=toys, max_cycles=3), num_cycles=30)
+
+
+def test_seeds(toys):
+    seed_test(partial(code_a1_v0.env, problems=toys, max_cycles=3), num_cycles=20)
+    parallel_seed_test(partial(code_a1_v0.parallel_env, problems=toys), num_cycles=20)
+    parallel_seed_test(partial(code_a1_v0.blind_parallel_env, problems=toys), num_cycles=20)
+
+
+def test_max_cycles(toys):
+    # Random text is no program; with `skip_invalid` (the default) the tester would never act (docs/decisions/004).
+    max_cycles_test(
+        SimpleNamespace(
+            env=partial(code_a1_v0.env, problems=toys, skip_invalid=False),
+            parallel_env=partial(code_a1_v0.blind_parallel_env, problems=toys),
+        )
+    )
+
+
+def test_render_modes(toys):
+    with redirect_stdout(io.StringIO()):
+        render_test(partial(code_a1_v0.env, problems=toys), custom_tests={"ansi": lambda text: isinstance(text, str)})
+
+
+@pytest.mark.slow
+def test_performance_benchmark_runs(toys):
+    with redirect_stdout(io.StringIO()):
+        performance_benchmark(code_a1_v0.env(problems=toys))
+
+
+def test_registries():
+    made = pettingzoo.make("aec", "codea1/code_a1-v0", problems="starter")
+    assert str(made.unwrapped) == "code_a1_v0"
+    assert pettingzoo.make("parallel", "codea1/code_a1-v0", problems="starter").possible_agents == [
+        "coder_0",
+        "tester_0",
+    ]
+
+
+# -- the game --------------------------------------------------------------------------------------
+
+
+def test_a_round_pays_both_agents_once_after_the_tester_has_acted(add):
+    trace = played(code_a1_v0.env(problems=add), WRONG, SUITE)
+    assert [(agent, reward, over) for agent, reward, over, _, _ in trace] == [
+        ("coder_0", 0.0, False),
+        ("tester_0", 0.0, False),
+        ("coder_0", 0.5, True),
+        ("tester_0", 0.5 * 2 / 8 + 0.5 * 1 / 8, True),
+    ]
+
+
+def test_infos_tell_the_parts_and_they_add_up(add):
+    *_, (_, coder_reward, _, _, coder), (_, tester_reward, _, _, tester) = played(
+        code_a1_v0.env(problems=add), WRONG, SUITE
+    )
+    assert sum(coder["reward_parts"].values()) == pytest.approx(coder_reward)
+    assert sum(tester["reward_parts"].values()) == pytest.approx(tester_reward)
+    assert coder["verdict"] == "passed"
+    assert coder["pass_rate"] == 0.5
+    assert (tester["new_tests"], tester["validity"], tester["difficulty"], tester["book_size"]) == (2, 2 / 8, 1 / 8, 1)
+    assert tester["masked"] is False
+    assert json.loads(json.dumps([coder, tester])) == [coder, tester]
+
+
+def test_the_white_box_tester_sees_the_program_and_the_black_box_one_does_not(add):
+    for view, expected in (("white_box", "def add(a, b):\n    return a + b"), ("black_box", "")):
+        env = code_a1_v0.env(problems=add, tester_view=view)
+        env.reset(seed=0)
+        assert env.observe("tester_0")["program"] == ""
+        env.step(RIGHT)
+        assert env.observe("tester_0")["program"].strip() == expected
+
+
+def test_the_default_parallel_view_shows_the_tester_the_program(add):
+    env = code_a1_v0.parallel_env(problems=add)
+    observations, infos = env.reset(seed=0)
+    observations, rewards, _, _, infos = env.step({"coder_0": RIGHT, "tester_0": ""})
+    assert "return a + b" in observations["tester_0"]["program"]
+    assert infos["tester_0"]["active_agent"] == "tester_0"
+    assert rewards == {"coder_0": 0.0, "tester_0": 0.0}
+    _, rewards, terminations, _, _ = env.step({"coder_0": "", "tester_0": SUITE})
+    assert rewards["coder_0"] == 1.0
+    assert terminations == {"coder_0": True, "tester_0": True}
+
+
+def test_the_blind_parallel_view_takes_both_at_once(add):
+    env = code_a1_v0.blind_parallel_env(problems=add)
+    observations, _ = env.reset(seed=0)
+    assert observations["tester_0"]["program"] == ""
+    _, rewards, terminations, _, infos = env.step({"coder_0": WRONG, "tester_0": SUITE})
+    assert rewards["coder_0"] == 0.5
+    assert all(terminations.values())
+    assert infos["coder_0"]["new_tests"] == 2
+    with pytest.raises(UserError, match="black_box"):
+        code_a1_v0.blind_parallel_env(problems=add, tester_view="white_box")
+
+
+def test_an_invalid_candidate_ends_the_episode_without_the_testers_turn(add):
+    trace = played(code_a1_v0.env(problems=add), "no code here")
+    assert [(agent, reward, over) for agent, reward, over, _, _ in trace] == [
+        ("coder_0", 0.0, False),
+        ("coder_0", 0.0, True),
+        ("tester_0", 0.0, True),
+    ]
+    assert trace[-1][-1]["verdict"] in {"no_code", "syntax_error"}
+    asked = played(code_a1_v0.env(problems=add, skip_invalid=False), "no code here", SUITE)
+    assert [agent for agent, *_ in asked] == ["coder_0", "tester_0", "coder_0", "tester_0"]
+    assert asked[-1][1] == 0.0
+
+
+def test_a_coder_may_repair_after_feedback(add):
+    env = code_a1_v0.env(problems=add, max_cycles=2)
+    env.reset(seed=0)
+    env.step(WRONG)
+    env.step(SUITE)
+    seen = env.observe("coder_0")
+    assert seen["round"] == 1
+    assert "abs(a + b)" in seen["program"]
+    assert "1 of 2 tests failed" in seen["feedback"]
+    assert "add(-1, -2) should be -3; it gave 3" in seen["feedback"]
+    assert "2 valid tests, 1 of them failed" in env.observe("tester_0")["feedback"]
+    env.step(RIGHT)
+    env.step(SUITE)
+    assert env.terminations == {"coder_0": True, "tester_0": True}
+    last = env.unwrapped.last_round
+    assert last.round == 1
+    assert [case.verdict for case in last.report.candidates[0].replayed] == [Verdict.PASSED]
+
+
+def test_each_agent_gets_each_rounds_reward_once(add):
+    trace = played(code_a1_v0.env(problems=add, max_cycles=2), WRONG, SUITE, RIGHT, SUITE)
+    first, second = 0.5 * 2 / 8 + 0.5 * 1 / 8, 0.5 * 2 / 8 + 0.5 * (0 - 0 + 1) / 2
+    assert [reward for agent, reward, *_ in trace if agent == "coder_0"] == [0.0, 0.5, 1.0]
+    assert [reward for agent, reward, *_ in trace if agent == "tester_0"] == [0.0, first, second]
+
+
+def test_the_book_replays_across_episodes_and_can_be_left_out(add):
+    env = code_a1_v0.env(problems=add)
+    played(env, WRONG, SUITE)
+    played(env, WRONG, "nothing")
+    assert len(env.unwrapped.last_round.report.candidates[0].replayed) == 1
+    env.reset(options={"replay": False})
+    env.step(WRONG)
+    env.step(SUITE)
+    assert env.unwrapped.last_round.report.candidates[0].replayed == ()
+    assert env.unwrapped.book.size() == 1
+
+
+def test_a_book_on_disk_serves_the_next_environment(add, tmp_path):
+    env = code_a1_v0.env(problems=add, book=tmp_path / "book.sqlite")
+    played(env, WRONG, SUITE)
+    env.close()
+    env.close()
+    with MistakeBook(tmp_path / "book.sqlite") as book:
+        assert book.size("toy/add") == 1
+
+
+def test_presets_without_a_book_leave_it_alone(add):
+    env = code_a1_v0.env(problems=add, rules="golden")
+    trace = played(env, WRONG, SUITE)
+    assert trace[-2][1] == 1.0  # the toy's golden tests do not see the bug
+    assert env.unwrapped.last_round.book is None
+    assert env.unwrapped.book.size() == 0
+
+
+def test_our_own_failure_truncates_with_nan_and_says_so(add, broken_sandbox):
+    trace = played(code_a1_v0.env(problems=add, sandbox=broken_sandbox), RIGHT)
+    coder, tester = trace[-2], trace[-1]
+    assert coder[1] != coder[1]
+    assert tester[1] != tester[1]
+    assert (coder[2], coder[3]) == (False, True)
+    assert coder[4]["masked"] is True
+
+
+@pytest.mark.parametrize(
+    "reply", ["", " ", "\0", "\ud800", "🙂" * 10, "```python\n" + "(" * 50_000, "x" * 10_000_000, "```" * 1000]
+)
+def test_any_text_is_a_legal_action(add, reply):
+    env = code_a1_v0.env(problems=add, skip_invalid=False)
+    trace = played(env, reply, reply)
+    assert trace[-1][2]
+    assert trace[-1][4].get("truncated_chars", 0) == max(0, len(reply) - MAX_REPLY_CHARS)
+    assert env.observation_space("coder_0").contains(env.observe("coder_0"))
+
+
+@pytest.mark.parametrize("action", [b"bytes", 3, None, ["text"]])
+def test_an_action_that_is_not_text_is_the_callers_error(add, action):
+    env = code_a1_v0.env(problems=add)
+    env.reset()
+    with pytest.raises(UserError, match="coder_0's action must be text"):
+        env.step(action)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rules": "papper"}, "did you mean 'paper'"),
+        ({"problems": "humanevil"}, "humaneval"),
+        ({"tester_view": "grey_box"}, "white_box, black_box"),
+        ({"max_cycles": 0}, "at least 1"),
+        ({"render_mode": "rgb_array"}, "human, ansi"),
+        ({"sandbox": "locale"}, "local"),
+    ],
+)
+def test_bad_arguments_are_one_clear_sentence(options, message):
+    with pytest.raises(UserError, match=message):
+        code_a1_v0.env(**options)
+
+
+def test_reset_options(toys, caplog):
+    env = code_a1_v0.env(problems=toys)
+    env.reset(seed=0, options={"problem_id": "toy/last"})
+    assert env.infos["coder_0"]["problem_id"] == "toy/last"
+    env.reset(options={"problem": toys[0]})
+    assert env.infos["coder_0"]["problem_id"] == "toy/add"
+    with pytest.raises(UnknownName, match="toy/lost"):
+        env.reset(options={"problem_id": "toy/lost"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env.reset(options={"colour": 1})
+    assert "unknown option 'colour' is ignored" in caplog.text
+
+
+def test_every_problem_is_played_once_before_any_twice():
+    env = code_a1_v0.env(problems="starter")
+    n = len(env.unwrapped.problems)
+    ids = []
+    for k in range(2 * n):
+        env.reset(seed=7 if k == 0 else None)
+        ids.append(env.infos["coder_0"]["problem_id"])
+    assert len(set(ids[:n])) == len(set(ids[n:])) == n
+    assert ids[:n] != ids[n:]
+
+
+def test_groups_are_named_by_problem_and_by_program(toys):
+    def group_ids(coder_reply: str, seed: int) -> tuple[str, str]:
+        env = code_a1_v0.env(problems=toys)
+        env.reset(seed=seed, options={"problem_id": "toy/add"})
+        coder = env.infos["coder_0"]["group_id"]
+        env.step(coder_reply)
+        return coder, env.infos["tester_0"]["group_id"]
+
+    assert group_ids(RIGHT, 1) == group_ids("Sure!\n" + RIGHT, 2)
+    assert group_ids(RIGHT, 1)[0] == group_ids(WRONG, 1)[0]
+    assert group_ids(RIGHT, 1)[1] != group_ids(WRONG, 1)[1]
+
+
+TRANSCRIPT = """
+import json
+from codea1_env import code_a1_v0, AgentContext, load_agent
+env = code_a1_v0.env(problems="starter", max_cycles=2)
+env.reset(seed=5)
+context = AgentContext(env.unwrapped.problems, env.unwrapped.judge.sandbox)
+agents = {"coder_0": load_agent("mutant,strength=0.8", context), "tester_0": load_agent("fuzz", context)}
+lines = []
+for episode in range(6):
+    if episode:
+        env.reset()
+    for number, agent in enumerate(agents.values()):
+        agent.reset(episode * 2 + number)
+    for agent in env.agent_iter():
+        observation, reward, terminated, truncated, info = env.last()
+        action = None if terminated or truncated else agents[agent].act(observation, info)
+        lines.append([agent, observation["program"], observation["feedback"], reward, info, action])
+        env.step(action)
+print(json.dumps(lines))
+"""
+
+
+def test_same_seed_same_transcript_in_two_processes():
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", TRANSCRIPT],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+            env={"PYTHONHASHSEED": s},
+        ).stdout
+        for s in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
+    assert len(json.loads(runs[0])) > 12
+
+
+def test_render_pictures_the_round(add, capsys):
+    env = code_a1_v0.env(problems=add, render_mode="human")
+    played(env, WRONG, SUITE)
+    assert "toy/add" in capsys.readouterr().out
+    quiet = code_a1_v0.env(problems=add, render_mode="ansi")
+    played(quiet, WRONG, SUITE)
+    assert "add(-1, -2)" in quiet.render()

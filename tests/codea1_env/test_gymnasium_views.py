@@ -1,0 +1,95 @@
+"""One role against a fixed other, as Gymnasium's users see it."""
+
+from __future__ import annotations
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import codea1_env
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.gymnasium_views import CoderEnv, TesterEnv, make_vec
+
+RIGHT = "def add(a, b):\n    return a + b"
+WRONG = "def add(a, b):\n    return abs(a + b)"
+SUITE = "assert add(1, 2) == 3\nassert add(-1, -2) == -3"
+
+
+@pytest.mark.parametrize("view", ["codea1/Coder-v0", "codea1/Tester-v0"])
+def test_gymnasium_check_env_passes_without_a_warning(view):
+    check_env(gymnasium.make(view, problems="starter", render_mode="ansi").unwrapped)
+
+
+def test_ids_are_registered_on_import():
+    assert codea1_env.__version__
+    assert gymnasium.make("codea1_env:codea1/Coder-v0", problems="starter").unwrapped.opponent is not None
+
+
+def test_a_coder_plays_against_a_function(toys):
+    env = CoderEnv(lambda observation: SUITE, problems=toys)
+    observation, info = env.reset(seed=0, options={"problem_id": "toy/add"})
+    assert info["role"] == "coder"
+    assert "Return a + b" in observation["problem"]
+    observation, reward, terminated, truncated, info = env.step(WRONG)
+    assert (reward, terminated, truncated) == (0.5, True, False)
+    assert info["new_tests"] == 2
+
+
+def test_a_tester_sees_the_opponents_program(toys):
+    env = TesterEnv(lambda observation, info: WRONG, problems=toys)
+    observation, info = env.reset(seed=0, options={"problem_id": "toy/add"})
+    assert "abs(a + b)" in observation["program"]
+    _, reward, terminated, _, _ = env.step(SUITE)
+    assert reward == pytest.approx(0.5 * 2 / 8 + 0.5 * 1 / 8)
+    assert terminated
+
+
+def test_a_repair_game_returns_one_reward_per_round(toys):
+    env = CoderEnv(lambda observation: SUITE, problems=toys, max_cycles=2)
+    env.reset(seed=0, options={"problem_id": "toy/add"})
+    assert env.step(WRONG)[1:3] == (0.5, False)
+    _, reward, terminated, _, _ = env.step(RIGHT)
+    assert (reward, terminated) == (1.0, True)
+
+
+def test_an_invalid_program_is_paid_and_may_be_repaired(toys):
+    env = CoderEnv(lambda observation: SUITE, problems=toys, max_cycles=2)
+    env.reset(seed=0, options={"problem_id": "toy/add"})
+    observation, reward, terminated, _, _ = env.step("def add(")
+    assert (reward, terminated) == (0.0, False)
+    assert "invalid" in observation["feedback"]
+
+
+def test_a_tester_view_always_has_the_testers_turn(toys):
+    env = TesterEnv(lambda observation: "not python (", problems=toys)
+    _, info = env.reset(seed=0)
+    assert info["role"] == "tester"
+    assert env.step(SUITE)[1:3] == (0.0, True)
+    with pytest.raises(UserError, match="skip_invalid"):
+        TesterEnv(problems=toys, skip_invalid=True)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vector_environments_carry_text(mode):
+    envs = make_vec("codea1/Coder-v0", 2, mode=mode, opponent="examples", problems="starter")
+    try:
+        observations, _ = envs.reset(seed=3)
+        first = observations["problem"]
+        assert all("def " in text for text in first)
+        observations, rewards, terminations, _, _ = envs.step(("pass", "pass"))
+        assert terminations.all()
+        assert rewards.tolist() == [0.0, 0.0]
+        observations, *_ = envs.step(("pass", "pass"))
+        assert all("def " in text for text in observations["problem"])
+        assert observations["problem"] != first
+    finally:
+        envs.close()
+
+
+def test_unknown_views_and_opponents_are_named():
+    with pytest.raises(UnknownName, match="codea1/Coder-v0"):
+        make_vec("codea1/Koder-v0", 2)
+    with pytest.raises(UnknownName, match="did you mean 'fuzz'"):
+        CoderEnv("fuz", problems="starter")
+    with pytest.raises(UserError, match="unknown option 'strong'"):
+        TesterEnv("mutant,strong=1", problems="starter")

@@ -1,0 +1,69 @@
+"""Small problems and the shared sandbox, for tests that play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.problems import GoldenCase, Problem, ProblemSet
+from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
+
+ADD = Problem(
+    id="toy/add",
+    statement='def add(a: int, b: int) -> int:\n    """Return a + b.\n\n    >>> add(1, 2)\n    3\n    """\n',
+    entry_point="add",
+    solution="def add(a, b):\n    return a + b\n",
+    golden=(GoldenCase("add(1, 2)", "3"), GoldenCase("add(-1, 1)", "0")),
+    examples=("assert add(1, 2) == 3",),
+)
+LAST = Problem(
+    id="toy/last",
+    statement='def last(items: list[int]) -> int | None:\n    """Return the last item, None if there is none."""\n',
+    entry_point="last",
+    solution="def last(items):\n    return items[-1] if items else None\n",
+    golden=(GoldenCase("last([])", "None"), GoldenCase("last([1, 2])", "2")),
+)
+
+
+@pytest.fixture(scope="session")
+def toys() -> ProblemSet:
+    return ProblemSet("toys", (ADD, LAST))
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    """The pool that environments of this process share."""
+    shared = load_sandbox("local")
+    yield shared
+    shared.close()
+
+
+class Broken:
+    """A sandbox that is never there: every outcome is its own failure."""
+
+    name = "broken"
+    guarantee = Guarantee.TRUSTED_ONLY
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        lost = Outcome(OutcomeKind.INTERNAL_ERROR)
+        return [JobReport(lost, (lost,) * len(job.calls)) for job in jobs]
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+@pytest.fixture
+def broken_sandbox() -> Broken:
+    return Broken()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of third-party benchmark rows, which are never part of this repository."""
+    folder = Path(__file__).parent.parent.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the third-party rows (shared/data beside the repository) are not here")
+    return folder

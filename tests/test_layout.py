@@ -1,0 +1,82 @@
+"""What the house promises about its own shape."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import codea1_agents
+import codea1_env
+
+ROOT = Path(__file__).parent.parent
+
+
+def modules() -> list[str]:
+    found = []
+    for package in (codea1_env, codea1_agents):
+        found += [package.__name__]
+        found += [m.name for m in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+    return [name for name in found if not name.endswith("__main__")]
+
+
+def test_agents_is_a_source_root_and_not_a_package():
+    # A package named `agents` would overwrite PyPI's openai-agents (docs/decisions/001).
+    assert not list((ROOT / "agents").glob("*.py"))
+
+
+@pytest.mark.parametrize("name", modules())
+def test_all_is_sorted_unique_and_true(name):
+    module = importlib.import_module(name)
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        pytest.skip(f"{name} is not imported from by name")
+    assert list(listed) == sorted(set(listed))
+    missing = [attribute for attribute in listed if not hasattr(module, attribute)]
+    assert missing == []
+
+
+def in_new_process(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", ["codea1_env", "codea1_env.code_a1_v0", "codea1_agents.cli"])
+def test_imports_stay_light(name):
+    heavy = ["torch", "ray", "vllm", "transformers", "pyarrow", "hypothesis", "datasets", "docker", "pandas"]
+    code = f"import sys, {name}; print([m for m in {heavy} if m in sys.modules])"
+    assert in_new_process(code) == "[]"
+
+
+def test_importing_prints_nothing_and_touches_no_global_random_state():
+    code = (
+        "import random, numpy as np; random.seed(1); np.random.seed(1)\n"
+        "before = (random.getstate(), np.random.get_state()[1].tolist())\n"
+        "import codea1_env.code_a1_v0, codea1_env.gymnasium_views, codea1_agents.cli\n"
+        "print('same' if before == (random.getstate(), np.random.get_state()[1].tolist()) else 'moved')"
+    )
+    assert in_new_process(code) == "same"
+
+
+def sources() -> list[Path]:
+    return sorted([*(ROOT / "codea1_env").rglob("*.py"), *(ROOT / "agents").rglob("*.py")])
+
+
+def test_no_rooms_without_a_name():
+    vague = {"utils", "common", "helpers", "misc"}
+    assert [path for path in sources() if vague & set(path.with_suffix("").parts)] == []
+
+
+def test_no_function_is_longer_than_eighty_lines():
+    functions = [
+        (path.name, node)
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    assert [f"{name}:{node.name}" for name, node in functions if node.end_lineno - node.lineno >= 80] == []
