@@ -7,10 +7,21 @@ Importing it registers `codea1/Coder-v0` and `codea1/Tester-v0` with Gymnasium a
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import pettingzoo
+
+if TYPE_CHECKING:  # what `__getattr__` gives at run time, for editors and type checkers
+    from codea1_env import code_a1_v0, gymnasium_views
+    from codea1_env.agent import Agent, AgentContext, load_agent
+    from codea1_env.book import MistakeBook
+    from codea1_env.gymnasium_views import make_vec
+    from codea1_env.judge import Duel, Judge
+    from codea1_env.problems import Problem, ProblemSet, load_problems
+    from codea1_env.rules.rewards import score
+    from codea1_env.rules.ruleset import Ruleset, preset
+    from codea1_env.sandbox import Limits
 
 __version__ = "0.1.0"
 
@@ -20,7 +31,7 @@ _HOMES = {
     "Duel": "judge",
     "Judge": "judge",
     "Limits": "sandbox",
-    "MistakeBook": "book_store",
+    "MistakeBook": "book",
     "Problem": "problems",
     "ProblemSet": "problems",
     "Ruleset": "rules.ruleset",
@@ -32,16 +43,35 @@ _HOMES = {
 }
 _MODULES = ("code_a1_v0", "gymnasium_views")
 
-__all__ = sorted([*_HOMES, *_MODULES, "__version__"])
+__all__ = [
+    "Agent",
+    "AgentContext",
+    "Duel",
+    "Judge",
+    "Limits",
+    "MistakeBook",
+    "Problem",
+    "ProblemSet",
+    "Ruleset",
+    "__version__",
+    "code_a1_v0",
+    "gymnasium_views",
+    "load_agent",
+    "load_problems",
+    "make_vec",
+    "preset",
+    "score",
+]
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    """Import public names on first use, so that the import itself stays light."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """Import public names on first use, so that the import itself stays light."""
+        if name in _HOMES:
+            return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

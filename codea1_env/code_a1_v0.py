@@ -43,7 +43,7 @@ from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_para
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.book_store import MistakeBook
+from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.judge import Duel, Judge, invalid_report
 from codea1_env.observations import (

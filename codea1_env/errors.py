@@ -34,11 +34,12 @@ class UnknownName(UserError):
 
     @classmethod
     def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """Say which names there are, the nearest one first if the name looks like a slip."""
+        """Say which names there are (the first dozen), the nearest one first if the name looks like a slip."""
         names = sorted(known)
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        return cls(f"unknown {kind} {name!r}: {hint}known are {', '.join(names)}")
+        listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+        return cls(f"unknown {kind} {name!r}: {hint}known are {listed or 'none'}")
 
 
 class BrokenInput(UserError):

@@ -15,9 +15,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from codea1_env import values
-from codea1_env.golden import golden_jobs, golden_results
+from codea1_env.golden import golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_direct_call
@@ -35,10 +37,7 @@ from codea1_env.verdicts import (
     Verdict,
 )
 
-__all__ = ["GOLDEN_LIMITS", "CandidateCheck", "Duel", "Judge", "invalid_report"]
-
-GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=120.0, memory_mb=2048, value_bytes=8 << 20)
-"""Golden harnesses are ours and may be heavy (an EvalPlus row holds up to a thousand calls in one)."""
+__all__ = ["CandidateCheck", "Duel", "Judge", "invalid_report"]
 
 _CACHE_ENTRIES = 65_536
 
@@ -68,9 +67,8 @@ class CandidateCheck:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """One distinct thing to evaluate; equal questions are asked once."""
+class _Question(NamedTuple):
+    """One distinct thing to evaluate; equal questions are asked once. A tuple, since each is hashed many times."""
 
     expression: str
     imports: tuple[str, ...]
@@ -84,7 +82,7 @@ class _Question:
     def of_prediction(cls, case: TestCase) -> _Question:
         prediction = case.prediction or "None"
         # A literal harms nobody, so it may be evaluated beside the solution and needs no second process.
-        return cls(prediction, case.imports, is_direct_call(f"f({prediction})", "f"))
+        return cls(prediction, case.imports, _is_literal(prediction))
 
     def to_call(self) -> Call:
         place = Place.PROGRAM if self.direct else Place.HARNESS
@@ -210,7 +208,9 @@ class Judge:
         if outcome.value is None:
             return CaseReport(case, _verdict_of(outcome), _said(outcome))
         same = values_equal(case.expected, outcome.value, self.rules.comparison)
-        return CaseReport(case, Verdict.PASSED if same else Verdict.WRONG_ANSWER, values.describe(outcome.value))
+        if same:
+            return CaseReport(case, Verdict.PASSED)
+        return CaseReport(case, Verdict.WRONG_ANSWER, values.describe(outcome.value))
 
     # -- jobs --
 
@@ -219,15 +219,12 @@ class Judge:
         return Job(program, problem.entry_point, calls, preamble=problem.imports, limits=self.limits)
 
     def _golden_jobs(self, entry: _Entry) -> tuple[Job, ...]:
-        return golden_jobs(entry.duel.problem, entry.candidate.program, GOLDEN_LIMITS) if self.golden else ()
+        return golden_jobs(entry.duel.problem, entry.candidate.program) if self.golden else ()
 
     def _golden_rate(self, problem: Problem, reports: Sequence[JobReport]) -> float | None:
         if not self.golden:
             return None
-        passed = [result.passed for result in golden_results(problem, reports, self.rules.comparison)]
-        if not passed or None in passed:
-            return None
-        return sum(map(bool, passed)) / len(passed)
+        return golden_pass_rate(golden_results(problem, reports, self.rules.comparison))
 
 
 def invalid_report(duel: Duel, check: CandidateCheck) -> ProblemReport:
@@ -302,6 +299,11 @@ class _SolutionValues:
     def _job(self, problem: Problem, questions: Sequence[_Question]) -> Job:
         calls = tuple(question.to_call() for question in questions)
         return Job(problem.solution, problem.entry_point, calls, preamble=problem.imports, limits=self._limits)
+
+
+@lru_cache(maxsize=4096)
+def _is_literal(source: str) -> bool:
+    return is_direct_call(f"f({source})", "f")
 
 
 def _answers(report: JobReport) -> tuple[Outcome, ...]:

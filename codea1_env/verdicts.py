@@ -80,7 +80,8 @@ class CaseReport:
     case: ValidCase
     verdict: Verdict
     actual: str = ""
-    """What the candidate did, for people: a literal, or `Type: message`; at most 300 characters."""
+    """What the candidate did instead, for people: a literal, or `Type: message`; at most 300 characters; empty for
+    PASSED and NOT_RUN."""
 
 
 @dataclass(frozen=True, slots=True)

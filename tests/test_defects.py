@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from codea1_env import values
-from codea1_env.book_store import MistakeBook
+from codea1_env.book.store import MistakeBook
 from codea1_env.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.mistake_book import Provenance

@@ -1,0 +1,29 @@
+"""Problems: what they are, and where they come from."""
+
+from codea1_env.problems.files import dump_jsonl, load_file
+from codea1_env.problems.hugging_face import load_dataset_problems
+from codea1_env.problems.problem import (
+    GoldenCase,
+    GoldenHarness,
+    GoldenTest,
+    Problem,
+    ProblemSet,
+    SkippedRow,
+    WrongProgram,
+)
+from codea1_env.problems.sources import ProblemSource, load_problems
+
+__all__ = [
+    "GoldenCase",
+    "GoldenHarness",
+    "GoldenTest",
+    "Problem",
+    "ProblemSet",
+    "ProblemSource",
+    "SkippedRow",
+    "WrongProgram",
+    "dump_jsonl",
+    "load_dataset_problems",
+    "load_file",
+    "load_problems",
+]

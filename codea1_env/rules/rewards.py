@@ -71,7 +71,7 @@ def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     return _SCHEMES[rules.reward.scheme](report, rules)
 
 
-# -- what the formulas count ------------------------------------------------------------------------------------------
+# -- what the formulas count -----------------------------------------------------------------------
 
 
 def _n_passed(reports: tuple[CaseReport, ...]) -> int:
@@ -140,7 +140,7 @@ def _invalid_candidate(report: CandidateReport, rules: Ruleset) -> CandidateRewa
     return CandidateRewards(coder, (Reward.of(),) * len(report.suites))
 
 
-# -- the schemes --------------------------------------------------------------------------------------------------------
+# -- the schemes -----------------------------------------------------------------------------------
 
 
 def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
@@ -251,7 +251,8 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         return CandidateRewards(Reward.of(RewardPart("invalid_candidate", lost, 1.0)), (tester,) * len(report.suites))
     testers = tuple(
         Reward.of(
-            RewardPart("fail_new", _n_credited(suite.cases) / rules.tests_per_suite, 2.0), RewardPart("offset", 1.0, -1.0)
+            RewardPart("fail_new", _n_credited(suite.cases) / rules.tests_per_suite, 2.0),
+            RewardPart("offset", 1.0, -1.0),
         )
         for suite in report.suites
     )

@@ -37,7 +37,7 @@ def test_a_coder_plays_against_a_function(toys):
 
 def test_a_tester_sees_the_opponents_program(toys):
     env = TesterEnv(lambda observation, info: WRONG, problems=toys)
-    observation, info = env.reset(seed=0, options={"problem_id": "toy/add"})
+    observation, _ = env.reset(seed=0, options={"problem_id": "toy/add"})
     assert "abs(a + b)" in observation["program"]
     _, reward, terminated, _, _ = env.step(SUITE)
     assert reward == pytest.approx(0.5 * 2 / 8 + 0.5 * 1 / 8)

@@ -33,7 +33,10 @@ def seen(first: Outcome, second: Outcome | None = None, *, predicted: Outcome | 
 
 
 def check(
-    *evidence: SolutionEvidence, cases: list[TestCase] | None = None, how: Validation = Validation.FILL, **comparison: float
+    *evidence: SolutionEvidence,
+    cases: list[TestCase] | None = None,
+    how: Validation = Validation.FILL,
+    **comparison: float,
 ) -> ValidSuite:
     suite = Suite(tuple(cases or [case(i) for i in range(1, len(evidence) + 1)]))
     return validate(suite, evidence, validation=how, comparison=Comparison(**comparison))  # type: ignore[arg-type]

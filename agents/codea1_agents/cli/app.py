@@ -1,0 +1,43 @@
+"""All commands put together. Only signatures are imported here, so that `codea1 --help` is quick."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from codea1_agents.cli import book, check, doctor, listing, play, rescore
+from codea1_agents.cli.boundary import Boundary
+
+__all__ = ["app"]
+
+app = typer.Typer(cls=Boundary, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415  only here
+
+        typer.echo(f"codea1-env {version('codea1-env')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _codea1(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Two agents and a sandbox: a coder writes programs, a tester writes tests to break them.
+
+    Exit codes: 0 done, 1 a check found something, 2 bad input, 3 the sandbox failed, 130 interrupted.
+    """
+
+
+app.command("play")(play.play)
+app.command("rescore")(rescore.rescore)
+app.add_typer(check.app, name="check")
+app.add_typer(book.app, name="book")
+app.add_typer(listing.problems_app, name="problems")
+app.command("agents")(listing.agents)
+app.command("doctor")(doctor.doctor)

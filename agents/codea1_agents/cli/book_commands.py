@@ -1,0 +1,158 @@
+"""What `codea1 book` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from heapq import nsmallest
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.cli.console import Page, new_table
+from codea1_env import values
+from codea1_env.book.files import ExportReport, export_official, import_official, merge
+from codea1_env.book.pytest_file import export_pytest
+from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.problems import SkippedRow, load_problems
+from codea1_env.runs.folder import stored_config
+
+__all__ = ["export_book", "import_book", "merge_books", "show_book"]
+
+_BOOK_OF_RUN = "book.sqlite"
+_MAX_SKIPPED_SHOWN = 5
+
+
+def show_book(path: Path, *, problem: str | None, top: int, as_json: bool) -> None:
+    """Show the most frequent cases.
+
+    Raises:
+        UserError: no book there, or no such problem in it.
+    """
+    page = Page(as_json=as_json)
+    with _opened(path) as book:
+        if problem is not None and problem not in book.problem_ids():
+            raise UnknownName.of("problem of this book", problem, book.problem_ids())
+        entries = nsmallest(top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
+        size = book.size(problem)
+    rows = [_cells(stored) for stored in entries]
+    page.show(
+        new_table(
+            ("problem", "test", "solution", "times", "failed", "first program gave"), rows, right=(3, 4), whole=(0,)
+        )
+    )
+    page.say(f"{len(rows)} of {size} cases")
+    page.finish({"size": size, "entries": [_entry_to_json(stored) for stored in entries]})
+
+
+def export_book(path: Path, *, pytest: Path | None, official: Path | None, problems: str | None, as_json: bool) -> None:
+    """Write a book in other formats.
+
+    Raises:
+        UserError: nothing to write, no book there, the problems are not known, or a file cannot be written.
+    """
+    page = Page(as_json=as_json)
+    if pytest is None and official is None:
+        raise UserError("nothing to write: name a file with --pytest or --official")
+    done: dict[str, Any] = {}
+    with _opened(path) as book:
+        if official is not None:
+            done["official"] = _reported(page, official, export_official(book, official))
+        if pytest is not None:
+            known = load_problems(problems if problems is not None else _problems_of_run(path))
+            done["pytest"] = _reported(page, pytest, export_pytest(book, pytest, known))
+    page.finish(done)
+
+
+def merge_books(paths: Sequence[Path], *, into: Path, as_json: bool) -> None:
+    """Merge books into a new one.
+
+    Raises:
+        UserError: the new one is there already, or one of the others is not.
+    """
+    page = Page(as_json=as_json)
+    if into.exists():
+        raise UserError(f"{into} is there already: merging twice would count every case twice")
+    seen: set[Path | None] = set()
+    for path in paths:  # before anything is written
+        with _opened(path) as book:
+            if book.path in seen:
+                raise UserError(f"{path} is named twice: its cases would count twice")
+            seen.add(book.path)
+    with MistakeBook(into) as target:
+        for path in paths:
+            with _opened(path) as book:
+                report = merge(target, book)
+            page.say(f"{path}: {report.added} cases added, {report.combined} were there already")
+        size = target.size()
+    page.say(f"{into}: {size} cases")
+    page.finish({"into": str(into), "size": size})
+
+
+def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool) -> None:
+    """Add the cases of the release's JSON to a book.
+
+    Raises:
+        UserError: the JSON or the book cannot be read or written.
+    """
+    page = Page(as_json=as_json)
+    known = None if problems is None else load_problems(problems)
+    if not source.is_file():
+        raise BrokenInput(f"{source}: there is no such file")
+    with MistakeBook(into) as book:
+        report = import_official(book, source, known)
+        size = book.size()
+    page.say(f"{into}: {report.added} cases added, {report.combined} were there already; {size} in all")
+    _tell_skipped(page, report.skipped)
+    page.finish({"into": str(into), "size": size, **asdict(report)})
+
+
+def _opened(path: Path) -> MistakeBook:
+    return MistakeBook(path / _BOOK_OF_RUN if path.is_dir() else path, create=False)
+
+
+def _problems_of_run(path: Path) -> str:
+    if not path.is_dir():
+        raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
+    return stored_config(path).problems
+
+
+def _reported(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
+    page.say(f"{path}: {report.written} cases written")
+    if report.n_nan:
+        page.note(f"{report.n_nan} of them expect a nan, which == never confirms")
+    _tell_skipped(page, report.skipped)
+    return {"path": str(path), **asdict(report)}
+
+
+def _tell_skipped(page: Page, skipped: Sequence[SkippedRow]) -> None:
+    for row in skipped[:_MAX_SKIPPED_SHOWN]:
+        page.note(f"skipped {row.place}: {row.reason}")
+    if len(skipped) > _MAX_SKIPPED_SHOWN:
+        page.note(f"skipped {len(skipped)} in all")
+
+
+def _cells(stored: StoredEntry) -> tuple[str, ...]:
+    entry = stored.entry
+    return (
+        stored.problem_id,
+        entry.key.expression,
+        values.describe(entry.key.expected),
+        str(entry.frequency),
+        f"{entry.n_failed}/{entry.n_evaluated}",
+        entry.provenance.actual,
+    )
+
+
+def _entry_to_json(stored: StoredEntry) -> dict[str, Any]:
+    entry = stored.entry
+    return {
+        "problem_id": stored.problem_id,
+        "expression": entry.key.expression,
+        "imports": list(entry.key.imports),
+        "expected": entry.key.expected.decode(),
+        "frequency": entry.frequency,
+        "n_failed": entry.n_failed,
+        "n_evaluated": entry.n_evaluated,
+        "provenance": asdict(entry.provenance),
+    }

@@ -1,0 +1,66 @@
+"""`codea1 check`: the options. What they do: `checking`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Check problems, the environment, or the sandbox of this machine.")
+
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
+_Sandbox = Annotated[str, typer.Option(help="Where programs run.")]
+
+
+@app.command()
+def problems(
+    source: Annotated[str, typer.Argument(help="Source by name or path.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="Check only so many, from the front.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each solution; every second one in reverse order.")] = 2,
+    slow: Annotated[float, typer.Option(min=0, help="Processor seconds per run above which a row is slow.")] = 10.0,
+    sandbox: _Sandbox = "local",
+    as_json: _Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Run every solution against its own golden tests and examples, several times.
+
+    Tells wrong, flaky, slow and unparsable rows; exits with 1 if there is any.
+
+    \b
+    Example:
+      codea1 check problems humaneval
+    """
+    from codea1_agents.cli.checking import run_check_problems  # noqa: PLC0415  heavy
+
+    run_check_problems(source, limit=limit, runs=runs, slow_s=slow, sandbox=sandbox, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def env(as_json: _Json = False) -> None:
+    """Run the conformance tests of PettingZoo and Gymnasium on this environment, warnings as errors.
+
+    \b
+    Example:
+      codea1 check env
+    """
+    from codea1_agents.cli.checking import run_check_env  # noqa: PLC0415  heavy
+
+    run_check_env(as_json=as_json)
+
+
+@app.command()
+def sandbox(
+    name: Annotated[str, typer.Argument(help="Which sandbox.")] = "local",
+    as_json: _Json = False,
+) -> None:
+    """Obtain every kind of outcome from a small program, twice, and say what the sandbox promises here.
+
+    \b
+    Example:
+      codea1 check sandbox
+    """
+    from codea1_agents.cli.checking import run_check_sandbox  # noqa: PLC0415  heavy
+
+    run_check_sandbox(name, as_json=as_json)

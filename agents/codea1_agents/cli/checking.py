@@ -1,0 +1,98 @@
+"""What `codea1 check` does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+
+import typer
+
+from codea1_agents.cli.boundary import NOT_OK
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.progress import Progress
+from codea1_env.problem_check import CheckStatus, ProblemCheck, check_problems
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import load_sandbox
+
+__all__ = ["run_check_env", "run_check_problems", "run_check_sandbox"]
+
+_TOY_PROBLEMS = 3
+
+
+def run_check_problems(
+    source: str, *, limit: int | None, runs: int, slow_s: float, sandbox: str, as_json: bool, quiet: bool
+) -> None:
+    """Check every solution of a source, and tell the rows that are not fit to be played.
+
+    Raises:
+        UserError: the source or the sandbox cannot be had.
+        SandboxError: the sandbox cannot be used at all.
+        typer.Exit: a row is not ok (1).
+    """
+    page = Page(as_json=as_json, quiet=quiet)
+    problems = load_problems(source, limit=limit)
+    with closing(load_sandbox(sandbox)) as backend, Progress("checking", len(problems), page) as progress:
+        found = check_problems(problems, backend, runs=runs, slow_s=slow_s, progress=progress.reach)
+    bad = [each for each in found if each.status is not CheckStatus.OK]
+    rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
+    rows += [(each.problem_id, each.status.value, each.detail) for each in bad]
+    if rows:
+        page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
+    page.say(f"{problems.name}: {_counted(found, len(problems.skipped))}")
+    page.finish(
+        {
+            "problems": problems.name,
+            "counts": dict(Counter(each.status.value for each in found)),
+            "skipped": [asdict(row) for row in problems.skipped],
+            "not_ok": [asdict(each) for each in bad],
+        }
+    )
+    if rows:
+        raise typer.Exit(NOT_OK)
+
+
+def run_check_env(*, as_json: bool) -> None:
+    """Run the conformance tests.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+        typer.Exit: one of them fails (1).
+    """
+    from codea1_agents.env_check import check_environment  # noqa: PLC0415  only here, and heavy
+
+    page = Page(as_json=as_json)
+    found = check_environment(load_problems("starter", limit=_TOY_PROBLEMS))
+    page.show(new_table(("test", "result"), [(each.name, each.fault or "passed") for each in found], whole=(0,)))
+    page.finish({"tests": [asdict(each) for each in found]})
+    if any(each.fault for each in found):
+        raise typer.Exit(NOT_OK)
+
+
+def run_check_sandbox(name: str, *, as_json: bool) -> None:
+    """Obtain every kind of outcome twice.
+
+    Raises:
+        UserError: no sandbox of that name.
+        SandboxError: it cannot be used at all.
+        typer.Exit: an outcome is not what it should be (1).
+    """
+    from codea1_agents.sandbox_check import check_sandbox, promise_of  # noqa: PLC0415  only here
+
+    page = Page(as_json=as_json)
+    with closing(load_sandbox(name)) as backend:
+        found = check_sandbox(backend)
+        promise = promise_of(backend)
+    rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
+    page.show(new_table(("outcome asked for", "first run", "second run", ""), rows))
+    page.say(promise.sentence())
+    page.finish({"sandbox": asdict(promise), "outcomes": [asdict(each) | {"ok": each.ok} for each in found]})
+    if not all(each.ok for each in found):
+        raise typer.Exit(NOT_OK)
+
+
+def _counted(found: Sequence[ProblemCheck], n_skipped: int) -> str:
+    counts = Counter(each.status for each in found)
+    parts = [f"{counts[status]} {status.value}" for status in CheckStatus if counts[status]]
+    return ", ".join([*parts, *([f"{n_skipped} skipped"] if n_skipped else [])])

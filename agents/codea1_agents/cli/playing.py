@@ -1,0 +1,235 @@
+"""What `codea1 play` does: resolve what was asked, play, record, picture, sum up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import ValidationError
+
+from codea1_agents.cli.boundary import INTERRUPTED
+from codea1_agents.cli.console import Page
+from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
+from codea1_agents.runner import PlayedEpisode, TimeSplit, iter_games, load_players
+from codea1_agents.summary import Tally
+from codea1_agents.versions import git_commit, installed_versions
+from codea1_env.agent import AgentContext
+from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.rendering import duel_picture
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.runs.config import RunConfig, problems_digest
+from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
+from codea1_env.runs.records import first_fault
+from codea1_env.sandbox import Limits, Sandbox, load_sandbox
+
+__all__ = ["Asked", "run", "varied"]
+
+_MAX_SKIPPED_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Options as given; None where one was not."""
+
+    problems: str | None = None
+    coder: str | None = None
+    tester: str | None = None
+    episodes: int | None = None
+    rounds: int | None = None
+    seed: int | None = None
+    rules: str | None = None
+    alpha: float | None = None
+    tests_per_suite: int | None = None
+    tester_view: str | None = None
+    sandbox: str | None = None
+    limit: int | None = None
+    strict: bool | None = None
+
+
+_DEFAULTS = Asked(
+    problems="humaneval",
+    coder="mutant",
+    tester="fuzz",
+    episodes=10,
+    rounds=1,
+    seed=0,
+    rules="fixed",
+    tester_view="white_box",
+    sandbox="local",
+    strict=False,
+)
+
+
+def run(
+    asked: Asked, *, out: Path | None, resume: Path | None, n_shown: int | None, as_json: bool, quiet: bool
+) -> None:
+    """Play one run from its options to its summary.
+
+    Raises:
+        UserError: something asked for does not exist, cannot be read or written, or an agent failed.
+        SandboxError: the sandbox cannot be used at all.
+        typer.Exit: interrupted (130).
+    """
+    page = Page(as_json=as_json, quiet=quiet)
+    n_pictures = n_shown if n_shown is not None else int(not (as_json or quiet))
+    if resume is None:
+        problems, config = _resolved(asked, None)
+    else:
+        if out is not None:
+            raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
+        problems, config = _resolved(asked, stored_config(resume))
+    for row in problems.skipped[:_MAX_SKIPPED_SHOWN]:
+        page.note(f"skipped {row.place}: {row.reason}")
+    if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
+        page.note(f"skipped {len(problems.skipped)} rows in all")
+    with closing(load_sandbox(config.sandbox)) as sandbox:
+        _Run(config, problems, sandbox, page, n_pictures).play(out, resume)
+
+
+def varied(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
+    """Return the rules with some of their numbers changed.
+
+    Raises:
+        UserError: a number is out of range.
+    """
+    if alpha is not None:
+        if not 0 <= alpha <= 1:  # also catches nan
+            raise UserError(f"alpha must be within [0, 1], not {alpha}")
+        rules = replace(rules, reward=replace(rules.reward, alpha=alpha))
+    if tests_per_suite is not None:
+        if tests_per_suite < 1:
+            raise UserError(f"tests per suite must be at least 1, not {tests_per_suite}")
+        rules = replace(rules, tests_per_suite=tests_per_suite)
+    return rules
+
+
+def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
+    """Return the problems and the configuration: what was asked, else the run's (`base`), else the defaults."""
+
+    def given(name: str) -> Any:
+        value = getattr(asked, name)
+        return value if value is not None else getattr(_DEFAULTS if base is None else base, name)
+
+    named = preset(given("rules")) if base is None or asked.rules is not None else base.rules
+    rules = varied(named, alpha=asked.alpha, tests_per_suite=asked.tests_per_suite)
+    problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
+    plain = {each.name: given(each.name) for each in fields(Asked) if each.name in RunConfig.model_fields}
+    try:
+        config = RunConfig.model_validate(
+            plain
+            | {
+                "rules": rules,
+                "problems_digest": problems_digest(problems),
+                "n_problems": len(problems),
+                "limits": Limits() if base is None else base.limits,
+                "versions": installed_versions(),
+                "git": git_commit(),
+            }
+        )
+    except ValidationError as error:
+        raise UserError(f"cannot play so: {first_fault(error)}") from error
+    return problems, config
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run in progress."""
+
+    config: RunConfig
+    problems: ProblemSet
+    sandbox: Sandbox
+    page: Page
+    n_pictures: int
+
+    def play(self, out: Path | None, resume: Path | None) -> None:
+        config = self.config
+        # Before a folder is made: a misspelt name should leave nothing behind.
+        players = load_players(config.coder, config.tester, AgentContext(self.problems, self.sandbox, config.seed))
+        tally = Tally(tests_per_suite=config.rules.tests_per_suite)
+        with self._folder(out, resume, tally) as folder, closing(folder.open_book()) as book:
+            games = iter_games(
+                self.problems,
+                players,
+                rules=config.rules,
+                episodes=config.episodes,
+                rounds=config.rounds,
+                seed=config.seed,
+                tester_view=config.tester_view,
+                book=book,
+                sandbox=self.sandbox,
+                limits=config.limits,
+                start_at=folder.n_episodes,
+            )
+            spent = TimeSplit()
+            try:
+                with closing(games), self._progress(folder) as progress:
+                    for game in games:
+                        folder.append(game.record)
+                        tally.add(game.record)
+                        spent += game.time
+                        progress.advance(game.record)
+                        self._picture(game, progress)
+            except KeyboardInterrupt:
+                self._finish(folder, tally, spent)
+                self.page.note(f"interrupted; {_continue_line(folder)}")
+                raise typer.Exit(INTERRUPTED) from None
+            except CodeA1Error:
+                if folder.n_episodes:
+                    self.page.note(f"{counted(folder.n_episodes, 'episode')} recorded; {_continue_line(folder)}")
+                raise
+            self._finish(folder, tally, spent)
+
+    @contextmanager
+    def _folder(self, out: Path | None, resume: Path | None, tally: Tally) -> Iterator[RunFolder]:
+        """Give the run's folder, its book in agreement with its lines, its recorded episodes taken in."""
+        if resume is None:
+            with RunFolder.create(out, self.config) as folder:
+                yield folder
+            return
+        with RunFolder.open(resume) as folder:
+            differences = folder.config.differences(self.config)
+            if differences:
+                raise BrokenInput(f"{resume}: cannot be continued with other options: {'; '.join(differences)}")
+            for note in folder.notes:
+                self.page.note(note)
+            if folder.config.versions != self.config.versions or folder.config.git != self.config.git:
+                self.page.note("the run was begun with other versions of its packages (see config.toml)")
+            if self.config.episodes > folder.config.episodes:
+                folder.extend(self.config.episodes)
+            folder.rebuild_book()
+            for record in iter_episodes(resume):
+                tally.add(record)
+            yield folder
+
+    def _progress(self, folder: RunFolder) -> Progress:
+        return Progress("playing", self.config.episodes, self.page, done=folder.n_episodes)
+
+    def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
+        if self.n_pictures <= 0:
+            return
+        self.n_pictures -= 1
+        with progress.paused():
+            for judged in game.rounds:
+                self.page.show(duel_picture(judged, width=self.page.width))
+
+    def _finish(self, folder: RunFolder, tally: Tally, spent: TimeSplit) -> None:
+        """Write the metrics and tell the result."""
+        summary = tally.summary(seed=self.config.seed)
+        time = {**asdict(spent), "rest_s": spent.rest_s}
+        metrics = {"summary": summary.to_json(), "time": time, "skipped_rows": len(self.problems.skipped)}
+        folder.write_metrics(metrics)
+        self.page.show(summary_table(summary, self.config))
+        if spent.total_s:
+            self.page.say(time_sentence(spent))
+        self.page.say(f"run folder: {folder.path}")
+        self.page.finish({"run": str(folder.path), "episodes": folder.n_episodes, **metrics})
+
+
+def _continue_line(folder: RunFolder) -> str:
+    return f"continue with: codea1 play --resume {folder.path}"

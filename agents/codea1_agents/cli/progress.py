@@ -1,0 +1,72 @@
+"""A live line on stderr while something takes long; nothing at all where stderr is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as RichProgress
+
+from codea1_agents.cli.console import Page
+from codea1_env.rendering import harmless
+from codea1_env.runs.records import EpisodeRecord
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """Counts what is done; after an episode also shows its problem and rewards."""
+
+    def __init__(self, what: str, total: int, page: Page, *, done: int = 0) -> None:
+        console = Console(stderr=True)
+        self._progress = RichProgress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=page.quiet or not console.is_terminal,
+            # Results may go elsewhere than stderr; a live display must not take them along.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self._progress.add_task(what, total=total, completed=done)
+
+    def reach(self, done: int, total: int) -> None:
+        """Take note that so much is done."""
+        self._progress.update(self._task, completed=done, total=total)
+
+    def advance(self, record: EpisodeRecord) -> None:
+        """Take note of one finished episode."""
+        rewards = record.rounds[-1].rewards
+        tester = rewards.testers[0].value if rewards.testers else None
+        told = f"{harmless(record.problem_id)}  coder {_short(rewards.coder.value)}  tester {_short(tester)}"
+        self._progress.update(self._task, advance=1, description=told)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take the live line away while something is printed."""
+        self._progress.stop()
+        try:
+            yield
+        finally:
+            self._progress.start()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+def _short(reward: float | None) -> str:
+    return "masked" if reward is None else f"{reward:.2f}"

@@ -1,0 +1,41 @@
+"""`codea1 rescore`: the options. What it does: `rescoring`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["rescore"]
+
+
+def rescore(
+    run: Annotated[Path, typer.Argument(help="Run folder, as codea1 play writes it.")],
+    alpha: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
+    ] = None,
+    rules: Annotated[
+        str | None,
+        typer.Option("--rules", "--preset", help="Preset of the formulas.", show_default="the run's"),
+    ] = None,
+    tests_per_suite: Annotated[
+        int | None, typer.Option(min=1, help="Denominator K of the tester's reward.", show_default="the run's")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the run with its new rewards into this new folder.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+) -> None:
+    """Score a recorded run by other rules, without running any program.
+
+    The verdicts stay as they were found: how replies were read, suites validated and values compared cannot change.
+
+    \b
+    Example:
+      codea1 rescore runs/20260304-050607 --alpha 0.3
+    """
+    from codea1_agents.cli.rescoring import run_rescore  # noqa: PLC0415  heavy
+
+    run_rescore(run, alpha=alpha, rules=rules, tests_per_suite=tests_per_suite, out=out, as_json=as_json)

@@ -1,0 +1,136 @@
+"""What `codea1 rescore` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.playing import varied
+from codea1_agents.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
+from codea1_agents.statistics import Estimate
+from codea1_agents.summary import estimate_to_json, summarise
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
+from codea1_env.runs.records import EpisodeRecord
+
+__all__ = ["run_rescore"]
+
+_MAX_MOVED = 5
+
+
+def run_rescore(
+    run: Path, *, alpha: float | None, rules: str | None, tests_per_suite: int | None, out: Path | None, as_json: bool
+) -> None:
+    """Compare a run's rewards with those under other rules, and write the rescored run if that was asked for.
+
+    Raises:
+        UserError: no run there, a number out of range, or the new folder cannot be written.
+    """
+    page = Page(as_json=as_json)
+    config = stored_config(run)
+    chosen = config.rules if rules is None else with_rewards_of(config.rules, preset(rules))
+    chosen = varied(chosen, alpha=alpha, tests_per_suite=tests_per_suite)
+    reading = _Reading(run, config.rules, chosen)
+    with ExitStack() as stack:
+        if out is not None:
+            target = stack.enter_context(RunFolder.create(out, config.model_copy(update={"rules": chosen})))
+            comparison = compare(_written(reading.pairs(), target), seed=config.seed)
+            target.rebuild_book()
+            summary = summarise(iter_episodes(out), tests_per_suite=chosen.tests_per_suite, seed=config.seed)
+            target.write_metrics({"summary": summary.to_json()})
+        else:
+            comparison = compare(reading.pairs(), seed=config.seed)
+    if reading.n_not_following:
+        page.note(
+            f"{reading.n_not_following} recorded episodes do not follow from the run's own rules:"
+            " it was played with another version, or edited"
+        )
+    _show(page, comparison, config.rules, chosen)
+    page.finish(_to_json(run, out, comparison, chosen))
+
+
+class _Reading:
+    """The episodes of a run, each with its rescored twin; counts those whose own rewards do not follow."""
+
+    def __init__(self, run: Path, played: Ruleset, chosen: Ruleset) -> None:
+        self._run = run
+        self._played = played
+        self._chosen = chosen
+        self.n_not_following = 0
+
+    def pairs(self) -> Iterator[tuple[EpisodeRecord, EpisodeRecord]]:
+        for record in iter_episodes(self._run):
+            self.n_not_following += rescored(record, self._played) != record
+            yield record, rescored(record, self._chosen)
+
+
+def _written(
+    pairs: Iterator[tuple[EpisodeRecord, EpisodeRecord]], target: RunFolder
+) -> Iterator[tuple[EpisodeRecord, EpisodeRecord]]:
+    for before, after in pairs:
+        target.append(after)
+        yield before, after
+
+
+def _show(page: Page, comparison: Comparison, played: Ruleset, chosen: Ruleset) -> None:
+    page.show(Text(f"{_named(played)}  ->  {_named(chosen)}", style="bold"))
+    rows = []
+    for role, found in _roles(comparison):
+        for label, estimate in (("before", found.before), ("after", found.after), ("difference", found.difference)):
+            rows.append((role if label == "before" else "", label, *estimate_cells(estimate)))
+    page.show(new_table(("reward", "", "mean", "95 % interval", "rounds"), rows, right=(2, 4)))
+    for role, found in _roles(comparison):
+        page.say(_order_sentence(role, found))
+    moved = [(role, each) for role, found in _roles(comparison) for each in found.moved[:_MAX_MOVED]]
+    if moved:
+        cells = [
+            (role, m.problem_id, f"{m.rank_before} -> {m.rank_after}", f"{number(m.before)} -> {number(m.after)}")
+            for role, m in moved
+        ]
+        page.show(new_table(("moved most", "problem", "rank", "reward"), cells, whole=(1,)))
+
+
+def _roles(comparison: Comparison) -> tuple[tuple[str, RoleComparison], ...]:
+    return ("coder", comparison.coder), ("tester", comparison.tester)
+
+
+def _named(rules: Ruleset) -> str:
+    return f"{rules.name} (alpha {rules.reward.alpha:g}, {rules.tests_per_suite} tests per suite)"
+
+
+def _order_sentence(role: str, found: RoleComparison) -> str:
+    order = found.order
+    if not (order.n_reversed or order.n_merged or order.n_split):
+        return f"{role}: the order of the rounds stays"
+    return (
+        f"{role}: of {order.n_pairs} pairs of rounds {order.n_reversed} change their order,"
+        f" {order.n_merged} become equal, {order.n_split} cease to be equal"
+    )
+
+
+def _to_json(run: Path, out: Path | None, comparison: Comparison, chosen: Ruleset) -> dict[str, Any]:
+    return {
+        "run": str(run),
+        "out": None if out is None else str(out),
+        "rules": asdict(chosen),
+        **{role: _role_to_json(found) for role, found in _roles(comparison)},
+    }
+
+
+def _role_to_json(found: RoleComparison) -> dict[str, Any]:
+    estimates: dict[str, Estimate] = {
+        "before": found.before,
+        "after": found.after,
+        "difference": found.difference,
+    }
+    return {
+        **{name: estimate_to_json(estimate) for name, estimate in estimates.items()},
+        "order": asdict(found.order),
+        "moved": [asdict(each) for each in found.moved],
+    }

@@ -1,0 +1,52 @@
+"""A run's figures as a table for people."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from codea1_agents.cli.console import estimate_cells, new_table
+from codea1_agents.runner import TimeSplit
+from codea1_agents.summary import Summary
+from codea1_env.rendering import harmless
+from codea1_env.runs.config import RunConfig
+
+__all__ = ["counted", "summary_table", "time_sentence"]
+
+_ROWS = (
+    ("coder reward", "coder_reward"),
+    ("  programs that load", "candidate_validity"),
+    ("  pass rate, new tests", "pass_new"),
+    ("  pass rate, replayed tests", "pass_replayed"),
+    ("tester reward", "tester_reward"),
+    ("  suite validity", "suite_validity"),
+    ("  suites that beat the program", "kill_rate"),
+    ("programs without evidence", "zero_evidence"),
+)
+
+
+def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
+    """Return title, table, and what no estimate holds."""
+    title = f"{config.coder} against {config.tester}: {counted(summary.n_episodes, 'episode')}"
+    title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
+    rows = [(label, *estimate_cells(getattr(summary, name))) for label, name in _ROWS]
+    table = new_table(("mean over problems", "mean", "95 % interval", "rounds"), rows, right=(1, 3))
+    ends = [f"Mistake Book: {counted(summary.book_size, 'case')}"]
+    if summary.n_unasked_rounds:
+        ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
+    if summary.n_masked_rounds:
+        ends.append(f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox failed; in no figure above")
+    return Group(Text(harmless(title), style="bold"), table, Text("; ".join(ends)))
+
+
+def time_sentence(spent: TimeSplit) -> str:
+    """Return where the time went."""
+    return (
+        f"time: {spent.total_s:.1f} s, of which judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
+        f" the rest {spent.rest_s:.1f} s"
+    )
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where there is not exactly one."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,87 @@
+"""The conformance tests of PettingZoo and Gymnasium, run on our environment with warnings as errors."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+
+from codea1_env import code_a1_v0
+from codea1_env.problems import ProblemSet
+
+__all__ = ["EnvFinding", "check_environment"]
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFinding:
+    """One conformance test."""
+
+    name: str
+    fault: str
+    """What it complains of; "" if it passes."""
+
+
+def check_environment(problems: ProblemSet) -> tuple[EnvFinding, ...]:
+    """Return one finding per conformance test.
+
+    Args:
+        problems: what is played meanwhile, with random text for replies.
+    """
+
+    def aec() -> object:
+        return code_a1_v0.env(problems=problems)
+
+    def parallel() -> object:
+        return code_a1_v0.parallel_env(problems=problems)
+
+    def gymnasium_view(name: str) -> None:
+        with contextlib.closing(gymnasium.make(name, problems=problems)) as view:
+            check_env(view.unwrapped)
+
+    tests: dict[str, Callable[[], object]] = {
+        "PettingZoo api_test": lambda: api_test(aec(), num_cycles=50),
+        "PettingZoo seed_test": lambda: seed_test(aec, num_cycles=20),
+        "PettingZoo parallel_api_test": lambda: parallel_api_test(parallel(), num_cycles=50),
+        "PettingZoo parallel_seed_test": lambda: parallel_seed_test(parallel, num_cycles=20),
+        "Gymnasium check_env, codea1/Coder-v0": lambda: gymnasium_view("codea1/Coder-v0"),
+        "Gymnasium check_env, codea1/Tester-v0": lambda: gymnasium_view("codea1/Tester-v0"),
+    }
+    return tuple(EnvFinding(name, _fault(test)) for name, test in tests.items())
+
+
+# PettingZoo warns about every environment whose spaces are not Box or Discrete. Ours are text; nothing else may warn.
+_OF_TEXT_SPACES = (
+    "Observation space for each agent probably should be",
+    "Action space for each agent probably should be",
+    "Observation is not a NumPy array",
+)
+
+
+def _fault(test: Callable[[], object]) -> str:
+    try:
+        with _quiet(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for told in _OF_TEXT_SPACES:
+                warnings.filterwarnings("ignore", told, UserWarning)
+            test()
+    except (AssertionError, Warning, LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """The tests print what they do, and try options that an environment must take and may log."""
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,130 @@
+"""Recorded games under other reward rules. Pure: nothing is executed, nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import isnan, nan
+
+from codea1_agents.statistics import Estimate, OrderChange, difference_interval, mean_interval, order_change
+from codea1_env.errors import UserError
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import RewardScheme, Ruleset
+from codea1_env.runs.records import EpisodeRecord, RewardRecord, RewardsRecord
+
+__all__ = ["Comparison", "MovedProblem", "RoleComparison", "compare", "rescored", "with_rewards_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedProblem:
+    """A problem's mean reward under two scorings, and its place among all problems (1 is the highest)."""
+
+    problem_id: str
+    before: float
+    after: float
+    rank_before: int
+    rank_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class RoleComparison:
+    """One role's rewards under two scorings of the same rounds."""
+
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+    """After minus before, round by round."""
+    order: OrderChange
+    """Of rounds."""
+    moved: tuple[MovedProblem, ...]
+    """Problems whose place changed, those that moved farthest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run under two scorings."""
+
+    coder: RoleComparison
+    tester: RoleComparison
+    """Rounds in which the tester was not asked do not enter."""
+
+
+def with_rewards_of(played: Ruleset, other: Ruleset) -> Ruleset:
+    """Return a run's rules with the reward formulas and suite size of others; what made its verdicts stays.
+
+    Raises:
+        UserError: the others pay for golden tests, which the run has not executed.
+    """
+    if other.reward.scheme is RewardScheme.GOLDEN and played.reward.scheme is not RewardScheme.GOLDEN:
+        raise UserError("rules golden pay for golden tests, which this run has not executed: play with --rules golden")
+    return replace(played, name=other.name, reward=other.reward, tests_per_suite=other.tests_per_suite)
+
+
+def rescored(record: EpisodeRecord, rules: Ruleset) -> EpisodeRecord:
+    """Return the episode with the rewards that `rules` give; equal to the record if it was played under them."""
+    rounds = tuple(
+        played.model_copy(update={"rewards": RewardsRecord.of(score(played.to_report(), rules))})
+        for played in record.rounds
+    )
+    return record.model_copy(update={"rounds": rounds})
+
+
+def compare(pairs: Iterable[tuple[EpisodeRecord, EpisodeRecord]], *, seed: int = 0) -> Comparison:
+    """Return how two scorings of the same episodes differ.
+
+    Args:
+        pairs: each episode before and after.
+        seed: of the intervals' resampling.
+    """
+    coder, tester = _Rewards(), _Rewards()
+    for before, after in pairs:
+        for old, new in zip(before.rounds, after.rounds, strict=True):
+            coder.add(before.problem_id, old.rewards.coder, new.rewards.coder)
+            if old.tester_reply is not None:
+                tester.add(before.problem_id, old.rewards.testers[0], new.rewards.testers[0])
+    return Comparison(coder.compared(seed), tester.compared(seed))
+
+
+class _Rewards:
+    """One role's rewards by problem, in the order of play."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, list[float]] = {}
+        self._after: dict[str, list[float]] = {}
+
+    def add(self, problem_id: str, before: RewardRecord, after: RewardRecord) -> None:
+        self._before.setdefault(problem_id, []).append(nan if before.value is None else before.value)
+        self._after.setdefault(problem_id, []).append(nan if after.value is None else after.value)
+
+    def compared(self, seed: int) -> RoleComparison:
+        return RoleComparison(
+            before=mean_interval(self._before, seed=seed),
+            after=mean_interval(self._after, seed=seed),
+            difference=difference_interval(self._before, self._after, seed=seed),
+            order=order_change(_joined(self._before), _joined(self._after)),
+            moved=self._moved(),
+        )
+
+    def _moved(self) -> tuple[MovedProblem, ...]:
+        before, after = _means(self._before), _means(self._after)
+        known = [problem for problem in before if not (isnan(before[problem]) or isnan(after[problem]))]
+        old, new = _ranks({p: before[p] for p in known}), _ranks({p: after[p] for p in known})
+        moved = [MovedProblem(p, before[p], after[p], old[p], new[p]) for p in known if old[p] != new[p]]
+        return tuple(sorted(moved, key=lambda each: (-abs(each.rank_after - each.rank_before), each.problem_id)))
+
+
+def _joined(values: dict[str, list[float]]) -> list[float]:
+    return [value for of_problem in values.values() for value in of_problem]
+
+
+def _means(values: dict[str, list[float]]) -> dict[str, float]:
+    return {problem: mean_interval({problem: of_problem}).mean for problem, of_problem in values.items()}
+
+
+def _ranks(means: dict[str, float]) -> dict[str, int]:
+    """Place of each, 1 for the highest; equals share the better place."""
+    ordered = sorted((round(mean, 9) for mean in means.values()), reverse=True)
+    place: dict[float, int] = {}
+    for position, mean in enumerate(ordered):
+        place.setdefault(mean, position + 1)
+    return {problem: place[round(mean, 9)] for problem, mean in means.items()}

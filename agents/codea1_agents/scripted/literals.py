@@ -1,0 +1,61 @@
+"""Plain data as Python source that reads the same in every process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+__all__ = ["call_text", "literal", "unique"]
+
+
+def literal(value: object) -> str:
+    """Return ASCII source of a value that `ast.literal_eval` reads back.
+
+    Sets are written in the order of their elements' source, since their own order depends on the hash seed.
+
+    Raises:
+        ValueError: the value, or something in it, has no literal.
+    """
+    if value is None or isinstance(value, bool | int | str | bytes):
+        return ascii(value)
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, tuple):
+        items = [literal(item) for item in value]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, set):
+        return "{" + ", ".join(sorted(map(literal, value))) + "}" if value else "set()"
+    raise ValueError(f"{type(value).__name__} has no literal")
+
+
+def call_text(entry_point: str, arguments: Sequence[object], names: Sequence[str | None] = ()) -> str:
+    """Return the source of one call.
+
+    Args:
+        entry_point: name of the function.
+        arguments: plain values.
+        names: for each argument the keyword to pass it by, or None; may be shorter than `arguments`.
+    """
+    keywords = [*names, *[None] * len(arguments)]
+    parts = (
+        literal(value) if name is None else f"{name}={literal(value)}"
+        for value, name in zip(arguments, keywords, strict=False)
+    )
+    return f"{entry_point}({', '.join(parts)})"
+
+
+def unique(values: Iterable[object]) -> list[object]:
+    """Return the values without repetition, in order; 1, 1.0 and True are three different values."""
+    first: dict[str, object] = {}
+    for value in values:
+        first.setdefault(literal(value), value)
+    return list(first.values())
+
+
+def _float(value: float) -> str:
+    if value != value:
+        raise ValueError("nan has no literal")
+    return repr(value).replace("inf", "1e999")

@@ -1,0 +1,386 @@
+"""Small faults that programmers make, as edits of one syntax node. Pure: no node is changed, new ones are returned."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import Any
+
+__all__ = ["Edit", "Operator", "Site", "edits_of"]
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Operator(StrEnum):
+    """What kind of fault a mutant has."""
+
+    BOUNDARY = "boundary"
+    """`<` for `<=` and the like."""
+    COMPARISON = "comparison"
+    """Another comparison altogether."""
+    ARITHMETIC = "arithmetic"
+    """Another arithmetic operator."""
+    OPERANDS = "operands"
+    """Operands of a subtraction, division or power exchanged."""
+    CONSTANT = "constant"
+    """A number off by one."""
+    TEXT = "text"
+    """A string constant without its last character."""
+    BOOLEAN = "boolean"
+    """`and` for `or`, `True` for `False`."""
+    NEGATION = "negation"
+    """A condition negated, or a `not` left out."""
+    GUARD = "guard"
+    """A guard clause left out."""
+    STATEMENT = "statement"
+    """Another statement left out."""
+    SLICE = "slice"
+    """A slice that starts or ends one element off."""
+    RANGE = "range"
+    """A `range` that starts or ends one off."""
+    RETURN = "return"
+    """A result one too large, or without its last element."""
+    LOOP = "loop"
+    """`break` for `continue`."""
+    ARGUMENTS = "arguments"
+    """The first two arguments of a call exchanged."""
+    DEFAULT = "default"
+    """Another default value."""
+    EXTREME = "extreme"
+    """`min` for `max`, `any` for `all`."""
+    CALL = "call"
+    """A similar function, or none: `floor` for `ceil`, `x` for `abs(x)`."""
+    METHOD = "method"
+    """A similar string or list method: `lower` for `upper`, `lstrip` for `strip`."""
+
+    @property
+    def subtlety(self) -> int:
+        """From 1 (typically fails on most inputs) to 4 (typically on rare ones only); the scale of `WrongProgram`."""
+        return _SUBTLETY[self]
+
+
+_SUBTLETY = {
+    Operator.BOUNDARY: 4,
+    Operator.COMPARISON: 1,
+    Operator.ARITHMETIC: 1,
+    Operator.OPERANDS: 2,
+    Operator.CONSTANT: 3,
+    Operator.TEXT: 3,
+    Operator.BOOLEAN: 2,
+    Operator.NEGATION: 1,
+    Operator.GUARD: 4,
+    Operator.STATEMENT: 2,
+    Operator.SLICE: 3,
+    Operator.RANGE: 3,
+    Operator.RETURN: 1,
+    Operator.LOOP: 3,
+    Operator.ARGUMENTS: 2,
+    Operator.DEFAULT: 4,
+    Operator.EXTREME: 2,
+    Operator.CALL: 3,
+    Operator.METHOD: 4,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a node stands, as far as the operators care."""
+
+    function: _Function | None = None
+    """The innermost function around it."""
+    field: str = ""
+    """The parent's field that holds it."""
+    in_while: bool = False
+    """Within a `while` loop: edits that would usually make it endless are left out, since they cost seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One node in place of another."""
+
+    operator: Operator
+    node: ast.AST | None
+    """The new node; None: the statement is left out."""
+
+
+_OTHER_COMPARISONS: dict[type[ast.cmpop], tuple[tuple[Operator, type[ast.cmpop]], ...]] = {
+    ast.Lt: ((Operator.BOUNDARY, ast.LtE), (Operator.COMPARISON, ast.Gt)),
+    ast.LtE: ((Operator.BOUNDARY, ast.Lt), (Operator.COMPARISON, ast.GtE)),
+    ast.Gt: ((Operator.BOUNDARY, ast.GtE), (Operator.COMPARISON, ast.Lt)),
+    ast.GtE: ((Operator.BOUNDARY, ast.Gt), (Operator.COMPARISON, ast.LtE)),
+    ast.Eq: ((Operator.COMPARISON, ast.NotEq),),
+    ast.NotEq: ((Operator.COMPARISON, ast.Eq),),
+    ast.In: ((Operator.COMPARISON, ast.NotIn),),
+    ast.NotIn: ((Operator.COMPARISON, ast.In),),
+    ast.Is: ((Operator.COMPARISON, ast.IsNot),),
+    ast.IsNot: ((Operator.COMPARISON, ast.Is),),
+}
+_OTHER_ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.Div: ast.FloorDiv,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr,
+}
+_ORDERED_ARITHMETIC = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+_EXTREMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_FUNCTIONS = {"floor": "ceil", "ceil": "floor", "round": "int", "set": "list", "sorted": "list", "reversed": "list"}
+_UNWRAPPED = ("abs", "sorted", "set", "reversed", "round", "list", "str", "int")
+_METHODS = {
+    "lower": "upper",
+    "upper": "lower",
+    "swapcase": "lower",
+    "title": "capitalize",
+    "capitalize": "title",
+    "strip": "lstrip",
+    "lstrip": "strip",
+    "rstrip": "strip",
+    "startswith": "endswith",
+    "endswith": "startswith",
+    "isalpha": "isalnum",
+    "isdigit": "isalnum",
+    "isalnum": "isalpha",
+    "isupper": "islower",
+    "islower": "isupper",
+    "find": "rfind",
+    "rfind": "find",
+    "index": "rindex",
+    "append": "extend",
+    "union": "intersection",
+    "intersection": "union",
+    "keys": "values",
+    "values": "keys",
+    "floor": "ceil",
+    "ceil": "floor",
+}
+
+
+def edits_of(node: ast.AST, site: Site) -> Iterator[Edit]:
+    """Yield every edit that applies to the node itself (not to its children)."""
+    rule = _RULES.get(type(node))
+    return rule(node, site) if rule is not None else iter(())
+
+
+def _compare(node: ast.Compare, site: Site) -> Iterator[Edit]:
+    for position, operator in enumerate(node.ops):
+        for fault, other in _OTHER_COMPARISONS[type(operator)]:
+            ops = [*node.ops[:position], other(), *node.ops[position + 1 :]]
+            yield Edit(fault, ast.Compare(node.left, ops, node.comparators))
+
+
+def _binary(node: ast.BinOp, site: Site) -> Iterator[Edit]:
+    other = _OTHER_ARITHMETIC.get(type(node.op))
+    formats_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+    if other is not None and not formats_text:
+        yield Edit(Operator.ARITHMETIC, ast.BinOp(node.left, other(), node.right))
+    if isinstance(node.op, _ORDERED_ARITHMETIC) and not formats_text and ast.dump(node.left) != ast.dump(node.right):
+        yield Edit(Operator.OPERANDS, ast.BinOp(node.right, node.op, node.left))
+
+
+def _augmented(node: ast.AugAssign, site: Site) -> Iterator[Edit]:
+    if site.in_while:
+        return
+    other = _OTHER_ARITHMETIC.get(type(node.op))
+    if other is not None:
+        yield Edit(Operator.ARITHMETIC, ast.AugAssign(node.target, other(), node.value))
+    yield Edit(Operator.STATEMENT, None)
+
+
+def _constant(node: ast.Constant, site: Site) -> Iterator[Edit]:
+    value = node.value
+    is_default = site.field in ("defaults", "kw_defaults")
+    if isinstance(value, bool):
+        yield Edit(Operator.DEFAULT if is_default else Operator.BOOLEAN, ast.Constant(not value))
+    elif isinstance(value, int | float):
+        for step in (1, -1):
+            if not (site.in_while and value + step == 0):  # a step of 0 never ends
+                yield Edit(Operator.DEFAULT if is_default else Operator.CONSTANT, ast.Constant(value + step))
+    elif isinstance(value, str) and len(value) > 1:
+        yield Edit(Operator.DEFAULT if is_default else Operator.TEXT, ast.Constant(value[:-1]))
+
+
+def _slice(node: ast.Slice, site: Site) -> Iterator[Edit]:
+    if node.step is not None:  # `x[::-1]` with a bound is not a likely fault
+        return
+    if not isinstance(node.lower, ast.Constant):
+        yield Edit(Operator.SLICE, ast.Slice(_plus(node.lower, 1) or ast.Constant(1), node.upper, node.step))
+    if node.upper is None:
+        yield Edit(Operator.SLICE, ast.Slice(node.lower, ast.Constant(-1), node.step))
+    elif not isinstance(node.upper, ast.Constant):
+        for step in (1, -1):
+            yield Edit(Operator.SLICE, ast.Slice(node.lower, _plus(node.upper, step), node.step))
+
+
+def _call(node: ast.Call, site: Site) -> Iterator[Edit]:
+    match node.func:
+        case ast.Name(id="range"):
+            yield from _range(node)
+            return
+        case ast.Name(id=name):
+            if name in _EXTREMES:
+                yield Edit(Operator.EXTREME, _renamed(node, ast.Name(_EXTREMES[name], ast.Load())))
+            if name in _FUNCTIONS and not node.keywords:
+                yield Edit(Operator.CALL, _renamed(node, ast.Name(_FUNCTIONS[name], ast.Load())))
+            if name in _UNWRAPPED and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred):
+                yield Edit(Operator.CALL, node.args[0])
+        case ast.Attribute(value=owner, attr=attribute):
+            if attribute in _METHODS:
+                yield Edit(Operator.METHOD, _renamed(node, ast.Attribute(owner, _METHODS[attribute], ast.Load())))
+            if attribute == "pop" and not node.args:
+                yield Edit(Operator.METHOD, ast.Call(node.func, [ast.Constant(0)], []))
+    yield from _exchanged(node)
+
+
+def _exchanged(node: ast.Call) -> Iterator[Edit]:
+    plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
+    if len(node.args) >= 2 and plain and ast.dump(node.args[0]) != ast.dump(node.args[1]):
+        first, second, *rest = node.args
+        commutes = isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "gcd", "isinstance")
+        if not commutes:
+            yield Edit(Operator.ARGUMENTS, ast.Call(node.func, [second, first, *rest], node.keywords))
+
+
+def _range(node: ast.Call) -> Iterator[Edit]:
+    for position, argument in enumerate(node.args[:2]):
+        if isinstance(argument, ast.Constant | ast.Starred):
+            continue  # constants have their own operator
+        for step in (-1, 1):
+            moved = [*node.args[:position], _plus(argument, step) or argument, *node.args[position + 1 :]]
+            yield Edit(Operator.RANGE, ast.Call(node.func, moved, node.keywords))
+    if len(node.args) == 1:
+        yield Edit(Operator.RANGE, ast.Call(node.func, [ast.Constant(1), *node.args], node.keywords))
+
+
+def _if(node: ast.If, site: Site) -> Iterator[Edit]:
+    if not _is_not(node.test):  # the `not` itself has its own edit
+        yield Edit(Operator.NEGATION, ast.If(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse))
+    if not node.orelse:
+        leaves = isinstance(node.body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+        yield Edit(Operator.GUARD if leaves else Operator.STATEMENT, None)
+
+
+def _conditional(node: ast.IfExp, site: Site) -> Iterator[Edit]:
+    if not _is_not(node.test):
+        yield Edit(Operator.NEGATION, ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse))
+
+
+def _boolean(node: ast.BoolOp, site: Site) -> Iterator[Edit]:
+    other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+    yield Edit(Operator.BOOLEAN, ast.BoolOp(other, node.values))
+
+
+def _unary(node: ast.UnaryOp, site: Site) -> Iterator[Edit]:
+    if isinstance(node.op, ast.Not):
+        yield Edit(Operator.NEGATION, node.operand)
+
+
+def _break(node: ast.Break, site: Site) -> Iterator[Edit]:
+    yield Edit(Operator.LOOP, ast.Continue())
+
+
+def _continue(node: ast.Continue, site: Site) -> Iterator[Edit]:
+    yield Edit(Operator.LOOP, ast.Break())
+
+
+def _expression(node: ast.Expr, site: Site) -> Iterator[Edit]:
+    if isinstance(node.value, ast.Call) and not site.in_while:
+        yield Edit(Operator.STATEMENT, None)
+
+
+def _is_not(node: ast.expr) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+
+
+def _return(node: ast.Return, site: Site) -> Iterator[Edit]:
+    value = node.value
+    if value is None or isinstance(value, ast.Constant):  # constants have their own operator
+        return
+    shape = _shape(value, site.function)
+    if shape is _Shape.NUMBER:
+        yield Edit(Operator.RETURN, ast.Return(_plus(value, 1)))
+    if shape is _Shape.SEQUENCE:
+        for part in (ast.Slice(None, ast.Constant(-1), None), ast.Slice(None, None, ast.Constant(-1))):
+            yield Edit(Operator.RETURN, ast.Return(ast.Subscript(value, part, ast.Load())))
+
+
+class _Shape(Enum):
+    NUMBER = auto()
+    SEQUENCE = auto()
+    OTHER = auto()
+
+
+def _shape(value: ast.expr, function: _Function | None) -> _Shape:
+    """Guess what an expression is: from itself, else from a name's first assignment, else from the annotation."""
+    shape = _own_shape(value)
+    if shape is None and isinstance(value, ast.Name) and function is not None:
+        first = (n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and _assigns_only(n, value.id))
+        assigned = next(first, None)
+        shape = None if assigned is None else _own_shape(assigned)
+    return shape or _annotated_shape(function)
+
+
+def _own_shape(value: ast.expr) -> _Shape | None:
+    match value:
+        case ast.Constant(value=bool() | None) | ast.Compare():
+            return _Shape.OTHER
+        case ast.Constant(value=int() | float()) | ast.BinOp(op=ast.Sub() | ast.FloorDiv() | ast.Div() | ast.Pow()):
+            return _Shape.NUMBER
+        case ast.Call(func=ast.Name(id="len" | "sum" | "int" | "abs" | "round" | "float")):
+            return _Shape.NUMBER
+        case ast.Constant(value=str()) | ast.List() | ast.ListComp() | ast.JoinedStr():
+            return _Shape.SEQUENCE
+        case ast.Call(func=ast.Name(id="sorted" | "list" | "str") | ast.Attribute(attr="join" | "lower" | "upper")):
+            return _Shape.SEQUENCE
+        case _:
+            return None
+
+
+def _assigns_only(node: ast.Assign, name: str) -> bool:
+    return len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and node.targets[0].id == name
+
+
+def _annotated_shape(function: _Function | None) -> _Shape:
+    if function is None or function.returns is None:
+        return _Shape.OTHER
+    text = ast.unparse(function.returns).removeprefix("typing.").lower()
+    if text in ("int", "float"):
+        return _Shape.NUMBER
+    return _Shape.SEQUENCE if text.split("[")[0] in ("list", "str", "tuple") else _Shape.OTHER
+
+
+def _plus(node: ast.expr | None, step: int) -> ast.expr | None:
+    if node is None:
+        return None
+    return ast.BinOp(node, ast.Add() if step > 0 else ast.Sub(), ast.Constant(abs(step)))
+
+
+def _renamed(node: ast.Call, function: ast.expr) -> ast.Call:
+    return ast.Call(function, node.args, node.keywords)
+
+
+_RULES: dict[type[ast.AST], Callable[[Any, Site], Iterator[Edit]]] = {
+    ast.AugAssign: _augmented,
+    ast.BinOp: _binary,
+    ast.BoolOp: _boolean,
+    ast.Break: _break,
+    ast.Call: _call,
+    ast.Compare: _compare,
+    ast.Constant: _constant,
+    ast.Continue: _continue,
+    ast.Expr: _expression,
+    ast.If: _if,
+    ast.IfExp: _conditional,
+    ast.Return: _return,
+    ast.Slice: _slice,
+    ast.UnaryOp: _unary,
+}

@@ -1,0 +1,24 @@
+"""The generators of scripted agents."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+__all__ = ["generator"]
+
+
+def generator(seed: int, owner: str) -> np.random.Generator:
+    """Return a generator that depends on the seed and on its owner's name alone.
+
+    So two agents that are given the same seed do not draw the same numbers.
+
+    Args:
+        seed: non-negative.
+        owner: e.g. the class name.
+
+    Raises:
+        ValueError: the seed is negative.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(owner.encode()),)))

@@ -1,0 +1,329 @@
+"""Testers without a model.
+
+The ones that think of inputs (`BoundaryTester`, `FuzzTester`) need predictions. By default these are the solution's
+values, which no real tester can see: such a tester is a privileged baseline, an upper bound for validity.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from codea1_agents.scripted.literals import call_text
+from codea1_agents.scripted.oracle import Oracle, Subject
+from codea1_agents.scripted.randomness import generator
+from codea1_agents.scripted.replies import fenced
+from codea1_agents.scripted.signatures import Arguments, Interface, example_statements, read_interface
+from codea1_agents.scripted.typed_inputs import boundary_calls
+from codea1_env import values
+from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.outcomes import Outcome, OutcomeKind
+
+if TYPE_CHECKING:
+    from codea1_agents.scripted.fuzz_inputs import InputSource
+
+__all__ = ["BoundaryTester", "ExamplesTester", "FuzzTester", "InputTester", "InvalidTester", "Prediction"]
+
+_MAX_PREDICTION = 400  # characters; a longer value makes no readable test
+_MAX_CHUNKS = 4  # rounds of inputs tried before a suite stays short
+_TRIED_PER_TEST = 3  # inputs predicted for one that is chosen
+_HUNTED = 64  # inputs run on program and solution per suite when hunting
+_MAX_SOURCES = 256  # problems whose strategies a fuzz tester keeps
+_SHUFFLE = 10  # how far from the front of the list an edge may still be chosen as often as the first
+_SENTENCE = "Here are the tests."
+
+
+class ExamplesTester:
+    """Replies the statement's own examples: always right, and what every coder has seen."""
+
+    def act(self, observation: Observation, info: Info) -> str:
+        """Return the first examples in a block; prose if there are none."""
+        statements = list(example_statements(observation["examples"]))
+        imports = [ast.unparse(node) for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
+        asserts = [ast.unparse(node) for node in statements if isinstance(node, ast.Assert)]
+        if not asserts:
+            return "The statement gives no examples to test."
+        return fenced("\n".join([*imports, *asserts[: info["tests_per_suite"]]]), _SENTENCE)
+
+
+class Prediction(StrEnum):
+    """Where a tester's predicted values come from."""
+
+    SOLUTION = "solution"
+    """The problem's solution: privileged, always right."""
+    PROGRAM = "program"
+    """The program under test: an honest white-box guess, right wherever the program is. Such a suite can beat a
+    program only where validation fills in the solution's values. Without a program in sight: as NONE."""
+    NONE = "none"
+    """The placeholder None; nothing is executed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    call: str
+    prediction: str
+    imports: tuple[str, ...] = ()
+    beats: bool = False
+    """Known to tell program and solution apart."""
+
+
+class InputTester(ABC):
+    """A tester that thinks of inputs and has their values predicted. Subclasses say which inputs."""
+
+    def __init__(self, context: AgentContext, *, predict: str = "solution", hunt: bool = False) -> None:
+        """Make a tester.
+
+        Args:
+            context: problems, sandbox and first seed.
+            predict: a `Prediction`.
+            hunt: prefer inputs on which the observed program and the solution differ, among 64 tried a suite. With
+                the solution's predictions this is an upper bound for adversaries; without a program it does nothing.
+
+        Raises:
+            ValueError: unknown prediction, or hunting without the solution's predictions.
+        """
+        self._predict = Prediction(predict)
+        self._hunt = hunt
+        if hunt and self._predict is not Prediction.SOLUTION:
+            raise ValueError(f"hunt needs predict=solution, not {predict}: it compares with the solution anyway")
+        self._problems = context.problems
+        self._oracle = Oracle(context.sandbox)
+        self.reset(context.seed)
+
+    def reset(self, seed: int) -> None:
+        """Start a new sequence of draws."""
+        self._rng = generator(seed, type(self).__name__)
+
+    def act(self, observation: Observation, info: Info) -> str:
+        """Return at most `info["tests_per_suite"]` asserts `f(literals) == value`, no call twice, in a block.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        interface = interface_of(observation)
+        if interface is None:
+            return f"I cannot tell how {observation['entry_point']} is called."
+        cases: dict[str, _Case] = {}
+        for guess in interface.guesses():
+            cases |= self._cases(guess, observation, info)
+            if len(cases) >= info["tests_per_suite"]:
+                break
+        chosen = _chosen(cases.values())[: info["tests_per_suite"]]
+        return _suite(chosen) if chosen else "I found no input for which a result can be predicted."
+
+    @abstractmethod
+    def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
+        """Yield inputs, about `size` at a time, for as long as there are new ones."""
+
+    def _cases(self, interface: Interface, observation: Observation, info: Info) -> dict[str, _Case]:
+        """Return cases by call: usually more than are asked for, fewer where inputs run out."""
+        wanted = info["tests_per_suite"]
+        hunting = self._hunt and bool(observation["program"])
+        found: dict[str, _Case] = {}
+        chunks = self._chunks(interface, _HUNTED if hunting else _TRIED_PER_TEST * wanted)
+        for _, chunk in zip(range(_MAX_CHUNKS), chunks, strict=False):
+            texts = [call_text(interface.entry_point, arguments, interface.keywords) for arguments in chunk]
+            new = [text for text in dict.fromkeys(texts) if text not in found]
+            found.update((case.call, case) for case in self._predicted(new, observation, info, hunting=hunting))
+            if len(found) >= wanted:
+                break
+        return found
+
+    def _predicted(
+        self, calls: Sequence[str], observation: Observation, info: Info, *, hunting: bool
+    ) -> Iterator[_Case]:
+        """Yield the calls whose value is known and can be written, in order."""
+        if self._predict is Prediction.NONE or (self._predict is Prediction.PROGRAM and not observation["program"]):
+            yield from (_Case(call, "None") for call in calls)
+            return
+        problem = self._problems.by_id(info["problem_id"])
+        program = Subject(observation["program"], problem.entry_point, problem.imports)
+        solution = Subject.solution_of(problem)
+        if hunting:
+            expected, actual = self._oracle.ask_each([solution, program], calls)
+            for call, right, other in zip(calls, expected, actual, strict=True):
+                yield from _written(call, right, beats=_differ(right, other))
+        else:
+            subject = solution if self._predict is Prediction.SOLUTION else program
+            for call, outcome in zip(calls, self._oracle.ask(subject, calls), strict=True):
+                yield from _written(call, outcome)
+
+
+class BoundaryTester(InputTester):
+    """Tests typed edge inputs and small edits of the examples: empty, single, equal, negative, long, reversed ...
+
+    The classical edges come first, in an order that the seed shuffles slightly. Privileged unless `predict` says
+    otherwise (see `Prediction`).
+    """
+
+    def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
+        calls = boundary_calls(interface)
+        ranks = self._rng.random(len(calls)) * (_SHUFFLE + np.arange(len(calls)))
+        order = np.argsort(ranks, kind="stable")
+        for start in range(0, len(calls), size):
+            yield [calls[i] for i in order[start : start + size]]
+
+
+class FuzzTester(InputTester):
+    """Tests random inputs, drawn with hypothesis from the signature's types and close to the examples.
+
+    Privileged unless `predict` says otherwise (see `Prediction`).
+    """
+
+    def __init__(self, context: AgentContext, *, predict: str = "solution", hunt: bool = False) -> None:
+        """Make a tester; the arguments are those of `InputTester`."""
+        super().__init__(context, predict=predict, hunt=hunt)
+        self._sources: OrderedDict[str, InputSource] = OrderedDict()
+
+    def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
+        source = self._source(interface)
+        while chunk := source.draw(self._rng, size):
+            yield chunk
+
+    def _source(self, interface: Interface) -> InputSource:
+        from codea1_agents.scripted.fuzz_inputs import InputSource  # noqa: PLC0415  -- heavy: imports hypothesis
+
+        key = repr(interface)
+        if key not in self._sources:
+            self._sources[key] = InputSource(interface)
+        self._sources.move_to_end(key)
+        while len(self._sources) > _MAX_SOURCES:
+            self._sources.popitem(last=False)
+        return self._sources[key]
+
+
+class InvalidKind(StrEnum):
+    """What is wrong with an `InvalidTester`'s suite."""
+
+    DUPLICATES = "duplicates"
+    """The same wrong assert, over and over."""
+    EMPTY = "empty"
+    """Nothing."""
+    FORBIDDEN = "forbidden"
+    """Asserts that look around instead of calling."""
+    NO_CALL = "no_call"
+    """True asserts that never call the entry point."""
+    NON_PRINTABLE = "non_printable"
+    """Letters beyond ASCII in wrong predictions, and a control character outside of the block."""
+    NOT_ASSERTS = "not_asserts"
+    """A block of statements that assert nothing."""
+    PROSE = "prose"
+    """No code at all."""
+    RAISING = "raising"
+    """Calls with more arguments than any solution takes."""
+    SYNTAX_ERROR = "syntax_error"
+    """Asserts with a bracket missing."""
+    UNCLOSED = "unclosed"
+    """A block that is cut in the middle of a line, as when the tokens run out."""
+    UNDEFINED_NAME = "undefined_name"
+    """Calls with a name that nobody defines."""
+    WRONG_PREDICTION = "wrong_prediction"
+    """Good calls with a value that no solution returns."""
+
+
+class InvalidTester:
+    """Replies malformed and wrong suites, for exercising rejections. Needs no secrets and executes nothing."""
+
+    def __init__(self, context: AgentContext, *, kind: str = "") -> None:
+        """Make a tester.
+
+        Args:
+            context: only the first seed is used.
+            kind: an `InvalidKind` for every reply; empty: one is drawn for each.
+
+        Raises:
+            ValueError: unknown kind.
+        """
+        self._kinds = [InvalidKind(kind)] if kind else list(InvalidKind)
+        self.reset(context.seed)
+
+    def reset(self, seed: int) -> None:
+        """Start a new sequence of draws."""
+        self._rng = generator(seed, type(self).__name__)
+
+    def act(self, observation: Observation, info: Info) -> str:
+        """Return a reply from which no valid, correctly predicted test can be read."""
+        kind = self._kinds[self._rng.integers(len(self._kinds))]
+        name = observation["entry_point"]
+        interface = interface_of(observation)
+        inputs = boundary_calls(interface) if interface else [()]
+        keywords = interface.keywords if interface else ()
+        calls = [call_text(name, arguments, keywords) for arguments in inputs[: info["tests_per_suite"]]]
+        if kind in _INVALID_REPLIES:
+            return _INVALID_REPLIES[kind].format(call=calls[0])
+        lines = (_INVALID_LINES[kind].format(name=name, call=call, first=calls[0], opened=call[:-1]) for call in calls)
+        return fenced("\n".join(lines), _SENTENCE if kind is not InvalidKind.NON_PRINTABLE else _ACCENTED)
+
+
+_IMPOSSIBLE = "'no solution returns this'"
+_ACCENTED = "Voil\u00e0 des tests\x07 tr\u00e8s s\u00e9v\u00e8res :"
+_INVALID_REPLIES = {
+    InvalidKind.EMPTY: "",
+    InvalidKind.PROSE: "I would test the empty input, a very long one, and negative numbers.",
+    InvalidKind.UNCLOSED: "Here are the tests.\n\n```python\nassert {call} == [",
+}
+_INVALID_LINES = {
+    InvalidKind.DUPLICATES: "assert {first} == " + _IMPOSSIBLE,
+    InvalidKind.FORBIDDEN: "assert {name}.__globals__ == {{}}",
+    InvalidKind.NO_CALL: "assert len({call!r}) > 0",
+    InvalidKind.NON_PRINTABLE: "assert {call} == '\u00e9\u00e8\u4e16\u754c'",
+    InvalidKind.NOT_ASSERTS: "print({call})",
+    InvalidKind.RAISING: "assert {name}(" + ", ".join("0" * 100) + ") == 0",
+    InvalidKind.SYNTAX_ERROR: "assert {opened} == 0",
+    InvalidKind.UNDEFINED_NAME: "assert {name}(undefined_input) == 0",
+    InvalidKind.WRONG_PREDICTION: "assert {call} == " + _IMPOSSIBLE,
+}
+
+
+def interface_of(observation: Observation) -> Interface | None:
+    """Return how the observed problem's entry point is called; None if nothing tells."""
+    return read_interface(
+        observation["entry_point"], observation["problem"], observation["examples"], observation["program"]
+    )
+
+
+def _chosen(cases: Collection[_Case]) -> list[_Case]:
+    """Return the cases, those that beat the program first, then those whose value has not occurred yet.
+
+    Many inputs have the same dull result (`False`, `[]`); one test of it says nearly as much as eight.
+    """
+    occurred: Counter[tuple[bool, str]] = Counter()
+    ranks: list[tuple[bool, int, int]] = []
+    for case in cases:
+        ranks.append((not case.beats, occurred[case.beats, case.prediction], len(ranks)))
+        occurred[case.beats, case.prediction] += 1
+    ordered = list(cases)
+    return [ordered[position] for *_, position in sorted(ranks)]
+
+
+def _suite(cases: Sequence[_Case]) -> str:
+    imports = sorted({statement for case in cases for statement in case.imports})
+    return fenced("\n".join([*imports, *(f"assert {case.call} == {case.prediction}" for case in cases)]), _SENTENCE)
+
+
+def _written(call: str, outcome: Outcome, *, beats: bool = False) -> Iterator[_Case]:
+    """Yield the case if the outcome is a value that can be written as short source and equals itself (no nan)."""
+    if outcome.value is None or not values.equal(outcome.value, outcome.value):
+        return
+    source = values.to_source(outcome.value)
+    if source is not None and len(source.expression) <= _MAX_PREDICTION:
+        yield _Case(call, _ascii(source.expression), source.imports, beats)
+
+
+def _ascii(source: str) -> str:
+    """Return Python source whose letters beyond ASCII, all within string literals, are escaped."""
+    return source.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _differ(right: Outcome, other: Outcome) -> bool:
+    """Return whether the program is known to fail where the solution has a value."""
+    if right.value is None or other.kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
+        return False
+    return other.value is None or not values.equal(right.value, other.value, rel_tol=1e-9, abs_tol=1e-9, nan_equal=True)

@@ -1,0 +1,178 @@
+"""Recorded episodes in, the figures of a run out. Pure: the same for a run just played, resumed or read from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from math import isnan
+
+from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
+from codea1_env.verdicts import Verdict
+
+__all__ = ["Summary", "Tally", "estimate_to_json", "summarise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run shows. Estimates are means over problems of a value per round, with 95 % intervals.
+
+    Masked rounds, where our own failure hides the truth, enter no estimate.
+    """
+
+    n_episodes: int
+    n_rounds: int
+    n_problems: int
+    n_masked_rounds: int
+    n_unasked_rounds: int
+    """Rounds that ended without the tester, because the candidate was invalid."""
+    coder_reward: Estimate
+    tester_reward: Estimate
+    """Over the rounds in which the tester was asked."""
+    candidate_validity: Estimate
+    """Share of candidates that load."""
+    pass_new: Estimate
+    """Share of a suite's valid cases that a valid candidate passes; rounds without such cases do not enter."""
+    pass_replayed: Estimate
+    """The same for cases of the Mistake Book."""
+    suite_validity: Estimate
+    """Valid cases whose prediction is not wrong, over the cases asked for, at most 1."""
+    kill_rate: Estimate
+    """Share of suites for valid candidates with at least one case that beats the candidate."""
+    zero_evidence: Estimate
+    """Share of valid candidates that no valid case, new or replayed, says anything about."""
+    book_size: int
+    """Entries of the Mistake Book after the last round of each problem."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data; nan becomes null."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {n: estimate_to_json(v) if isinstance(v, Estimate) else v for n, v in values.items()}
+
+
+def estimate_to_json(estimate: Estimate) -> dict[str, float | int | None]:
+    """Return the estimate's fields; nan becomes null."""
+    values = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
+    return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}
+
+
+@dataclass(slots=True)
+class _Values:
+    """One value per round, by problem."""
+
+    by_problem: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, problem_id: str, value: float | bool | None) -> None:
+        if value is not None:
+            self.by_problem.setdefault(problem_id, []).append(float(value))
+
+
+class Tally:
+    """Takes in one episode after the other; `summary` may be asked for at any time."""
+
+    def __init__(self, *, tests_per_suite: int) -> None:
+        self._tests_per_suite = tests_per_suite
+        self._values = {name: _Values() for name in _MEASURES}
+        self._problems: set[str] = set()
+        self._book_sizes: dict[str, int] = {}
+        self._n_episodes = self._n_rounds = self._n_masked = self._n_unasked = 0
+
+    def add(self, record: EpisodeRecord) -> None:
+        """Take in one episode."""
+        self._n_episodes += 1
+        self._problems.add(record.problem_id)
+        for played in record.rounds:
+            self._n_rounds += 1
+            if played.book is not None:
+                self._book_sizes[record.problem_id] = played.book.size
+            if played.rewards.coder.value is None:
+                self._n_masked += 1
+                continue
+            self._n_unasked += played.tester_reply is None
+            for name, measure in _MEASURES.items():
+                self._values[name].add(record.problem_id, measure(played, self._tests_per_suite))
+
+    def summary(self, *, seed: int = 0) -> Summary:
+        """Return the figures so far; `seed` is that of the intervals."""
+        return Summary(
+            n_episodes=self._n_episodes,
+            n_rounds=self._n_rounds,
+            n_problems=len(self._problems),
+            n_masked_rounds=self._n_masked,
+            n_unasked_rounds=self._n_unasked,
+            book_size=sum(self._book_sizes.values()),
+            **{name: mean_interval(values.by_problem, seed=seed) for name, values in self._values.items()},
+        )
+
+
+def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: int = 0) -> Summary:
+    """Return the figures of these episodes.
+
+    Args:
+        records: in the order of play.
+        tests_per_suite: cases that a suite was asked for.
+        seed: of the intervals' resampling.
+    """
+    tally = Tally(tests_per_suite=tests_per_suite)
+    for record in records:
+        tally.add(record)
+    return tally.summary(seed=seed)
+
+
+def _coder_reward(played: RoundRecord, _: int) -> float | None:
+    return played.rewards.coder.value
+
+
+def _tester_reward(played: RoundRecord, _: int) -> float | None:
+    return None if played.tester_reply is None else played.rewards.testers[0].value
+
+
+def _candidate_validity(played: RoundRecord, _: int) -> bool:
+    return played.candidate.verdict is Verdict.PASSED
+
+
+def _pass_new(played: RoundRecord, _: int) -> float | None:
+    return _pass_rate(_new_cases(played))
+
+
+def _pass_replayed(played: RoundRecord, _: int) -> float | None:
+    return _pass_rate(played.replayed)
+
+
+def _suite_validity(played: RoundRecord, tests_per_suite: int) -> float | None:
+    if played.tester_reply is None:
+        return None
+    return min(1.0, sum(case.prediction_right is not False for case in _new_cases(played)) / tests_per_suite)
+
+
+def _kill_rate(played: RoundRecord, _: int) -> bool | None:
+    if played.tester_reply is None or not _candidate_validity(played, 0):
+        return None
+    return any(case.verdict.is_failure for case in _new_cases(played))
+
+
+def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
+    if not _candidate_validity(played, 0):
+        return None
+    return all(case.verdict is Verdict.NOT_RUN for case in (*_new_cases(played), *played.replayed))
+
+
+_MEASURES = {
+    "coder_reward": _coder_reward,
+    "tester_reward": _tester_reward,
+    "candidate_validity": _candidate_validity,
+    "pass_new": _pass_new,
+    "pass_replayed": _pass_replayed,
+    "suite_validity": _suite_validity,
+    "kill_rate": _kill_rate,
+    "zero_evidence": _zero_evidence,
+}
+
+
+def _new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
+    return tuple(case for suite in played.suites for case in suite.cases)
+
+
+def _pass_rate(cases: Iterable[CaseRecord]) -> float | None:
+    tried = [case.verdict is Verdict.PASSED for case in cases if case.verdict is not Verdict.NOT_RUN]
+    return sum(tried) / len(tried) if tried else None

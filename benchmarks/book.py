@@ -1,0 +1,114 @@
+"""What one round of the Mistake Book costs, in small and large books.
+
+    python benchmarks/book.py [--quick]
+
+A round is `retrieve` and `record` of 8 candidates that 8 new cases each beat, with 8 replayed cases. Books of all sizes
+are built first and then take turns, so that whatever else the machine does falls on all of them; a figure is a ratio to
+the smallest book of the same layout in the same turn. The bound on entries keeps sizes as they are: 64 come, 64 leave.
+A round touches the same number of rows in all of them. Within one large problem each lies in a disk page of its own,
+within a small one they share pages: that is what is left of a difference there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.rules.mistake_book import BookEntry, BookKey
+from codea1_env.rules.ruleset import BookRules
+from codea1_env.submissions import Candidate, TestCase
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
+
+N_CANDIDATES = N_CASES = 8
+ENTRIES_PER_PROBLEM = 100
+_ROW = "{:<22} {:>9}" + " {:>8}" * 6
+
+
+@dataclass
+class Contestant:
+    """One book that takes part."""
+
+    book: MistakeBook
+    size: int
+    problem_ids: list[str]
+
+    @property
+    def rules(self) -> BookRules:
+        """Those of the preset `fixed`, bounded at the size that the book has."""
+        return BookRules(n_stalest=1, count_replay_failures=True, max_entries=self.size // len(self.problem_ids))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="1e3 and 1e4 entries, 50 turns")
+    quick = parser.parse_args().quick
+    sizes, n_turns = ((1_000, 10_000), 50) if quick else ((1_000, 100_000, 1_000_000), 300)
+    print(
+        f"{N_CANDIDATES} candidates x {N_CASES} failing cases a round; {n_turns} turns; committed to disk each time\n"
+    )
+    print(_ROW.format("layout", "entries", *("min", "median", "max") * 2), "(milliseconds, then ratios)")
+    with tempfile.TemporaryDirectory(prefix="codea1-benchmark-") as folder:
+        for layout, entries_per_problem in (
+            ("spread over problems", ENTRIES_PER_PROBLEM),
+            ("all in one problem", None),
+        ):
+            contestants = [contestant(Path(folder), size, entries_per_problem) for size in sizes]
+            show(layout, contestants, [[round_ms(one, turn) for one in contestants] for turn in range(n_turns)])
+
+
+def contestant(folder: Path, size: int, entries_per_problem: int | None) -> Contestant:
+    problem_ids = [f"problem {number}" for number in range(size // (entries_per_problem or size))]
+    book = MistakeBook(folder / f"{size}-{len(problem_ids)}.sqlite")
+    book.absorb(filling(problem_ids, size), dict.fromkeys(problem_ids, 1000))
+    return Contestant(book, size, problem_ids)
+
+
+def filling(problem_ids: list[str], size: int) -> Iterator[StoredEntry]:
+    """Entries as a long run leaves them: each problem's lie far apart in the file."""
+    for number in range(size):
+        key = BookKey(f"old([{number}, {number + 1}], 'a b c d', key={number})", (), b"[1,2,%d]" % number)
+        entry = BookEntry(key, True, 1 + number % 7, 9, 10, 1 + number % 900, number % 1000, 1)
+        yield StoredEntry(problem_ids[number % len(problem_ids)], entry)
+
+
+def round_ms(one: Contestant, turn: int) -> float:
+    problem_id = one.problem_ids[turn * 7919 % len(one.problem_ids)]
+    new = [[f"new({turn}, {m}, {n}, 'some text')" for n in range(N_CASES)] for m in range(N_CANDIDATES)]
+    start = time.perf_counter()
+    replayed = tuple(entry.to_valid_case() for entry in one.book.retrieve(problem_id, one.rules))
+    retrieved = time.perf_counter() - start
+    report = ProblemReport(problem_id, tuple(candidate(replayed, expressions) for expressions in new))
+    start = time.perf_counter()
+    delta = one.book.record(report, one.rules)
+    recorded = time.perf_counter() - start
+    assert delta.added == N_CANDIDATES * N_CASES
+    assert one.book.size() == one.size
+    return 1000 * (retrieved + recorded)
+
+
+def candidate(replayed: tuple[ValidCase, ...], expressions: list[str]) -> CandidateReport:
+    """Half of the replays pass, all new cases fail."""
+    again = tuple(CaseReport(case, list(Verdict)[n % 2]) for n, case in enumerate(replayed))
+    cases = tuple(ValidCase(TestCase(expression, "0", (), True), b"1", False) for expression in expressions)
+    failed = tuple(CaseReport(case, Verdict.WRONG_ANSWER, "2") for case in cases)
+    suite = SuiteReport(ValidSuite(cases, (), 0, 0.0), failed)
+    return CandidateReport(Candidate("def new(*a): return 2"), Verdict.PASSED, "", again, (suite,))
+
+
+def show(layout: str, contestants: list[Contestant], turns: list[list[float]]) -> None:
+    for position, one in enumerate(contestants):
+        times = [turn[position] for turn in turns]
+        ratios = [turn[position] / turn[0] for turn in turns]
+        figures = [f"{of(those):.2f}" for those in (times, ratios) for of in (min, statistics.median, max)]
+        print(_ROW.format(layout, f"{one.size:,}", *figures))
+        one.book.close()
+
+
+if __name__ == "__main__":
+    main()

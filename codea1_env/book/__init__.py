@@ -1,0 +1,7 @@
+"""The Mistake Book on disk: its store, and the files that it is exchanged in. Its rules are `rules.mistake_book`."""
+
+from codea1_env.book.files import export_official, import_official, merge
+from codea1_env.book.pytest_file import export_pytest
+from codea1_env.book.store import MistakeBook, StoredEntry
+
+__all__ = ["MistakeBook", "StoredEntry", "export_official", "export_pytest", "import_official", "merge"]

@@ -1,0 +1,290 @@
+"""The SQLite file of a Mistake Book: opening it, transactions, forks, snapshots. What is in the rows: `rows`.
+
+Theory of operation. The file is in write-ahead-log mode: readers never wait, writers queue up, and a process that is
+killed at any moment leaves either all of a transaction or none. One lock per process guards every connection, so that
+a fork can wait for running transactions and close the connections first: SQLite keeps its file locks in process
+memory, and a child that inherits an open connection believes in locks that it does not hold
+(sqlite.org/howtocorrupt.html, 2.6). Parent and child reopen at their next use.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from codea1_env.errors import BrokenInput, UserError
+
+__all__ = ["BookDatabase"]
+
+_APPLICATION_ID = 0x43413142  # "CA1B"
+_SCHEMA_VERSION = 1
+_SCHEMA = (
+    "CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0))",
+    "INSERT INTO book VALUES (0)",
+    """CREATE TABLE problem (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        round INTEGER NOT NULL DEFAULT 0 CHECK (round >= 0),
+        size INTEGER NOT NULL DEFAULT 0 CHECK (size >= 0)
+    )""",
+    """CREATE TABLE entry (
+        problem INTEGER NOT NULL REFERENCES problem (id),
+        digest BLOB NOT NULL,
+        sequence INTEGER NOT NULL CHECK (sequence >= 1),
+        expression TEXT NOT NULL,
+        imports TEXT NOT NULL, -- JSON list of strings
+        expected BLOB NOT NULL,
+        direct INTEGER NOT NULL,
+        frequency INTEGER NOT NULL CHECK (frequency >= 1),
+        n_failed INTEGER NOT NULL CHECK (n_failed >= 1),
+        n_evaluated INTEGER NOT NULL CHECK (n_evaluated >= n_failed),
+        quality REAL NOT NULL, -- n_failed / n_evaluated, to be ordered by
+        added_round INTEGER NOT NULL CHECK (added_round >= 0),
+        last_replayed_round INTEGER NOT NULL CHECK (last_replayed_round >= 0),
+        run TEXT NOT NULL,
+        episode_id TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        coder TEXT NOT NULL,
+        tester TEXT NOT NULL,
+        program_sha256 TEXT NOT NULL,
+        verdict TEXT NOT NULL,
+        actual TEXT NOT NULL
+    )""",
+    # One index per question that a round asks, so that none of them reads more rows than it answers with.
+    "CREATE UNIQUE INDEX entry_by_key ON entry (problem, digest)",
+    "CREATE UNIQUE INDEX entry_by_age ON entry (problem, sequence)",
+    "CREATE INDEX entry_by_frequency ON entry (problem, frequency DESC, sequence)",
+    "CREATE INDEX entry_by_last_try ON entry (problem, MAX(added_round, last_replayed_round), sequence)",
+    "CREATE INDEX entry_by_quality ON entry (problem, quality, sequence)",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_SCHEMA_VERSION}",
+)
+
+_SNAPSHOT = "Mistake Book snapshot"
+
+_process_lock = threading.RLock()
+_databases: weakref.WeakSet[BookDatabase] = weakref.WeakSet()
+
+
+class BookDatabase:
+    """A connection that opens when needed, may be used from any thread, and survives a fork."""
+
+    def __init__(self, path: Path | None, *, create: bool, survives_power_loss: bool, busy_timeout_s: float) -> None:
+        self.path = path
+        self._create = create
+        self._synchronous = "FULL" if survives_power_loss else "NORMAL"
+        self._busy_timeout_s = busy_timeout_s
+        self._connection: sqlite3.Connection | None = None
+        self._finalizer: weakref.finalize[[], BookDatabase] | None = None
+        self._closed = False
+        _follow_forks()
+        with _process_lock, self._explained():
+            _databases.add(self)
+            self._connected()
+
+    @property
+    def place(self) -> str:
+        """Name for messages."""
+        return f"Mistake Book {self.path}" if self.path else "in-memory Mistake Book"
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection on which all reads see one state."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection whose writes take effect together when the block ends, or not at all."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with _process_lock, self._explained():
+            connection = self._connected()
+            connection.execute(begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def snapshot(self) -> bytes:
+        """Return the whole database as the bytes of a database file."""
+        with _scratch_file() as file, _process_lock, self._explained():
+            image = sqlite3.connect(file)
+            try:
+                self._connected().backup(image)
+            finally:
+                image.close()
+            return file.read_bytes()
+
+    def restore(self, data: bytes) -> None:
+        """Replace the whole database by what `snapshot` returned.
+
+        Raises:
+            BrokenInput: these bytes are no such snapshot; nothing has changed.
+        """
+        with _scratch_file() as file:
+            file.write_bytes(data)
+            image = sqlite3.connect(file)
+            try:
+                _check_snapshot(image)
+                with _process_lock, self._explained():
+                    image.backup(self._connected())
+            finally:
+                image.close()
+
+    def close(self) -> None:
+        """Close for good; idempotent."""
+        with _process_lock:
+            self._closed = True
+            self._disconnect()
+
+    def let_go(self) -> None:
+        """Close the file until the next use; a database in memory stays as it is."""
+        if self.path is not None:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._finalizer is not None:
+            self._finalizer()
+        self._connection = self._finalizer = None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._closed:
+            raise UserError(f"{self.place} is closed")
+        if self._connection is None:
+            self._connection = self._opened()
+            self._finalizer = weakref.finalize(self, self._connection.close)
+        return self._connection
+
+    def _opened(self) -> sqlite3.Connection:
+        deadline = time.monotonic() + self._busy_timeout_s
+        while True:
+            try:
+                return self._try_open()
+            except sqlite3.OperationalError as error:
+                # Switching to the log, and repairs after a crash, need the file alone; SQLite does not wait for these.
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
+
+    def _try_open(self) -> sqlite3.Connection:
+        if self.path is not None:
+            _check_place(self.path, create=self._create)
+        connection = sqlite3.connect(
+            self.path or ":memory:", timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+        )
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA trusted_schema = OFF")  # a book may come from a stranger
+        connection.execute("BEGIN")  # one state for all the questions: another process may be making the schema
+        fresh = _is_fresh(connection, self.place)  # asked first: a stranger's database must stay as it is
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA page_size = 4096")  # snapshots fit books of equal pages only; no effect later
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        if not fresh:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _is_fresh(connection, self.place):  # else another process has been faster
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what SQLite says about the file into one sentence; errors of our own making stay as they are."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
+                raise BrokenInput(f"{self.place}: {error}") from error
+            raise
+
+
+def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
+    """Whether the database is empty.
+
+    Raises:
+        BrokenInput: it holds something that is no Mistake Book, or one that this version cannot read.
+    """
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application_id == _APPLICATION_ID:
+        if version > _SCHEMA_VERSION:
+            raise BrokenInput(f"{place}: has schema version {version}, this program reads up to {_SCHEMA_VERSION}")
+        return False
+    (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    if application_id or version or n_tables:
+        raise BrokenInput(f"{place}: is a database, but not a Mistake Book")
+    return True
+
+
+def _check_snapshot(image: sqlite3.Connection) -> None:
+    try:
+        sound = not _is_fresh(image, _SNAPSHOT) and image.execute("PRAGMA quick_check").fetchone() == ("ok",)
+    except sqlite3.Error as error:
+        raise BrokenInput(f"{_SNAPSHOT}: {error}") from error
+    if not sound:
+        raise BrokenInput(f"{_SNAPSHOT}: empty or damaged")
+
+
+@contextmanager
+def _scratch_file() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="codea1-book-") as folder:
+        yield Path(folder, "book.sqlite")
+
+
+def _check_place(path: Path, *, create: bool) -> None:
+    if path.is_dir():
+        raise BrokenInput(f"Mistake Book {path}: is a folder")
+    if not path.parent.is_dir():
+        raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
+    if not create and not path.exists():
+        raise BrokenInput(f"Mistake Book {path}: there is no such file")
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _follow_forks() -> None:
+    global _follows_forks  # noqa: PLW0603  -- handlers cannot be taken back, so once per process
+    with _process_lock:
+        if not _follows_forks:
+            os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+            _follows_forks = True
+
+
+_follows_forks = False
+
+
+def _before_fork() -> None:
+    _process_lock.acquire()
+    for database in list(_databases):
+        database.let_go()
+
+
+def _after_fork() -> None:
+    _process_lock.release()

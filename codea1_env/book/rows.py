@@ -1,0 +1,161 @@
+"""The rows of one problem in a Mistake Book's database: questions and writes, each answered through an index.
+
+A test counts the steps of SQLite's virtual machine in small and large books, so a scan cannot slip in.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import astuple
+from typing import Any
+
+from codea1_env.errors import UserError
+from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
+from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
+
+__all__ = ["ProblemRows"]
+
+_KEY_COLUMNS = ("problem", "digest", "sequence", "expression", "imports", "expected", "direct")
+_COUNT_COLUMNS = ("frequency", "n_failed", "n_evaluated", "quality", "added_round", "last_replayed_round")
+_PROVENANCE_COLUMNS = ("run", "episode_id", "round", "coder", "tester", "program_sha256", "verdict", "actual")
+_COLUMNS = (*_KEY_COLUMNS, *_COUNT_COLUMNS, *_PROVENANCE_COLUMNS)
+
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM entry WHERE problem = ?"
+_INSERT = f"INSERT INTO entry ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' for _ in _COLUMNS)})"
+_UPDATE = (
+    f"UPDATE entry SET {', '.join(f'{column} = ?' for column in (*_COUNT_COLUMNS, *_PROVENANCE_COLUMNS))} "
+    "WHERE problem = ? AND sequence = ?"
+)
+
+
+class ProblemRows:
+    """One problem's rows inside one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, row_id: int, round_number: int, size: int) -> None:
+        self._connection = connection
+        self._id = row_id
+        self._saved_size = size
+        self._youngest: int | None = None
+        self.round = round_number
+        """Number of the problem's last round; saved by `save_counts`."""
+        self.size = size
+        """Number of entries; kept up to date by the writes, saved by `save_counts`."""
+
+    @classmethod
+    def find(cls, connection: sqlite3.Connection, problem_id: str) -> ProblemRows | None:
+        """Return the problem's rows; None: it has none and never had a round."""
+        query = "SELECT id, round, size FROM problem WHERE name = ?"
+        row = connection.execute(query, (_checked(problem_id),)).fetchone()
+        return None if row is None else cls(connection, *row)
+
+    @classmethod
+    def find_or_add(cls, connection: sqlite3.Connection, problem_id: str) -> ProblemRows:
+        """Return the problem's rows, after making it known."""
+        connection.execute("INSERT OR IGNORE INTO problem (name) VALUES (?)", (_checked(problem_id),))
+        found = cls.find(connection, problem_id)
+        if found is None:
+            raise AssertionError(f"problem {problem_id!r} was added and is not there")
+        return found
+
+    def get(self, key: BookKey) -> BookEntry | None:
+        """Return the entry of this key."""
+        found = self._select("AND digest = ?", key.digest())
+        return found[0] if found else None
+
+    def after(self, sequence: int, *, limit: int) -> list[BookEntry]:
+        """Return the next entries that are younger than `sequence`, oldest first."""
+        return self._select("AND sequence > ? ORDER BY sequence LIMIT ?", sequence, limit)
+
+    def pool(self, rules: BookRules) -> list[BookEntry]:
+        """Return entries among which are all that `select_replayed` could choose."""
+        n_slots = max(0, rules.n_replayed)
+        if rules.retrieval is BookRetrieval.QUALITY_SAMPLED:
+            return self._select("ORDER BY sequence")
+        frequent = self._select("ORDER BY frequency DESC, sequence LIMIT ?", n_slots)
+        stalest = "ORDER BY MAX(added_round, last_replayed_round), sequence LIMIT ?"
+        stale = self._select(stalest, n_slots) if rules.n_stalest > 0 else []
+        return list({entry.sequence: entry for entry in (*frequent, *stale)}.values())
+
+    def next_sequence(self) -> int:
+        """Return the age number of an entry that would arrive now."""
+        if self._youngest is None:
+            query = "SELECT COALESCE(MAX(sequence), 0) FROM entry WHERE problem = ?"
+            (self._youngest,) = self._connection.execute(query, (self._id,)).fetchone()
+        return self._youngest + 1
+
+    def insert(self, entry: BookEntry) -> None:
+        """Write an entry that is not there yet, as the youngest."""
+        key = entry.key
+        case = (key.expression, json.dumps(key.imports), key.expected, entry.direct)
+        values = (self._id, key.digest(), entry.sequence, *case, *_counts(entry), *_origin(entry))
+        self._connection.execute(_INSERT, values)
+        self._youngest = entry.sequence
+        self.size += 1
+
+    def update(self, entry: BookEntry) -> None:
+        """Overwrite what may change of the entry with this sequence number."""
+        self._connection.execute(_UPDATE, (*_counts(entry), *_origin(entry), self._id, entry.sequence))
+
+    def delete(self, sequence: int) -> None:
+        """Remove one entry."""
+        self._connection.execute("DELETE FROM entry WHERE problem = ? AND sequence = ?", (self._id, sequence))
+        self._youngest = None
+        self.size -= 1
+
+    def trim(self, rules: BookRules) -> int:
+        """Remove the weakest entries, the oldest of equals first, beyond `max_entries`; return how many."""
+        if rules.max_entries is None:
+            return 0
+        surplus = max(0, self.size - max(0, rules.max_entries))
+        column = "quality" if rules.update is BookUpdate.QUALITY else "frequency"
+        # Two steps, since the index by frequency runs from high to low, and within one frequency from old to young.
+        least = f"SELECT MIN({column}) FROM entry WHERE problem = ?"
+        weakest = f"SELECT sequence FROM entry WHERE problem = ? AND {column} = ? ORDER BY sequence LIMIT ?"
+        left = surplus
+        while left > 0:
+            (value,) = self._connection.execute(least, (self._id,)).fetchone()
+            found = self._connection.execute(weakest, (self._id, value, left)).fetchall()
+            for (sequence,) in found:
+                self.delete(sequence)
+            left -= len(found)
+        return surplus
+
+    def save_counts(self) -> None:
+        """Write round and size, once at the end of the transaction."""
+        self._connection.execute(
+            "UPDATE problem SET round = ?, size = ? WHERE id = ?", (self.round, self.size, self._id)
+        )
+        if self.size != self._saved_size:
+            self._connection.execute("UPDATE book SET size = size + ?", (self.size - self._saved_size,))
+            self._saved_size = self.size
+
+    def _select(self, clause: str, *parameters: object) -> list[BookEntry]:
+        return [_entry(row) for row in self._connection.execute(f"{_SELECT} {clause}", (self._id, *parameters))]
+
+
+def _counts(entry: BookEntry) -> tuple[object, ...]:
+    rounds = (entry.added_round, entry.last_replayed_round)
+    return (entry.frequency, entry.n_failed, entry.n_evaluated, entry.quality, *rounds)
+
+
+def _origin(entry: BookEntry) -> tuple[object, ...]:
+    # For people: better written with a backslash than refused for a character that is none.
+    values = astuple(entry.provenance)
+    return tuple(v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for v in values)
+
+
+def _entry(row: tuple[Any, ...]) -> BookEntry:
+    _, _, sequence, expression, imports, expected, direct = row[:7]
+    frequency, n_failed, n_evaluated, _, added_round, last_replayed_round = row[7:13]
+    key = BookKey(expression, tuple(json.loads(imports)), expected)
+    counts = (frequency, n_failed, n_evaluated, added_round, last_replayed_round)
+    return BookEntry(key, bool(direct), *counts, sequence, Provenance(*row[13:]))
+
+
+def _checked(problem_id: str) -> str:
+    try:
+        problem_id.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"problem id {problem_id!r}: not Unicode text") from error
+    return problem_id

@@ -1,0 +1,277 @@
+"""The Mistake Book on disk: one SQLite file, or memory. The rules that fill it: `rules.mistake_book`.
+
+A round reads and writes the rows that it touches, found through indexes, and nothing else; sizes and round numbers
+are counters. So its cost does not grow with the book (`benchmarks/book.py`), unlike the release's, which writes the
+whole book after every step (T:89-100; method.md 2.2, D13).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from codea1_env.book.database import BookDatabase
+from codea1_env.book.rows import ProblemRows
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.rules.mistake_book import (
+    Arrival,
+    BookChange,
+    BookDelta,
+    BookEntry,
+    Provenance,
+    changes,
+    combined,
+    entry_after,
+    select_replayed,
+)
+from codea1_env.rules.ruleset import BookRules, BookUpdate
+from codea1_env.verdicts import ProblemReport
+
+__all__ = ["MergeReport", "MistakeBook", "StoredEntry"]
+
+_PAGE = 1000  # entries read at a time, so that a slow reader holds nothing up
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry with the problem that it belongs to."""
+
+    problem_id: str
+    entry: BookEntry
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What came into a book from elsewhere."""
+
+    added: int
+    """Entries that were new."""
+    combined: int
+    """Entries whose case was there already: their counts were added up."""
+
+
+class MistakeBook:
+    """Cases that once beat a program, by problem.
+
+    Any number of threads and processes of one machine may use one file, also across `os.fork`; each round is one
+    transaction. When `record` returns, the round survives `kill -9` of any process and, unless given up by
+    `survives_power_loss=False`, the loss of power. Not for network file systems: SQLite's log needs shared memory.
+
+    A book pickles as its path, and unpickles only where the file is; one in memory does not pickle.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        create: bool = True,
+        survives_power_loss: bool = True,
+        busy_timeout_s: float = 60.0,
+    ) -> None:
+        """Open a book.
+
+        Args:
+            path: the file; None: a new one in memory.
+            create: whether a file that is not there is made.
+            survives_power_loss: whether every round waits for the disk. Without, a power cut may take the last rounds
+                (never a part of one).
+            busy_timeout_s: how long to wait for other processes' writes.
+
+        Raises:
+            BrokenInput: no such file or folder, not a Mistake Book, or one from a newer version.
+        """
+        self._options = {
+            "create": create,
+            "survives_power_loss": survives_power_loss,
+            "busy_timeout_s": busy_timeout_s,
+        }
+        self._database = BookDatabase(
+            None if path is None else _resolved(path),
+            create=create,
+            survives_power_loss=survives_power_loss,
+            busy_timeout_s=busy_timeout_s,
+        )
+
+    @property
+    def path(self) -> Path | None:
+        """The file, absolute; None: in memory."""
+        return self._database.path
+
+    def retrieve(
+        self, problem_id: str, rules: BookRules, rng: np.random.Generator | None = None
+    ) -> tuple[BookEntry, ...]:
+        """Return the entries to replay, as `select_replayed` chooses them; changes nothing.
+
+        Reads at most `2 * n_replayed` rows, except for QUALITY_SAMPLED, which weighs all entries of the problem: bound
+        them by `max_entries`.
+
+        Raises:
+            UserError: QUALITY_SAMPLED without `rng`.
+        """
+        with self._database.reading() as connection:
+            rows = ProblemRows.find(connection, problem_id)
+            pool = () if rows is None else rows.pool(rules)
+        return select_replayed(pool, rules, rng)
+
+    def record(self, report: ProblemReport, rules: BookRules, provenance: Provenance | None = None) -> BookDelta:
+        """Take in one judged round of one problem, in one transaction; return what it changed.
+
+        The round counts for the problem's round number, and its replayed entries as replayed, even where it brought
+        no evidence. Under OFF nothing is written.
+
+        Args:
+            report: the round; its `replayed` cases are those that `retrieve` returned.
+            rules: what a round changes.
+            provenance: who played; the failing program's digest, verdict and value are filled in for each newcomer.
+        """
+        wanted = changes(report, rules)
+        if rules.update is BookUpdate.OFF:
+            return BookDelta(size=self.size(report.problem_id))
+        with self._database.writing() as connection:
+            rows = ProblemRows.find_or_add(connection, report.problem_id)
+            rows.round += 1
+            delta = _applied(rows, wanted, rules, provenance or Provenance())
+            rows.save_counts()
+        return delta
+
+    def absorb(self, entries: Iterable[StoredEntry], rounds: Mapping[str, int]) -> MergeReport:
+        """Add entries from elsewhere, all or none: counts of equal cases add up (`combined`), others are appended.
+
+        Args:
+            entries: in age order within each problem. Each newcomer becomes its problem's youngest.
+            rounds: round number by problem; a problem's counter becomes the larger of its own and this one.
+        """
+        n_added = n_combined = 0
+        with self._database.writing() as connection:
+            problems = _OpenProblems(connection)
+            for stored in entries:
+                rows = problems[stored.problem_id]
+                known = rows.get(stored.entry.key)
+                if known is None:
+                    rows.insert(replace(stored.entry, sequence=rows.next_sequence()))
+                    n_added += 1
+                else:
+                    rows.update(combined(known, stored.entry))
+                    n_combined += 1
+            for problem_id, round_number in rounds.items():
+                rows = problems[problem_id]
+                rows.round = max(rows.round, round_number)
+            for rows in problems.values():
+                rows.save_counts()
+        return MergeReport(n_added, n_combined)
+
+    def entries(self, problem_id: str | None = None) -> Iterator[StoredEntry]:
+        """Yield the entries of one problem or of all, oldest first within a problem.
+
+        Reads a page at a time and holds no lock between pages: what is recorded meanwhile may be among them.
+        """
+        for name in self.problem_ids() if problem_id is None else (problem_id,):
+            after = 0
+            while page := self._page(name, after):
+                yield from (StoredEntry(name, entry) for entry in page)
+                after = page[-1].sequence
+
+    def problem_ids(self) -> tuple[str, ...]:
+        """Return every problem that had a round, in the order of the first ones; some may hold no entry (any more)."""
+        with self._database.reading() as connection:
+            return tuple(name for (name,) in connection.execute("SELECT name FROM problem ORDER BY id"))
+
+    def size(self, problem_id: str | None = None) -> int:
+        """Return how many entries there are, of one problem or in all; read from a counter."""
+        with self._database.reading() as connection:
+            if problem_id is None:
+                return int(connection.execute("SELECT size FROM book").fetchone()[0])
+            rows = ProblemRows.find(connection, problem_id)
+            return 0 if rows is None else rows.size
+
+    def round_of(self, problem_id: str) -> int:
+        """Return how many rounds of the problem were recorded; 0 for an unknown one."""
+        with self._database.reading() as connection:
+            rows = ProblemRows.find(connection, problem_id)
+            return 0 if rows is None else rows.round
+
+    def snapshot(self) -> bytes:
+        """Return the whole book as bytes (those of an SQLite file), for a checkpoint."""
+        return self._database.snapshot()
+
+    def restore(self, data: bytes) -> None:
+        """Replace everything in the book by a snapshot, at once for every process that uses it.
+
+        Raises:
+            BrokenInput: not a snapshot of a book; nothing has changed.
+        """
+        self._database.restore(data)
+
+    def close(self) -> None:
+        """Close for good; idempotent. A book in memory is gone then."""
+        self._database.close()
+
+    def _page(self, problem_id: str, after: int) -> list[BookEntry]:
+        with self._database.reading() as connection:
+            rows = ProblemRows.find(connection, problem_id)
+            return [] if rows is None else rows.after(after, limit=_PAGE)
+
+    def __enter__(self) -> MistakeBook:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"MistakeBook({'' if self.path is None else repr(str(self.path))})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is None:
+            raise UserError("a Mistake Book in memory belongs to its process: give it a path, or send its snapshot()")
+        return _reopened, (str(self.path), {**self._options, "create": False})  # elsewhere: an error, not an empty book
+
+
+def _reopened(path: str, options: dict[str, Any]) -> MistakeBook:
+    return MistakeBook(path, **options)
+
+
+def _resolved(path: str | Path) -> Path:
+    try:
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, no home, a NUL
+        raise BrokenInput(f"Mistake Book {str(path)!r}: {error}") from error
+
+
+class _OpenProblems(dict[str, ProblemRows]):
+    """The problems that one transaction has touched; a new one gets its row with the first look."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __missing__(self, problem_id: str) -> ProblemRows:
+        rows = self[problem_id] = ProblemRows.find_or_add(self._connection, problem_id)
+        return rows
+
+
+def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, provenance: Provenance) -> BookDelta:
+    counts: Counter[str] = Counter()
+    for change in wanted:
+        before = rows.get(change.key)
+        arrival = Arrival(rows.round, rows.next_sequence(), provenance)
+        after = entry_after(before, change, rules, arrival)
+        if after is not None and before is not None:
+            rows.update(after)
+            counts["incremented"] += after.frequency > before.frequency
+            counts["decremented"] += after.frequency < before.frequency
+        elif after is not None:
+            rows.insert(after)
+            counts["added"] += 1
+        elif before is not None:
+            rows.delete(before.sequence)
+            counts["removed"] += 1
+    counts["evicted"] = rows.trim(rules)
+    return BookDelta(**counts, size=rows.size)

@@ -1,0 +1,244 @@
+"""EvalPlus' own JSONL (HumanEvalPlus, MbppPlus): inputs without expected values.
+
+The expected values are what the canonical solution returns. So the golden test is a harness that carries the canonical
+solution in a namespace of its own, runs it on every input, and compares the candidate's value with its value as
+EvalPlus does: exactly, or within `atol` (and a relative 1e-7) where floats are about. The candidate never shares a
+process with the harness, so the solution stays secret.
+
+Two kinds of knowledge stand in EvalPlus' program rather than in its data, and are repeated here as tables: which MBPP+
+inputs are tuples, sets or complex numbers, which JSON cannot say, and which problems have more than one right answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.columns import Row, text
+from codea1_env.problems.examples import find_examples
+from codea1_env.problems.problem import GoldenHarness, Problem
+from codea1_env.problems.python_source import before_function, imports_of, joined, whole_solution
+
+__all__ = ["problem_from_row", "restore_types"]
+
+_LICENCES = {"HumanEval": "MIT AND Apache-2.0", "Mbpp": "CC-BY-4.0 AND Apache-2.0"}
+
+_EXACT = "exact"
+_RULES = {
+    "find_zero": "zero of the polynomial",
+    "check_str": "truth",
+    "text_match_three": "truth",
+    "text_starta_endb": "truth",
+    "similar_elements": "set",
+    "find_char_long": "set",
+    "common_in_nested_lists": "set",
+    "extract_singly": "set",
+    "larg_nnum": "set",
+    "intersection_array": "set",
+    "find_dissimilar": "set",
+    "Diff": "set",
+}
+"""By entry point, how two values are compared where several answers are right."""
+
+_HARNESS = """
+import copy as _copy
+from math import inf, nan
+
+_SOLUTION = {solution!r}
+_INPUTS = {inputs!r}
+_ATOL = {atol!r}
+_RULE = {rule!r}
+
+
+def _is_floats(value):
+    return isinstance(value, float) or (
+        isinstance(value, (list, tuple)) and len(value) > 0 and all(isinstance(item, float) for item in value)
+    )
+
+
+def _close(found, expected, atol):
+    if isinstance(expected, (list, tuple)):
+        return (
+            isinstance(found, (list, tuple))
+            and len(found) == len(expected)
+            and all(_close(a, b, atol) for a, b in zip(found, expected))
+        )
+    if found == expected:
+        return True
+    numbers = (int, float, complex)
+    if not isinstance(found, numbers) or not isinstance(expected, numbers):
+        return False
+    if found != found or expected != expected:
+        return found != found and expected != expected
+    return abs(found - expected) <= atol + 1e-7 * abs(expected)
+
+
+def _same(arguments, found, expected):
+    if _RULE == "zero of the polynomial":
+        return abs(sum(c * found**i for i, c in enumerate(arguments[0]))) <= (_ATOL or 1e-4)
+    if _RULE == "set":
+        return set(found) == set(expected)
+    if _RULE == "truth":
+        return (found if isinstance(found, bool) else found is not None) == (
+            expected if isinstance(expected, bool) else expected is not None
+        )
+    if found == expected:
+        return True
+    atol = _ATOL or (1e-6 if _is_floats(expected) else 0)
+    return bool(atol) and _close(found, expected, atol)
+
+
+def check(candidate):
+    namespace = {{"__name__": "solution"}}
+    exec(_SOLUTION, namespace)
+    solution = namespace[{entry_point!r}]
+    n_compared = 0
+    for arguments in _INPUTS:
+        try:
+            expected = solution(*_copy.deepcopy(arguments))
+        except Exception:
+            continue  # says nothing about the candidate
+        found = candidate(*_copy.deepcopy(arguments))
+        assert _same(arguments, found, expected), f"{{arguments}}: {{found}} is not {{expected}}"
+        n_compared += 1
+    if not n_compared:
+        raise ValueError("the solution fails on every input")
+"""
+
+
+def problem_from_row(row: Row) -> Problem:
+    """Return the problem of a row with `base_input` and `plus_input` (rows with `test` are read as HumanEval's).
+
+    Raises:
+        UserError: a column is missing or of the wrong type, or the solution does not define the entry point.
+    """
+    task_id, prompt, entry_point = text(row, "task_id"), text(row, "prompt"), text(row, "entry_point")
+    family = task_id.partition("/")[0]
+    solution = whole_solution(prompt, text(row, "canonical_solution"), entry_point)
+    harness = _HARNESS.format(
+        solution=solution,
+        inputs=restore_types(task_id, [*_inputs(row, "base_input"), *_inputs(row, "plus_input")]),
+        atol=_atol(row),
+        rule=_RULES.get(entry_point, _EXACT) if family in _LICENCES else _EXACT,
+        entry_point=entry_point,
+    )
+    return Problem(
+        id=task_id,
+        statement=prompt,
+        entry_point=entry_point,
+        solution=solution,
+        golden=(GoldenHarness(joined(before_function(prompt, entry_point), harness)),),
+        imports=imports_of(prompt),
+        examples=find_examples(prompt, entry_point),
+        source="EvalPlus",
+        licence=_LICENCES.get(family, ""),
+    )
+
+
+def _inputs(row: Row, column: str) -> list[list[Any]]:
+    inputs = row.get(column)
+    if inputs in (None, {}):  # MbppPlus writes {} for "none"
+        return []
+    if not isinstance(inputs, list) or not all(isinstance(arguments, list) for arguments in inputs):
+        raise BrokenInput(f"column {column!r} is not a list of argument lists")
+    return inputs
+
+
+def _atol(row: Row) -> float:
+    atol = row.get("atol", 0)
+    if isinstance(atol, bool) or not isinstance(atol, int | float):
+        raise BrokenInput(f"column 'atol' holds {type(atol).__name__}, not a number")
+    return float(atol)
+
+
+def restore_types(task_id: str, inputs: list[list[Any]]) -> list[list[Any]]:
+    """Return the inputs with the tuples, sets and complex numbers of MBPP+, of which JSON makes lists and strings.
+
+    Args:
+        task_id: e.g. `Mbpp/2`; the inputs of other families are returned as they are.
+        inputs: one list of arguments per call.
+
+    Raises:
+        BrokenInput: an input is not of the shape that its problem's inputs have.
+    """
+    family, _, number = task_id.partition("/")
+    restore = _RESTORED.get(number) if family == "Mbpp" else None
+    if restore is None:
+        return inputs
+    try:
+        return [restore(arguments) for arguments in inputs]
+    except (TypeError, ValueError, IndexError, AttributeError) as error:
+        raise BrokenInput(f"an input of {task_id} has another shape than EvalPlus gives it: {error}") from error
+
+
+_Arguments = list[Any]
+
+
+def _each(arguments: _Arguments) -> _Arguments:
+    return [tuple(argument) for argument in arguments]
+
+
+def _items_of_each(arguments: _Arguments) -> _Arguments:
+    return [[tuple(item) for item in argument] for argument in arguments]
+
+
+def _each_and_items(arguments: _Arguments) -> _Arguments:
+    return [tuple(tuple(item) for item in argument) for argument in arguments]
+
+
+def _items_of_first(arguments: _Arguments) -> _Arguments:
+    return [[tuple(item) for item in arguments[0]], *arguments[1:]]
+
+
+def _first(arguments: _Arguments) -> _Arguments:
+    return [tuple(arguments[0]), *arguments[1:]]
+
+
+def _second(arguments: _Arguments) -> _Arguments:
+    return [arguments[0], tuple(arguments[1]), *arguments[2:]]
+
+
+def _first_and_its_lists(arguments: _Arguments) -> _Arguments:
+    return [tuple(tuple(item) if isinstance(item, list) else item for item in arguments[0])]
+
+
+def _all_depths(arguments: _Arguments) -> _Arguments:
+    def frozen(value: Any) -> Any:
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+    return [frozen(argument) for argument in arguments]
+
+
+def _values_of_first(arguments: _Arguments) -> _Arguments:
+    return [{key: tuple(value) for key, value in arguments[0].items()}, *arguments[1:]]
+
+
+def _sets_in_first(arguments: _Arguments) -> _Arguments:
+    # An empty list stands for an empty dict there, not for an empty set.
+    return [[set(item) if isinstance(item, list) and item else {} for item in arguments[0]]]
+
+
+def _float_and_complex(arguments: _Arguments) -> _Arguments:
+    return [float(arguments[0]), complex(arguments[1])]
+
+
+def _complex(arguments: _Arguments) -> _Arguments:
+    return [complex(arguments[0])]
+
+
+_TABLE: Mapping[Callable[[_Arguments], _Arguments], str] = {
+    _each: "2 116 132 143 222 261 273 394 399 421 424 429 470 560 579 596 616 630 726 740 744 809",
+    _items_of_each: "63 64 70 94 120 237 272 299 400 409 417 438 473 614 780",
+    _items_of_first: "75 413 444 753",
+    _second: "106 750",
+    _sets_in_first: "115",
+    _float_and_complex: "124",
+    _first: "250 307 405 446 617 720 763 808",
+    _each_and_items: "259 401 445",
+    _first_and_its_lists: "278",
+    _values_of_first: "722",
+    _complex: "252",
+    _all_depths: "580 615 791",
+}
+_RESTORED = {number: restore for restore, numbers in _TABLE.items() for number in numbers.split()}

@@ -1,0 +1,162 @@
+"""The examples that a problem's statement gives in its own words -> asserts.
+
+Read are doctest prompts (`>>> f(1)` with the value below, or `>>> f(1) == 2`), assert lines, and lines of the form
+`f(1) == 2`, with `=>`, `==>`, `->`, an arrow, `=`, `returns` or `should return` in place of the operator. A line that
+says anything beyond a call with literal arguments and a literal value is left alone: no example is better than a
+wrong one.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator, Sequence
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.python_source import calls_of, expression, imports_of, literal, parse, unparse
+
+__all__ = ["find_examples"]
+
+_MOST_LINES = 12
+_MOST_CHARACTERS = 4_000
+"""How much one example may span."""
+
+_LEAD = r"^\s*(?:[-*•]\s+|\d+[.)]\s+)?(?:for\s+|e\.g\.,?\s+|example\s*\d*:\s*)?"
+_SAYS = re.compile(r"\s*(?:(?:#|//)\s*)?(?:={1,2}>|-+>|={1,2}|➞|→|⇒|(?:should\s+)?returns?\b:?)\s*")
+_ARITHMETIC = re.compile(r"[-+*/\d\s.()]+=\s*(?=[^=]+$)")
+_REMARK = re.compile(r"\s+\([^()]*\)$")
+_WORDS = {"true": "True", "false": "False"}
+_BUILTINS = frozenset(dir(builtins))
+
+
+_MISTAKEN = frozenset(
+    {
+        "assert median([-10, 4, 6, 1000, 10, 20]) == 15.0",
+        "assert sort_array([1, 5, 2, 3, 4]) == [1, 2, 3, 4, 5]",
+        "assert sort_array([-2, -3, -4, -5, -6]) == [-6, -5, -4, -3, -2]",
+        "assert tri(1) == 3",
+        "assert tri(2) == 2",
+        "assert tri(4) == 3",
+    }
+)
+"""What statements of HumanEval say and its solutions contradict (47, 116), or say of elements of the result (130)."""
+
+
+def find_examples(statement: str, entry_point: str) -> tuple[str, ...]:
+    """Return the examples as asserts of one line each, in order, each once."""
+    lines = [line.rstrip().removesuffix('"""').removesuffix("'''") for line in statement.splitlines()]
+    found = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
+    return tuple(example for example in found if example not in _MISTAKEN)
+
+
+def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> Iterator[str]:
+    stated = re.compile(_LEAD + rf"(?={re.escape(entry_point)}\s*\()", re.IGNORECASE)
+    for position, line in enumerate(lines):
+        following = lines[position + 1 : position + _MOST_LINES]
+        try:
+            if line.lstrip().startswith(">>>"):
+                found = _prompted(line.lstrip()[3:], following, entry_point, known)
+            elif re.match(r"\s*assert\b", line):
+                found = _asserted([line.strip(), *following], entry_point, known)
+            else:
+                lead = stated.match(line)
+                found = _stated([line[lead.end() :], *following], entry_point) if lead else None
+        except BrokenInput:
+            continue  # nested too deeply to be written in one line
+        if found:
+            yield found
+
+
+def _prompted(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+    """A doctest prompt: the value stands in the same line behind `==`, or in the lines below."""
+    n_more = next((i for i, line in enumerate(following) if not line.lstrip().startswith("...")), len(following))
+    source = "\n".join([source.strip(), *(line.lstrip()[3:] for line in following[:n_more])])
+    if source.startswith("assert"):
+        return _asserted([source], entry_point, known)
+    shown = expression(source)
+    if shown is None or not _calls(shown, entry_point, known):
+        return None
+    if isinstance(shown, ast.Compare):
+        return _equality(shown)
+    want = []
+    for line in following[n_more:]:
+        if not line.strip() or line.lstrip().startswith(">>>"):
+            break
+        want.append(line.strip())
+    if not want:  # a prompt shows nothing for None; behind anything but a call it is a slip
+        return f"assert {unparse(shown)} == None" if _is_plain_call(shown, entry_point) else None
+    return _assert(shown, _value("\n".join(want)))
+
+
+def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
+    for n_lines in range(1, len(lines) + 1):
+        try:
+            tree = parse("\n".join(lines[:n_lines]), "")
+        except BrokenInput:
+            continue
+        match tree.body:
+            case [ast.Assert(test=test)] if _calls(test, entry_point, known):
+                return f"assert {unparse(test)}"
+        return None
+    return None
+
+
+def _stated(lines: Sequence[str], entry_point: str) -> str | None:
+    """A line that begins with the call: `f(1) == 2`, `f(1) => 2`, `f(1) should return 2.`"""
+    whole = "\n".join(lines)[:_MOST_CHARACTERS]
+    for bracket in re.finditer(r"\)", whole):
+        call = expression(whole[: bracket.end()])
+        if call is None:
+            continue
+        says = _SAYS.match(whole, bracket.end())
+        if not says or not _is_plain_call(call, entry_point):
+            return None
+        return _assert(call, _first_value(whole[says.end() :].split("\n")))
+    return None
+
+
+def _first_value(lines: Sequence[str]) -> ast.expr | None:
+    """The shortest run of lines that is a value."""
+    values = (_value("\n".join(lines[:n_lines])) for n_lines in range(1, len(lines) + 1))
+    return next((value for value in values if value is not None), None)
+
+
+def _value(said: str) -> ast.expr | None:
+    said = said.strip()
+    without_sum = _ARITHMETIC.sub("", said, count=1) if _ARITHMETIC.match(said) else said
+    for reading in (said.removesuffix("."), said, _REMARK.sub("", said), without_sum):
+        value = expression(_WORDS.get(reading.lower(), reading))
+        if value is not None and literal(value):
+            # `("x")` is a string to Python and a tuple to whoever wrote it.
+            return None if reading.startswith("(") and not isinstance(value, ast.Tuple) else value
+    return None
+
+
+def _equality(shown: ast.Compare) -> str | None:
+    match shown:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return _assert(left, right if literal(right) else None)
+    return None
+
+
+def _assert(call: ast.expr, value: ast.expr | None) -> str | None:
+    return None if value is None else f"assert {unparse(call)} == {unparse(value)}"
+
+
+def _is_plain_call(node: ast.expr, entry_point: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords):
+            given = [*arguments, *(keyword.value for keyword in keywords)]
+            return name == entry_point and all(literal(argument) for argument in given)
+    return False
+
+
+def _calls(node: ast.expr, entry_point: str, known: frozenset[str]) -> bool:
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return calls_of(node)[entry_point] > 0 and names <= known | {entry_point}
+
+
+def _imported_names(statement: str) -> frozenset[str]:
+    aliases = (part for part in ast.walk(ast.parse(imports_of(statement))) if isinstance(part, ast.alias))
+    return frozenset((alias.asname or alias.name).partition(".")[0] for alias in aliases)

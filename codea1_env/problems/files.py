@@ -1,0 +1,154 @@
+"""Problem files: JSON lines, one JSON array, Parquet; JSON also compressed with gzip."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import BrokenInput, MissingExtra, UserError
+from codea1_env.problems.layouts import FoundRow, read_rows
+from codea1_env.problems.own_rows import problem_to_row
+from codea1_env.problems.problem import Problem, ProblemSet
+
+__all__ = ["dump_jsonl", "find_rows", "load_file"]
+
+_GZIP = b"\x1f\x8b"
+_PARQUET = b"PAR1"
+_BOM = b"\xef\xbb\xbf"
+_BATCH_ROWS = 64
+
+
+def load_file(path: str | os.PathLike[str], *, strict: bool = False) -> ProblemSet:
+    """Return the problems of one file, in its order; each row's layout is known by its columns.
+
+    Args:
+        path: JSON lines (with or without gzip), a JSON array, or Parquet; told apart by content, not by name.
+        strict: fail at the first broken row rather than skip it.
+
+    Raises:
+        BrokenInput: no such file, not readable, of another kind, no usable row; or, if `strict`, any broken row.
+        MissingExtra: Parquet without `codea1-env[data]`.
+    """
+    path = Path(path)
+    return read_rows(path.name, find_rows(path), strict=strict)
+
+
+def find_rows(path: Path) -> Iterator[FoundRow]:
+    """Yield the rows of a file, unread, or the reason why one cannot be had.
+
+    Raises:
+        BrokenInput: the file as a whole cannot be read.
+        MissingExtra: as `load_file`.
+    """
+    start = _start_of(path)
+    if start.startswith(_PARQUET):
+        yield from _parquet_rows(path)
+    else:
+        yield from _json_rows(path, _content(path, compressed=start.startswith(_GZIP)))
+
+
+def dump_jsonl(problems: Iterable[Problem], path: str | os.PathLike[str]) -> None:
+    """Write problems as JSON lines in our own layout, which `load_file` reads back to equal problems.
+
+    A path that ends in `.gz` is compressed. The file appears whole or not at all.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    path = Path(path)
+    lines = (json.dumps(problem_to_row(problem), ensure_ascii=False) for problem in problems)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    if path.suffix == ".gz":
+        content = gzip.compress(content, mtime=0)
+    half_written = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        half_written.write_bytes(content)
+        half_written.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: it cannot be written ({error})") from error
+    finally:
+        half_written.unlink(missing_ok=True)
+
+
+def _start_of(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except FileNotFoundError as error:
+        raise BrokenInput(f"{path}: there is no such file") from error
+    except IsADirectoryError as error:
+        raise BrokenInput(f"{path}: it is a folder, not a file") from error
+    except (OSError, ValueError) as error:
+        raise BrokenInput(f"{path}: it cannot be read ({error})") from error
+    if not start:
+        raise BrokenInput(f"{path}: the file is empty")
+    return start
+
+
+def _content(path: Path, *, compressed: bool) -> bytes:
+    try:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if compressed else content
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BrokenInput(f"{path}: the gzip data is damaged or cut off ({error})") from error
+    except OSError as error:
+        raise BrokenInput(f"{path}: it cannot be read ({error})") from error
+    if b"\0" in content[:4096]:
+        raise BrokenInput(f"{path}: it is neither Parquet, gzip nor UTF-8 text")
+    return content.removeprefix(_BOM)
+
+
+def _json_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
+    if content.lstrip()[:1] == b"[":
+        yield from _array_rows(path, content)
+        return
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if line.strip():
+            yield _line_row(f"{path.name} line {number}", line)
+
+
+def _array_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
+    try:
+        rows = json.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        raise BrokenInput(f"{path}: it begins like a JSON array but is not one ({error})") from error
+    for number, row in enumerate(rows, start=1):
+        yield FoundRow(f"{path.name} row {number}", row)
+
+
+def _line_row(place: str, line: bytes) -> FoundRow:
+    try:
+        return FoundRow(place, json.loads(line.decode()))
+    except UnicodeDecodeError as error:
+        return FoundRow(place, fault=f"it is not UTF-8 text ({error.reason} at byte {error.start})")
+    except (ValueError, RecursionError) as error:
+        return FoundRow(place, fault=f"it is not JSON ({error})")
+
+
+def _parquet_rows(path: Path) -> Iterator[FoundRow]:
+    try:
+        import pyarrow  # noqa: PLC0415  -- heavy, and an extra
+        import pyarrow.parquet  # noqa: PLC0415  -- heavy, and an extra
+    except ImportError as error:
+        raise MissingExtra.of("reading Parquet", "data") from error
+    number = 0
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                for i in range(batch.num_rows):
+                    number += 1
+                    yield _parquet_row(f"{path.name} row {number}", batch.slice(i, 1))
+    except (pyarrow.ArrowException, OSError) as error:
+        raise BrokenInput(f"{path}: the Parquet data is damaged or cut off ({error})") from error
+
+
+def _parquet_row(place: str, batch: Any) -> FoundRow:
+    try:
+        return FoundRow(place, batch.to_pylist()[0])
+    except ValueError as error:  # text that is not UTF-8
+        return FoundRow(place, fault=f"it cannot be decoded ({error})")

@@ -1,0 +1,64 @@
+"""Rows of a HuggingFace dataset: a folder that `save_to_disk` wrote, or an id of the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import BrokenInput, MissingExtra, UserError
+from codea1_env.problems.layouts import FoundRow, read_rows
+from codea1_env.problems.problem import ProblemSet
+
+__all__ = ["is_saved_dataset", "load_dataset_problems"]
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    """Whether `save_to_disk` wrote the folder."""
+    return any((folder / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
+
+
+def load_dataset_problems(path_or_id: str | Path, *, split: str | None = None, strict: bool = False) -> ProblemSet:
+    """Return the problems of a dataset in any of the known row layouts.
+
+    Args:
+        path_or_id: a folder, if there is one of that name; else an id of the hub, which is downloaded.
+        split: needed only where the dataset has several.
+        strict: fail at the first broken row rather than skip it.
+
+    Raises:
+        MissingExtra: `codea1-env[datasets]` is not installed.
+        UserError: no such dataset or split, or several splits and none named.
+        BrokenInput: no row is usable; or, if `strict`, any is not.
+    """
+    try:
+        import datasets  # noqa: PLC0415  -- heavy, and an extra
+    except ImportError as error:
+        raise MissingExtra.of("reading a HuggingFace dataset", "datasets") from error
+    name = str(path_or_id)
+    try:
+        local = Path(name).is_dir() and is_saved_dataset(Path(name))
+        found = datasets.load_from_disk(name) if local else datasets.load_dataset(name)
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise BrokenInput(f"dataset {name!r} cannot be loaded: {reason}") from error
+    chosen = _split(name, found, split)
+    return read_rows(name, _rows(name, chosen), strict=strict)
+
+
+def _split(name: str, found: Any, split: str | None) -> Any:
+    if not isinstance(found, dict):
+        if split is not None and str(found.split) != split:
+            raise UserError(f"dataset {name!r} was saved without splits; leave out {split!r}")
+        return found
+    if split is None and len(found) == 1:
+        return next(iter(found.values()))
+    if split not in found:
+        asked = "name one of its splits" if split is None else f"there is no split {split!r}"
+        raise UserError(f"dataset {name!r}: {asked}: {', '.join(found)}")
+    return found[split]
+
+
+def _rows(name: str, dataset: Any) -> Iterator[FoundRow]:
+    for number, row in enumerate(dataset, start=1):
+        yield FoundRow(f"{name} row {number}", row)

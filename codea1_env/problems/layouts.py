@@ -1,0 +1,107 @@
+"""Which row layouts there are, and rows of any of them -> a set of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.problems import evalplus, humaneval, own_rows, release_rows
+from codea1_env.problems.columns import Row
+from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
+
+__all__ = ["LAYOUTS", "FoundRow", "Layout", "read_row", "read_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One way in which datasets write problems down."""
+
+    name: str
+    columns: frozenset[str]
+    """Columns by which a row is known to be of this layout."""
+    read: Callable[[Row], Problem]
+
+
+LAYOUTS = (
+    Layout("codea1-env", frozenset({"id", "statement", "entry_point", "solution"}), own_rows.problem_from_row),
+    Layout("Code-A1 validation", frozenset({"GT_code", "test", "extra_info"}), release_rows.validation_problem),
+    Layout("Code-A1 training", frozenset({"GT_code", "GT_test", "extra_info"}), release_rows.training_problem),
+    Layout(
+        "HumanEval",
+        frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "test"}),
+        humaneval.problem_from_row,
+    ),
+    Layout(
+        "EvalPlus",
+        frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "base_input"}),
+        evalplus.problem_from_row,
+    ),
+)
+"""In the order in which a row is tried; a row that has the columns of several is read by the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """What a reader found at one place: a row, or the reason why there is none."""
+
+    place: str
+    row: object = None
+    fault: str = ""
+
+
+def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemSet:
+    """Return the problems of all rows; a row that cannot be read is skipped with its reason.
+
+    Raises:
+        BrokenInput: no row is usable; or, if `strict`, any row is not.
+    """
+    places: dict[str, str] = {}
+    problems: list[Problem] = []
+    skipped: list[SkippedRow] = []
+    for item in found:
+        try:
+            problem = _read(item)
+            if problem.id in places:
+                raise BrokenInput(f"id {problem.id!r} stands already at {places[problem.id]}")
+        except UserError as error:
+            if strict:
+                raise BrokenInput(f"{item.place}: {error}") from error
+            skipped.append(SkippedRow(item.place, str(error)))
+            continue
+        places[problem.id] = item.place
+        problems.append(problem)
+    if not problems and skipped:
+        first = f"{skipped[0].place}: {skipped[0].reason}"
+        raise BrokenInput(f"{name}: no row of {len(skipped)} is a usable problem; the first, {first}")
+    if not problems:
+        raise BrokenInput(f"{name}: it is empty, no rows were found")
+    return ProblemSet(name, tuple(problems), tuple(skipped))
+
+
+def read_row(row: Row) -> Problem:
+    """Return the problem of a row of any known layout.
+
+    Raises:
+        UserError: no layout fits, or the row is broken.
+    """
+    columns = {column for column, value in row.items() if value is not None and value != ""}
+    for layout in LAYOUTS:
+        if layout.columns <= columns:
+            return layout.read(row)
+    raise BrokenInput(_no_layout(sorted(map(str, columns))))
+
+
+def _read(item: FoundRow) -> Problem:
+    if item.fault:
+        raise BrokenInput(item.fault)
+    if not isinstance(item.row, Mapping):
+        raise BrokenInput(f"it holds {type(item.row).__name__}, not an object with named fields")
+    if not item.row:
+        raise BrokenInput("it is empty")
+    return read_row(item.row)
+
+
+def _no_layout(columns: list[str]) -> str:
+    known = "; ".join(f"{layout.name} ({', '.join(sorted(layout.columns))})" for layout in LAYOUTS)
+    return f"unknown layout with the columns {', '.join(columns)[:300] or 'none'}; known layouts are {known}"

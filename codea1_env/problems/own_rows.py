@@ -1,0 +1,91 @@
+"""Our own layout: a problem as one JSON object with exactly the fields of `Problem`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.columns import Row, checked_text, optional_text, text
+from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, WrongProgram
+from codea1_env.problems.python_source import require_definition
+from codea1_env.problems.snippets import read_snippet
+
+__all__ = ["problem_from_row", "problem_to_row"]
+
+_FIELDS = tuple(field.name for field in fields(Problem))
+
+
+def problem_to_row(problem: Problem) -> dict[str, Any]:
+    """Return JSON values; `problem_from_row` gives the same problem back."""
+    return asdict(problem)
+
+
+def problem_from_row(row: Row) -> Problem:
+    """Return the problem of a row with the fields of `Problem`, of which most may be left out.
+
+    Needed are `id`, `statement`, `entry_point` and `solution`. Each item of `golden` is `{"expression", "expected"}`,
+    `{"source"}` (a harness that defines `check(candidate)`) or plain test text such as `"assert f(1) == 2"`.
+
+    Raises:
+        UserError: an unknown, missing or wrongly typed field, or a solution that does not define the entry point.
+    """
+    if unknown := sorted(set(row) - set(_FIELDS)):
+        raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
+    entry_point, solution = text(row, "entry_point"), text(row, "solution")
+    require_definition(solution, entry_point, "column 'solution'")
+    return Problem(
+        id=text(row, "id"),
+        statement=text(row, "statement"),
+        entry_point=entry_point,
+        solution=solution,
+        golden=tuple(
+            test for item in _items(row.get("golden"), "column 'golden'") for test in _golden(item, entry_point)
+        ),
+        imports=optional_text(row, "imports"),
+        examples=_texts(row.get("examples"), "column 'examples'"),
+        source=optional_text(row, "source"),
+        licence=optional_text(row, "licence"),
+        wrong_programs=tuple(
+            _wrong_program(item) for item in _items(row.get("wrong_programs"), "column 'wrong_programs'")
+        ),
+    )
+
+
+def _items(items: object, what: str) -> Sequence[object]:
+    if items is None:
+        return ()
+    if not isinstance(items, list | tuple):
+        raise BrokenInput(f"{what} holds {type(items).__name__}, not a list")
+    return items
+
+
+def _texts(items: object, what: str) -> tuple[str, ...]:
+    return tuple(checked_text(item, f"an item of {what}") for item in _items(items, what))
+
+
+def _golden(item: object, entry_point: str) -> tuple[GoldenTest, ...]:
+    if isinstance(item, Mapping):  # Parquet gives a list's items the fields of all of them, most of them null
+        item = {name: value for name, value in item.items() if value is not None}
+    match item:
+        case str():
+            return read_snippet(checked_text(item, "an item of 'golden'"), entry_point, "an item of 'golden'")
+        case {"source": source, **rest} if not rest:
+            return (GoldenHarness(checked_text(source, "'source' of a golden test")),)
+        case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:
+            return (
+                GoldenCase(
+                    checked_text(expression, "'expression' of a golden test"),
+                    checked_text(expected, "'expected' of a golden test"),
+                    _texts(rest.get("imports"), "'imports' of a golden test"),
+                ),
+            )
+    raise BrokenInput("an item of 'golden' is neither {expression, expected}, nor {source}, nor test text")
+
+
+def _wrong_program(item: object) -> WrongProgram:
+    match item:
+        case {"program": str(program), "note": str(note), "subtlety": 1 | 2 | 3 | 4 as subtlety, **rest} if not rest:
+            return WrongProgram(program, note, subtlety)
+    raise BrokenInput("an item of 'wrong_programs' is not {program, note, subtlety of 1 to 4}")

@@ -1,0 +1,177 @@
+"""Questions about Python text that other people wrote: does it parse, what does it import, define, call."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import Counter
+
+from codea1_env.errors import BrokenInput
+
+__all__ = [
+    "before_function",
+    "calls_of",
+    "expression",
+    "functions_of",
+    "functions_of_text",
+    "imports_of",
+    "joined",
+    "literal",
+    "parse",
+    "require_definition",
+    "unparse",
+    "whole_solution",
+]
+
+_FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
+_IMPORT_LINE = re.compile(r"^(?:import|from)\s+\w.*$", re.MULTILINE)
+
+
+def parse(source: str, what: str) -> ast.Module:
+    """Return the syntax tree.
+
+    Raises:
+        BrokenInput: `what` is not Python; the message says where.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+            return ast.parse(source)
+    except SyntaxError as error:
+        raise BrokenInput(f"{what} is not Python: {error.msg} (line {error.lineno})") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise BrokenInput(f"{what} is not Python: {error}") from error
+
+
+def unparse(node: ast.AST) -> str:
+    """Return a tree as text.
+
+    Raises:
+        BrokenInput: it is nested too deeply.
+    """
+    try:
+        return ast.unparse(node)
+    except RecursionError as error:
+        raise BrokenInput("it is nested too deeply") from error
+
+
+def joined(*sources: str) -> str:
+    """Return one program out of several; what they import from `__future__` comes first."""
+    futures = dict.fromkeys(line.strip() for source in sources for line in _FUTURE.findall(source))
+    return "\n".join([*futures, *(_FUTURE.sub("", source).rstrip() for source in sources)]).lstrip() + "\n"
+
+
+def require_definition(source: str, name: str, what: str) -> None:
+    """Check that a solution is a program that could define `name`.
+
+    Raises:
+        BrokenInput: `what` is not a program, or nothing in it binds the name.
+    """
+    tree = parse(source, what)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Finds what the grammar allows, such as a stray return.
+            compile(tree, "<solution>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise BrokenInput(f"{what} is not Python: {error}") from error
+    if not _binds(tree, name):
+        raise BrokenInput(f"the solution does not define {name}")
+
+
+def expression(source: str) -> ast.expr | None:
+    """Return the syntax tree of one expression, None where the text is not one."""
+    try:
+        tree = parse(f"({source}\n)", "")  # brackets let it span lines; the line break ends a comment
+    except BrokenInput:
+        return None
+    match tree.body:
+        case [ast.Expr(value=value)]:
+            return value
+    return None
+
+
+def imports_of(source: str) -> str:
+    """Return the top-level import statements of a program, or of a statement that need not parse; "" for none."""
+    try:
+        tree = parse(source, "")
+    except BrokenInput:
+        return "\n".join(line for line in _IMPORT_LINE.findall(source) if _parses(line))
+    return "\n".join(unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom))
+
+
+def before_function(statement: str, name: str) -> str:
+    """Return what stands before the last top-level `def name`: imports and helper functions.
+
+    Where there is no such function, or what stands before it is not a program (prose, a decorator), only imports are
+    returned.
+    """
+    definition = re.compile(rf"^(?:async\s+)?def\s+{re.escape(name)}\b", re.MULTILINE)
+    starts = [match.start() for match in definition.finditer(statement)]
+    before = statement[: starts[-1]] if starts else ""
+    return before.rstrip() if starts and _parses(before) else imports_of(before or statement)
+
+
+def _binds(tree: ast.Module, name: str) -> bool:
+    """Whether running the module could define `name` (by def, class, import or assignment, however nested)."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=found) | ast.ClassDef(name=found) | ast.AsyncFunctionDef(name=found):
+                pass
+            case ast.Name(id=found, ctx=ast.Store()):
+                pass
+            case ast.alias(name=original, asname=renamed):
+                found = renamed or original
+            case _:
+                continue
+        if found == name:
+            return True
+    return False
+
+
+def functions_of(tree: ast.Module) -> list[str]:
+    """Return the names of the top-level functions, in order."""
+    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def functions_of_text(source: str) -> list[str]:
+    """Return the names of the top-level functions of a text, none where it is not a program."""
+    return functions_of(parse(source, "")) if _parses(source) else []
+
+
+def calls_of(tree: ast.AST) -> Counter[str]:
+    """Return how often each plain name is called."""
+    return Counter(
+        node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    )
+
+
+def literal(node: ast.expr) -> bool:
+    """Whether the expression is a literal that needs no name."""
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def whole_solution(statement: str, code: str, entry_point: str) -> str:
+    """Return the program that defines the entry point: `code` itself, or `statement` with `code` as the body.
+
+    Raises:
+        BrokenInput: neither is a program that could define it.
+    """
+    if _parses(code) and _binds(parse(code, ""), entry_point):
+        return code
+    solution = statement + code
+    require_definition(solution, entry_point, "the statement with the solution's body")
+    return solution
+
+
+def _parses(source: str) -> bool:
+    try:
+        parse(source, "")
+    except BrokenInput:
+        return False
+    return True

@@ -1,0 +1,171 @@
+"""Test text as datasets hold it -> golden tests.
+
+A snippet of `assert f(..) == literal` lines becomes value cases. A snippet that defines `check(candidate)` is a
+harness already. Anything else (test functions, classes, loops) is moved into the body of a `check(candidate)`, where
+the entry point's name is bound to the candidate, and its tests are called there.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems import pytest_stand_in
+from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
+from codea1_env.problems.python_source import before_function, calls_of, joined, literal, parse, unparse
+
+__all__ = ["read_snippet", "read_test", "solution_names"]
+
+_SOLUTION_MODULE = "solution"
+"""KodCode's tests say `from solution import f`."""
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+def read_snippet(snippet: str, entry_point: str, what: str = "the test") -> tuple[GoldenTest, ...]:
+    """Return the golden tests that one piece of test text states: several cases, or one harness.
+
+    Raises:
+        BrokenInput: not Python, tests nothing, or needs arguments that only pytest could give; `what` names it.
+    """
+    tree = parse(snippet, what)
+    if any(isinstance(node, ast.FunctionDef) and node.name == "check" and node.args.args for node in tree.body):
+        return (GoldenHarness(snippet),)
+    body = [node for node in tree.body if not _is_left_out(node, entry_point)]
+    cases = [_case(snippet, node, entry_point) for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    found = tuple(case for case in cases if case is not None)
+    if found and len(found) == len(cases):
+        return found
+    return (GoldenHarness(_check_function(tree, body, entry_point, what)),)
+
+
+def read_test(test: str, statement: str, entry_point: str, what: str = "column 'test'") -> tuple[GoldenTest, ...]:
+    """Return the golden tests that one piece of test text states, with what it may need of the statement.
+
+    A harness gets the statement's imports and helper functions, which some of them use.
+
+    Raises:
+        BrokenInput: as `read_snippet`.
+    """
+    golden = read_snippet(test, entry_point, what)
+    before = before_function(statement, entry_point)
+    return tuple(
+        GoldenHarness(joined(before, one.source)) if isinstance(one, GoldenHarness) and before else one
+        for one in golden
+    )
+
+
+def solution_names(tree: ast.Module) -> list[str]:
+    """Return the names that a test imports from the solution's module."""
+    return [alias.name for alias in _solution_aliases(tree)]
+
+
+def _case(snippet: str, node: ast.stmt, entry_point: str) -> GoldenCase | None:
+    match node:
+        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+            names = {part.id for part in ast.walk(left) if isinstance(part, ast.Name)}
+            if calls_of(left)[entry_point] and literal(right) and names <= {entry_point} | _BUILTINS:
+                expression, expected = (ast.get_source_segment(snippet, part) or "" for part in (left, right))
+                return GoldenCase(_one_line(expression), _one_line(expected))
+    return None
+
+
+def _one_line(source: str) -> str:
+    # A literal that spans lines has lost the brackets that allowed it to.
+    return source if "\n" not in source else unparse(ast.parse(f"({source})", mode="eval"))
+
+
+def _solution_aliases(tree: ast.Module) -> list[ast.alias]:
+    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == _SOLUTION_MODULE)
+    return [alias for node in imports for alias in node.names]
+
+
+def _is_left_out(node: ast.stmt, entry_point: str) -> bool:
+    """Imports of the solution, a copy of it, and what runs only as a script."""
+    match node:
+        case ast.ImportFrom(module=module):
+            return module == _SOLUTION_MODULE
+        case ast.FunctionDef(name=name):
+            return name == entry_point  # a test that brings its own copy would test that copy
+        case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
+            return True
+    return False
+
+
+def _check_function(tree: ast.Module, body: Sequence[ast.stmt], entry_point: str, what: str) -> str:
+    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    rest = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    calls = list(_test_calls(rest, what))
+    if not calls and not any(_does_something(node) for node in rest):
+        raise BrokenInput(f"{what} tests nothing")
+    names = {alias.asname or alias.name for alias in _solution_aliases(tree) if alias.name == entry_point}
+    binding = ast.parse("\n".join(f"{name} = candidate" for name in sorted(names | {entry_point}))).body
+    check = ast.parse("def check(candidate): pass").body[0]
+    assert isinstance(check, ast.FunctionDef)
+    check.body = [*binding, *rest, *ast.parse("\n".join(calls)).body]
+    harness = unparse(ast.Module([*imports, check], []))
+    return joined(_pytest(), harness) if any(map(_is_pytest_import, imports)) else harness
+
+
+def _is_pytest_import(node: ast.stmt) -> bool:
+    match node:
+        case ast.Import(names=names):
+            return any(alias.name == "pytest" for alias in names)
+        case ast.ImportFrom(module="pytest"):
+            return True
+    return False
+
+
+@cache
+def _pytest() -> str:
+    """Python that makes `import pytest` find the stand-in."""
+    return (
+        "import sys as _sys, types as _types\n"
+        "_sys.modules['pytest'] = _types.ModuleType('pytest')\n"
+        f"exec({inspect.getsource(pytest_stand_in)!r}, vars(_sys.modules['pytest']))\n"
+    )
+
+
+def _does_something(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return False
+    return any(isinstance(part, ast.Assert | ast.Call | ast.Raise) for part in ast.walk(node))
+
+
+def _test_calls(body: Sequence[ast.stmt], what: str) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            _refuse_arguments(node, 0, what)
+            yield f"{node.name}()"
+        elif isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or _is_unittest(node)):
+            yield from _method_calls(node, what)
+
+
+def _is_unittest(node: ast.ClassDef) -> bool:
+    return any("TestCase" in unparse(base) for base in node.bases)
+
+
+def _method_calls(node: ast.ClassDef, what: str) -> Iterator[str]:
+    methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+    for name, method in methods.items():
+        if not name.startswith("test"):
+            continue
+        _refuse_arguments(method, 1, what)
+        if _is_unittest(node):
+            yield f"{node.name}({name!r}).debug()"
+        else:
+            yield f"_tests = {node.name}()"
+            if "setup_method" in methods:
+                yield f"_tests.setup_method({'None' if len(methods['setup_method'].args.args) > 1 else ''})"
+            yield f"_tests.{name}()"
+
+
+def _refuse_arguments(function: ast.FunctionDef, n_given: int, what: str) -> None:
+    arguments = function.args
+    required = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults) - n_given
+    if required > 0 or any(default is None for default in arguments.kw_defaults):
+        raise BrokenInput(f"{what}: {function.name} needs arguments, which only pytest could give")

@@ -1,0 +1,123 @@
+"""Whatever a user may write for "these problems" -> a set of problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from codea1_env import plugins
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.problems.files import find_rows, load_file
+from codea1_env.problems.hugging_face import is_saved_dataset, load_dataset_problems
+from codea1_env.problems.layouts import FoundRow, read_rows
+from codea1_env.problems.problem import Problem, ProblemSet
+
+__all__ = ["ProblemSource", "load_problems"]
+
+ProblemSource = str | Path | ProblemSet | Iterable[Problem]
+
+_HUGGING_FACE = "hf:"
+_ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
+"""Of the files that are read when a folder is named."""
+
+
+def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | None = None) -> ProblemSet:
+    """Return the problems that `source` names or holds.
+
+    Args:
+        source: a set or any iterable of problems; a registered name (`humaneval`); the path of a file, or of a folder
+            with files or a saved HuggingFace dataset; `hf:ID` or `hf:FOLDER`, both with `:SPLIT` behind it where there
+            are several; or `module:attribute`, a set or a function without arguments that returns one.
+        strict: fail at the first broken row rather than skip it.
+        limit: keep only that many problems, from the front.
+
+    Raises:
+        UnknownName: nothing of that name.
+        UserError: it cannot be read (see `load_file`, `load_dataset_problems`), or `limit` is less than 1.
+    """
+    if limit is not None and limit < 1:
+        raise UserError(f"limit must be at least 1, not {limit}")
+    problems = _load(source, strict)
+    return problems if limit is None else ProblemSet(problems.name, problems[:limit], problems.skipped)
+
+
+def _load(source: ProblemSource, strict: bool) -> ProblemSet:
+    if isinstance(source, Path):
+        return _load_path(source, strict)
+    if isinstance(source, str):
+        return _load_text(source, strict)
+    return _as_set(source, "given problems")
+
+
+def _load_text(source: str, strict: bool) -> ProblemSet:
+    if source.startswith(_HUGGING_FACE):
+        return _load_hugging_face(source.removeprefix(_HUGGING_FACE), strict)
+    known = plugins.names("problems")
+    if source in known:
+        return _from_plugin(source)
+    path = Path(source)
+    if _exists(path) or source.endswith(_ENDINGS):
+        return _load_path(path, strict)
+    if ":" in source:
+        return _from_plugin(source)
+    raise UnknownName(
+        f"{UnknownName.of('problem source', source, known)}; it may also be the path of a file or folder,"
+        " hf:ID[:SPLIT] or module:attribute"
+    )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long for a path, or holds NUL
+        return False
+
+
+def _from_plugin(name: str) -> ProblemSet:
+    target: Any = plugins.resolve("problems", name)
+    if callable(target) and not isinstance(target, ProblemSet):
+        target = target()
+    return _as_set(target, name)
+
+
+def _as_set(found: object, name: str) -> ProblemSet:
+    if isinstance(found, ProblemSet):
+        return found
+    if not isinstance(found, Iterable):
+        raise UserError(f"{name}: {type(found).__name__} is not a set of problems")
+    problems = tuple(found)
+    for problem in problems:
+        if not isinstance(problem, Problem):
+            raise UserError(f"{name}: {type(problem).__name__} is not a problem")
+    if not problems:
+        raise UserError(f"{name}: there are no problems in it")
+    return ProblemSet(name, problems)
+
+
+def _load_hugging_face(name: str, strict: bool) -> ProblemSet:
+    if _exists(Path(name)) or ":" not in name:
+        return load_dataset_problems(name, strict=strict)
+    path_or_id, _, split = name.rpartition(":")
+    return load_dataset_problems(path_or_id, split=split, strict=strict)
+
+
+def _load_path(path: Path, strict: bool) -> ProblemSet:
+    if not path.is_dir():
+        return load_file(path, strict=strict)
+    if is_saved_dataset(path):
+        return load_dataset_problems(path, strict=strict)
+    files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS) and file.is_file())
+    if not files:
+        raise BrokenInput(f"{path}: the folder holds no problem files ({', '.join(_ENDINGS)})")
+    return read_rows(path.name, _rows_of(files, strict), strict=strict)
+
+
+def _rows_of(files: Iterable[Path], strict: bool) -> Iterator[FoundRow]:
+    for file in files:
+        try:
+            yield from find_rows(file)
+        except BrokenInput as error:
+            if strict:
+                raise
+            yield FoundRow(file.name, fault=str(error))

@@ -1,0 +1,294 @@
+"""Pictures of judged rounds for people: in colour for terminals, as plain text for `render()` and logs.
+
+All that agents wrote is untrusted: it is never read as markup, and characters that could steer a terminal or turn the
+text around are shown as escapes. rich is imported inside the functions, so that playing without pictures starts fast.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from codea1_env import values
+from codea1_env.rounds import JudgedRound
+from codea1_env.rules.mistake_book import BookDelta
+from codea1_env.rules.rewards import Reward
+from codea1_env.submissions import Rejection, RejectionReason
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["SYMBOLS", "book_sentence", "duel_picture", "duel_text", "harmless", "matrix_text", "reward_sum"]
+
+SYMBOLS: dict[Verdict, str] = {
+    Verdict.PASSED: ".",
+    Verdict.WRONG_ANSWER: "W",
+    Verdict.RUNTIME_ERROR: "E",
+    Verdict.TIME_LIMIT: "T",
+    Verdict.MEMORY_LIMIT: "M",
+    Verdict.OUTPUT_LIMIT: "O",
+    Verdict.NOT_RUN: "-",
+    Verdict.INTERNAL_ERROR: "?",
+}
+"""One character per verdict that a case can have."""
+
+_MAX_LINES = 40
+_MAX_LINE_CHARS = 200
+_MAX_REPLY_LINES = 8
+_MAX_CELL_CHARS = 160
+_MAX_CASES = 40
+_MAX_REJECTIONS = 12
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_STYLES = {"passed": "green", "not run": "dim", "internal error": "magenta"}
+
+
+def duel_picture(judged: JudgedRound, *, width: int = 100) -> RenderableType:
+    """Return something that a rich console prints: the program, the suite, the verdicts, the rewards, the book.
+
+    Args:
+        judged: the round.
+        width: columns that it may fill.
+    """
+    from rich.console import Group  # noqa: PLC0415  rich is slow to import
+    from rich.padding import Padding  # noqa: PLC0415
+
+    report = judged.report.candidates[0]
+    parts: list[RenderableType] = [_headline(judged, width), _program(judged)]
+    if report.replayed or any(suite.cases for suite in report.suites):
+        parts += [_cases_table(report, width), _verdict_row(report)]
+    rejections = [rejection for suite in report.suites for rejection in suite.suite.rejections]
+    parts += [_rejections_table(rejections, width)] if rejections else []
+    parts.append(_outcome(judged))
+    return Group(*(Padding(part, (0, 0, 1, 0)) for part in parts))
+
+
+def duel_text(judged: JudgedRound, *, width: int = 100) -> str:
+    """Return the same picture as plain text: no colour, no control characters but line feeds."""
+    from io import StringIO  # noqa: PLC0415  only here
+
+    from rich.console import Console  # noqa: PLC0415  rich is slow to import
+
+    page = StringIO()
+    console = Console(file=page, width=width, color_system=None, legacy_windows=False, force_terminal=False)
+    console.print(duel_picture(judged, width=width))
+    return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip("\n") + "\n"
+
+
+def matrix_text(report: ProblemReport) -> str:
+    """Return the verdicts of M candidates as one line each: replayed cases, then each of its N suites, then a legend.
+
+    A suite stands only beside the candidate that it was written for, so columns are not shared between lines.
+    """
+    n_suites = max((len(candidate.suites) for candidate in report.candidates), default=0)
+    rows = [[harmless(report.problem_id), "replayed", *(f"suite {n + 1}" for n in range(n_suites))]]
+    for m, candidate in enumerate(report.candidates):
+        cells = [_symbols(candidate.replayed), *(_symbols(suite.cases) for suite in candidate.suites)]
+        rows.append([f"candidate {m + 1}", *(cells if candidate.is_valid else [_words(candidate.verdict)])])
+    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
+    shown = [case for candidate in report.candidates if candidate.is_valid for case in _all_cases(candidate)]
+    return "\n".join([*lines, *([_legend(shown)] if shown else [])]) + "\n"
+
+
+def reward_sum(reward: Reward) -> str:
+    """Return a reward as the sum that it is, e.g. `0.5*validity 1.000 + 0.5*adversarial 0.250 = 0.625`."""
+    if reward.masked:
+        return "masked: our own failure hides it"
+    text = ""
+    for part in reward.parts:
+        sign = ("-" if part.weight < 0 else "") if not text else (" - " if part.weight < 0 else " + ")
+        text += f"{sign}{abs(part.weight):.4g}*{part.name} {part.value:.3f}"
+    return f"{text or 'nothing'} = {reward.value:.3f}"
+
+
+def book_sentence(delta: BookDelta | None) -> str:
+    """Return what a round changed in the Mistake Book."""
+    if delta is None:
+        return "unchanged"
+    counts = {
+        "entered": delta.added,
+        "left": delta.removed,
+        "pushed out": delta.evicted,
+        "counted up": delta.incremented,
+        "counted down": delta.decremented,
+    }
+    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing changed"
+    return f"{said}; {delta.size} for this problem now"
+
+
+def harmless(text: str, *, keep: str = "") -> str:
+    """Return the text with every control, format, private or unassigned character but those of `keep` escaped."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in keep or unicodedata.category(c) not in _UNSAFE else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _cell(text: str) -> Text:
+    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+
+    shown = harmless(text)
+    return Text(shown if len(shown) <= _MAX_CELL_CHARS else shown[: _MAX_CELL_CHARS - 1] + "…", overflow="fold")
+
+
+def _headline(judged: JudgedRound, width: int) -> RenderableType:
+    from rich.table import Table  # noqa: PLC0415  rich is slow to import
+    from rich.text import Text  # noqa: PLC0415
+
+    title = f"{harmless(judged.problem.id)}  {harmless(judged.problem.entry_point)}"
+    grid = Table.grid(expand=True, padding=(0, 1))
+    grid.width = width
+    grid.add_column(style="bold")
+    grid.add_column(justify="right", style="dim")
+    grid.add_row(Text(title), Text(f"episode {harmless(judged.episode_id)}  round {judged.round + 1}"))
+    return grid
+
+
+def _program(judged: JudgedRound) -> RenderableType:
+    """The candidate's verdict and program; the reply where there is no program in it."""
+    from rich.console import Group  # noqa: PLC0415  rich is slow to import
+    from rich.syntax import Syntax  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    report = judged.report.candidates[0]
+    verdict = Text("candidate: ").append(
+        "valid" if report.is_valid else _words(report.verdict), style="green" if report.is_valid else "red"
+    )
+    if report.detail:
+        verdict.append(f"  {harmless(report.detail)}", style="dim")
+    program = report.candidate.program
+    if not program.strip():
+        return Group(verdict, Text(_excerpt(judged.coder_reply, _MAX_REPLY_LINES), style="dim"))
+    code = _excerpt(program, _MAX_LINES)
+    return Group(
+        verdict,
+        Syntax(code, "python", theme="ansi_dark", line_numbers=True, background_color="default", word_wrap=True),
+    )
+
+
+def _excerpt(text: str, max_lines: int) -> str:
+    """The first lines of a text, harmless, each cut, with a remark on how many more there are."""
+    head = text[: _MAX_LINES * _MAX_LINE_CHARS * 4].replace("\t", "    ").strip("\n")
+    lines = [line[:_MAX_LINE_CHARS] for line in harmless(head, keep="\n").split("\n")[:max_lines]]
+    n_more = text.strip("\n").count("\n") + 1 - len(lines)
+    return "\n".join([*lines, f"# … {n_more} more lines"] if n_more > 0 else lines)
+
+
+def _new_table(width: int) -> Table:
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415  rich is slow to import
+    from rich.table import Table  # noqa: PLC0415
+
+    return Table(box=SIMPLE_HEAD, width=width, padding=(0, 1), show_edge=False)
+
+
+def _cases_table(report: CandidateReport, width: int) -> Table:
+    table = _new_table(width)
+    table.add_column("", justify="right", style="dim", no_wrap=True)
+    table.add_column("test", ratio=9, overflow="fold")
+    table.add_column("solution", ratio=5, overflow="fold")
+    table.add_column("predicted", max_width=24, overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("program gave", ratio=8, overflow="fold")
+    named = list(_named(report))
+    for name, case in named[:_MAX_CASES]:
+        table.add_row(
+            name,
+            _cell(case.case.case.expression),
+            _cell(values.describe(case.case.expected)),
+            _prediction(case),
+            _verdict(case.verdict),
+            _cell(case.actual),
+        )
+    if len(named) > _MAX_CASES:
+        table.add_row("", f"… and {len(named) - _MAX_CASES} more", "", "", "", "")
+    return table
+
+
+def _prediction(case: CaseReport) -> Text:
+    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+
+    if case.case.prediction_right is None:
+        return Text("-", style="dim")
+    if case.case.prediction_right:
+        return Text("right", style="green")
+    return Text("wrong: ", style="yellow").append_text(_cell(case.case.case.prediction or ""))
+
+
+def _verdict(verdict: Verdict) -> Text:
+    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+
+    return Text(_words(verdict), style=_STYLES.get(_words(verdict), "red"))
+
+
+def _rejections_table(rejections: Sequence[Rejection], width: int) -> Table:
+    table = _new_table(width)
+    table.add_column("line", justify="right", style="dim", no_wrap=True)
+    table.add_column("dropped or corrected", ratio=5, overflow="fold")
+    table.add_column("because", ratio=4, overflow="fold")
+    for rejection in rejections[:_MAX_REJECTIONS]:
+        because = _reason(rejection.reason) + (f": {rejection.detail}" if rejection.detail else "")
+        table.add_row(str(rejection.line or ""), _cell(rejection.source), _cell(because))
+    if len(rejections) > _MAX_REJECTIONS:
+        table.add_row("", f"… and {len(rejections) - _MAX_REJECTIONS} more", "")
+    return table
+
+
+def _verdict_row(report: CandidateReport) -> Text:
+    """One character per case: new ones, then replayed ones, then what the characters mean."""
+    from rich.text import Text  # noqa: PLC0415  rich is slow to import
+
+    row = Text()
+    for name, cases in (("new ", [c for suite in report.suites for c in suite.cases]), ("replayed ", report.replayed)):
+        if not cases:
+            continue
+        row.append(name, style="dim")
+        for case in cases:
+            row.append(SYMBOLS[case.verdict], style=_STYLES.get(_words(case.verdict), "bold red"))
+        row.append("   ")
+    return row.append(_legend(_all_cases(report)), style="dim")
+
+
+def _outcome(judged: JudgedRound) -> RenderableType:
+    from rich.table import Table  # noqa: PLC0415  rich is slow to import
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_row("coder", reward_sum(judged.rewards.coder))
+    for reward in judged.rewards.testers:
+        asked = judged.tester_reply is not None
+        grid.add_row("tester", reward_sum(reward) + ("" if asked else "  (not asked: the candidate is invalid)"))
+    grid.add_row("Mistake Book", book_sentence(judged.book))
+    return grid
+
+
+def _named(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:
+    """Every case with its number; `R` marks the replayed ones."""
+    yield from ((str(i + 1), case) for i, case in enumerate(c for suite in report.suites for c in suite.cases))
+    yield from ((f"R{i + 1}", case) for i, case in enumerate(report.replayed))
+
+
+def _all_cases(report: CandidateReport) -> list[CaseReport]:
+    return [case for _, case in _named(report)]
+
+
+def _symbols(cases: Iterable[CaseReport]) -> str:
+    return "".join(SYMBOLS[case.verdict] for case in cases)
+
+
+def _legend(cases: Iterable[CaseReport]) -> str:
+    shown = {case.verdict for case in cases}
+    return "  ".join(f"{symbol} {_words(verdict)}" for verdict, symbol in SYMBOLS.items() if verdict in shown)
+
+
+def _words(verdict: Verdict) -> str:
+    return verdict.value.replace("_", " ")
+
+
+def _reason(reason: RejectionReason) -> str:
+    return reason.value.replace("_", " ")

@@ -1,0 +1,106 @@
+"""Where statements may begin and end in text that need not be Python.
+
+A linear scan that knows strings, comments and brackets, and that forgives: an unclosed quote ends with its line, an
+unclosed bracket ends where a keyword stands that can only begin a statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["LogicalLine", "bracket_depth", "logical_lines"]
+
+_TOKEN = re.compile(r"#[^\n]*|'''|\"\"\"|['\"]|[(\[{]|[)\]}]|\\\n|\n")
+# Possessive, so that a string that never closes costs one pass and no backtracking.
+_STRING_REST = {
+    "'": re.compile(r"[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'", re.DOTALL),
+    '"': re.compile(r'[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"', re.DOTALL),
+    "'''": re.compile(r"[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+'''", re.DOTALL),
+    '"""': re.compile(r'[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+"""', re.DOTALL),
+}
+_ONLY_BEGINS_STATEMENTS = re.compile(
+    r"[ \t]*(?:assert|break|class|continue|def|del|global|import|nonlocal|pass|raise|return|try|while|with)\b"
+)
+_WORD = re.compile(r"[@\w]*")
+_UNCLOSED = "unclosed"
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalLine:
+    """One line of code in Python's sense: brackets, strings and backslashes may spread it over several lines."""
+
+    first: int
+    """Index of its first physical line, from 0."""
+    end: int
+    """Index behind its last one."""
+    indent: int
+    """Columns of white space before it."""
+    word: str
+    """Its first word; empty if it begins with something else. A decorator begins with `@`."""
+
+
+def bracket_depth(text: str, limit: int) -> int:
+    """Return the deepest nesting of brackets outside strings and comments, or a bound for it if that is in `limit`."""
+    n_open = text.count("(") + text.count("[") + text.count("{")
+    if n_open <= limit:
+        return n_open
+    depth = deepest = 0
+    for token, _ in _tokens(text):
+        if token in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in ")]}":
+            depth = max(0, depth - 1)
+    return deepest
+
+
+def logical_lines(text: str) -> list[LogicalLine]:
+    """Return the logical lines of `text` in order, without blank lines and lines that hold only a comment."""
+    found: list[LogicalLine] = []
+    physical = text.split("\n")
+    first = passed = start = depth = 0
+    for token, position in _tokens(text + "\n"):
+        if token in "([{":
+            depth += 1
+        elif token in ")]}":
+            depth = max(0, depth - 1)
+        elif token == _UNCLOSED:
+            depth = 0
+        elif token == "\n" and (depth == 0 or _ONLY_BEGINS_STATEMENTS.match(text, position + 1)):
+            passed += text.count("\n", start, position) + 1
+            _append(found, physical, first, passed)
+            first, start, depth = passed, position + 1, 0
+    if first < len(physical):
+        _append(found, physical, first, len(physical))
+    return found
+
+
+def _append(found: list[LogicalLine], physical: list[str], first: int, end: int) -> None:
+    line = physical[first]
+    body = line.lstrip()
+    if body and not body.startswith("#"):
+        indent = len(line[: len(line) - len(body)].expandtabs())
+        word = _WORD.match(body)
+        found.append(LogicalLine(first, end, indent, word.group() if word else ""))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, int]]:
+    """Yield brackets, line ends and "unclosed" (a quote without its partner) with their positions."""
+    position = 0
+    hopeless: set[str] = set()  # triple quotes known to have no partner: looking again would cost a pass each
+    while match := _TOKEN.search(text, position):
+        token, position = match.group(), match.end()
+        if token in _STRING_REST:
+            rest = None if token in hopeless else _STRING_REST[token].match(text, position)
+            if rest is not None:
+                position = rest.end()
+                continue
+            if len(token) == 3:
+                hopeless.add(token)
+            line_end = text.find("\n", position)
+            position = len(text) if line_end < 0 else line_end
+            yield _UNCLOSED, match.start()
+        elif token[0] not in "#\\":
+            yield token, match.start()

@@ -1,0 +1,397 @@
+"""The Mistake Book's rules: what a round changes, and which cases are replayed. Pure; storage is `book.store`.
+
+Theory of operation. `changes` boils one judged round down to one `BookChange` per case. `entry_after` says what one
+change makes of one entry, and is the only place where an update rule is written down: `apply_changes` maps it over a
+whole book in memory, the store maps it over the few rows that a round touches. Replays come before new failures, so
+an entry may leave and come back, younger, within one round, as in the release.
+
+Everything that an entry holds is plain data that crossed a process boundary: the expected value is an encoding, never
+program text to be spliced, so a case cannot turn into another one on its way into the book and back
+(method.md 2.2, D8 to D11).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from codea1_env.errors import UserError
+from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
+from codea1_env.submissions import TestCase
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
+
+__all__ = [
+    "Arrival",
+    "BookChange",
+    "BookDelta",
+    "BookEntry",
+    "BookKey",
+    "Failure",
+    "Provenance",
+    "apply_changes",
+    "changes",
+    "combined",
+    "entry_after",
+    "select_replayed",
+    "strength",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BookKey:
+    """What makes two cases of one problem the same case."""
+
+    expression: str
+    imports: tuple[str, ...]
+    expected: bytes
+    """Canonical encoding (`codea1_env.values`), so a set has one spelling whatever the hash seed (D11)."""
+
+    @classmethod
+    def of(cls, case: ValidCase) -> BookKey:
+        """Return the key of a confirmed case; the tester's own prediction is no part of it."""
+        return cls(case.case.expression, case.case.imports, case.expected)
+
+    def digest(self) -> bytes:
+        """Return 16 bytes that stand for the key, the same on every machine."""
+        text = json.dumps([self.expression, *self.imports]).encode()  # holds no NUL: nothing can run into the value
+        return hashlib.blake2b(text + b"\0" + self.expected, digest_size=16).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where an entry comes from. Strings and round numbers only, no clock and no host: equal runs give equal books."""
+
+    run: str = ""
+    episode_id: str = ""
+    round: int = 0
+    """Round within the episode."""
+    coder: str = ""
+    tester: str = ""
+    program_sha256: str = ""
+    """Hexadecimal digest of the first program that failed; filled in from the report, as are the next two."""
+    verdict: str = ""
+    """How that program failed."""
+    actual: str = ""
+    """What that program did, for people (`CaseReport.actual`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookEntry:
+    """One case of one problem that once beat a program."""
+
+    key: BookKey
+    direct: bool
+    """As in `TestCase`: whether the expression may run inside the program's process."""
+    frequency: int
+    """At least 1; what RELEASE counts up and down, and what MOST_FREQUENT ranks by."""
+    n_failed: int
+    """At least 1: evaluations that a program failed."""
+    n_evaluated: int
+    """Evaluations in the rounds that changed the entry, passed or failed; at least `n_failed`."""
+    added_round: int
+    """Number of the problem's round that added it; a problem's first round is 1."""
+    last_replayed_round: int
+    """Number of the problem's round that last replayed it; 0: never."""
+    sequence: int
+    """Age order within its problem, from 1; a smaller number is older."""
+    provenance: Provenance = field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        if self.frequency < 1 or not 1 <= self.n_failed <= self.n_evaluated:
+            raise ValueError(f"an entry with frequency {self.frequency}, {self.n_failed}/{self.n_evaluated} failed")
+        if self.added_round < 0 or self.last_replayed_round < 0 or self.sequence < 1:
+            raise ValueError(f"an entry with a negative round or sequence: {self}")
+
+    @property
+    def last_tried_round(self) -> int:
+        """Number of the problem's last round that replayed it; of the one that added it if none did."""
+        return max(self.added_round, self.last_replayed_round)
+
+    @property
+    def expression(self) -> str:
+        """Python source that calls the entry point."""
+        return self.key.expression
+
+    @property
+    def quality(self) -> float:
+        """Share of evaluations that failed, in (0, 1]: the running mean over all of them."""
+        return self.n_failed / self.n_evaluated
+
+    def to_valid_case(self) -> ValidCase:
+        """Return the case to replay; the solution's value stands, the tester's prediction does not."""
+        key = self.key
+        return ValidCase(TestCase(key.expression, None, key.imports, self.direct), key.expected, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How the first program failed a case in one round."""
+
+    program_sha256: str
+    verdict: str
+    actual: str
+
+
+@dataclass(frozen=True, slots=True)
+class BookChange:
+    """What one round's counted candidates did to one case.
+
+    A case that was replayed and also newly written has two changes, the replay first.
+    """
+
+    key: BookKey
+    direct: bool
+    is_replay: bool
+    n_passed: int
+    n_failed: int
+    failure: Failure | None = None
+    """Set iff `n_failed` is positive and this is no replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class BookDelta:
+    """What one recorded round did to one problem's entries; size before + added - removed - evicted = `size`."""
+
+    added: int = 0
+    """Newcomers, and entries that left and came back in the same round."""
+    removed: int = 0
+    """Entries that left because candidates passed them."""
+    evicted: int = 0
+    """Entries that left because the book holds at most `max_entries`."""
+    incremented: int = 0
+    """Entries that stayed and gained frequency."""
+    decremented: int = 0
+    """Entries that stayed and lost frequency."""
+    size: int = 0
+    """The problem's entries afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What an entry that arrives now is stamped with."""
+
+    round: int
+    sequence: int
+    provenance: Provenance
+
+
+def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
+    """Return what one round changes, in the order in which it must be applied; nothing if `rules.update` is OFF.
+
+    Only valid candidates without an internal error count, and NOT_RUN and INTERNAL_ERROR are evidence for nothing.
+    Every replayed case has a change, even one without evidence (it was tried, so it is no longer the stalest); then
+    come newly failing cases in the order of their first failures, counted over suites and candidates. QUALITY also
+    needs new cases that nobody failed: they lower the quality of an entry that is already there.
+
+    Source: release R:1071-1096, T:119-156 (decrements before increments, multiplicity counts).
+    """
+    if rules.update is BookUpdate.OFF:
+        return ()
+    counted = [candidate for candidate in report.candidates if candidate.is_valid and not candidate.has_internal_error]
+    replays = {BookKey.of(case.case): _Tally(case.case) for each in report.candidates for case in each.replayed}
+    new: dict[BookKey, _Tally] = {}
+    failed: dict[BookKey, _Tally] = {}  # in the order of the first failures, which is the order of arrival
+    for candidate in counted:
+        for case in candidate.replayed:
+            replays[BookKey.of(case.case)].count(candidate, case)
+        for case in _new_cases(candidate):
+            key = BookKey.of(case.case)
+            tally = new.setdefault(key, _Tally(case.case))
+            tally.count(candidate, case)
+            if tally.n_failed:
+                failed.setdefault(key, tally)
+    passed_only = {key: tally for key, tally in new.items() if not tally.n_failed}
+    counting = {**failed, **passed_only} if rules.update is BookUpdate.QUALITY else failed
+    return (
+        *(tally.change(key, is_replay=True) for key, tally in replays.items()),
+        *(tally.change(key, is_replay=False) for key, tally in counting.items()),
+    )
+
+
+def _new_cases(candidate: CandidateReport) -> Iterator[CaseReport]:
+    for suite in candidate.suites:
+        yield from suite.cases
+
+
+class _Tally:
+    """Counts of one case while a report is read."""
+
+    def __init__(self, case: ValidCase) -> None:
+        self._direct = case.case.direct
+        self._n_passed = 0
+        self.n_failed = 0
+        self._failure: Failure | None = None
+
+    def count(self, candidate: CandidateReport, case: CaseReport) -> None:
+        self._n_passed += case.verdict is Verdict.PASSED
+        if case.verdict.is_failure:
+            self.n_failed += 1
+            if self._failure is None:
+                program = candidate.candidate.program.encode("utf-8", "surrogatepass")
+                self._failure = Failure(hashlib.sha256(program).hexdigest(), case.verdict.value, case.actual)
+
+    def change(self, key: BookKey, *, is_replay: bool) -> BookChange:
+        failure = None if is_replay else self._failure
+        return BookChange(key, self._direct, is_replay, self._n_passed, self.n_failed, failure)
+
+
+def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
+    """Return what `change` makes of the entry with its key; None: not in the book afterwards.
+
+    Replay of an entry that is still there:
+        RELEASE: frequency falls by 1 per pass, not below 0; REMOVE_ON_PASS: to 0 with the first pass;
+        then, with `count_replay_failures`, it rises by 1 per failure (not after a REMOVE_ON_PASS removal);
+        at 0 the entry leaves. A replay of an entry that has gone changes nothing.
+    New failures: frequency rises by 1 each; an unknown case arrives with as many (under QUALITY only if the share of
+        its evaluations that failed is at least `min_quality`). A case that nobody failed never arrives.
+
+    Source: release T:119-156; paper 3.3 (REMOVE_ON_PASS) and A.3 (`count_replay_failures`); method.md 2.1, A9, A10.
+    """
+    if change.is_replay:
+        return None if entry is None else _after_replay(entry, change, rules, arrival.round)
+    if entry is None:
+        return _newcomer(change, rules, arrival)
+    return replace(
+        entry,
+        frequency=entry.frequency + change.n_failed,
+        n_failed=entry.n_failed + change.n_failed,
+        n_evaluated=entry.n_evaluated + change.n_failed + change.n_passed,
+    )
+
+
+def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_number: int) -> BookEntry | None:
+    frequency = entry.frequency
+    if rules.update is BookUpdate.REMOVE_ON_PASS and change.n_passed:
+        return None
+    if rules.update is BookUpdate.RELEASE:
+        frequency = max(0, frequency - change.n_passed)
+    if rules.count_replay_failures:
+        frequency += change.n_failed
+    if frequency == 0:
+        return None
+    return replace(
+        entry,
+        frequency=frequency,
+        n_failed=entry.n_failed + change.n_failed,
+        n_evaluated=entry.n_evaluated + change.n_failed + change.n_passed,
+        last_replayed_round=round_number,
+    )
+
+
+def _newcomer(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
+    n_evaluated = change.n_failed + change.n_passed
+    if change.failure is None:
+        return None
+    if rules.update is BookUpdate.QUALITY and change.n_failed / n_evaluated < rules.min_quality:
+        return None
+    failure = change.failure
+    return BookEntry(
+        key=change.key,
+        direct=change.direct,
+        frequency=change.n_failed,
+        n_failed=change.n_failed,
+        n_evaluated=n_evaluated,
+        added_round=arrival.round,
+        last_replayed_round=0,
+        sequence=arrival.sequence,
+        provenance=replace(
+            arrival.provenance,
+            program_sha256=failure.program_sha256,
+            verdict=failure.verdict,
+            actual=failure.actual,
+        ),
+    )
+
+
+def apply_changes(
+    entries: Iterable[BookEntry],
+    wanted: Iterable[BookChange],
+    rules: BookRules,
+    *,
+    round: int,  # noqa: A002  -- the word of the game; the builtin is not needed here
+    provenance: Provenance | None = None,
+) -> tuple[BookEntry, ...]:
+    """Return one problem's entries after a round, oldest first: the reference that `book.store` must agree with.
+
+    Changes are applied in order; a newcomer is one younger than the youngest entry there. At last, while there are
+    more than `rules.max_entries`, the one of least `strength` leaves, the oldest of equals first.
+    """
+    book = {entry.key: entry for entry in sorted(entries, key=lambda entry: entry.sequence)}
+    origin = provenance or Provenance()
+    for change in wanted:
+        youngest = next(reversed(book.values()), None)
+        arrival = Arrival(round, youngest.sequence + 1 if youngest else 1, origin)
+        after = entry_after(book.get(change.key), change, rules, arrival)
+        if after is not None:
+            book[change.key] = after
+        else:
+            book.pop(change.key, None)
+    if rules.max_entries is None:
+        return tuple(book.values())
+    strongest = sorted(book.values(), key=lambda entry: (strength(entry, rules), entry.sequence), reverse=True)
+    return tuple(sorted(strongest[: max(0, rules.max_entries)], key=lambda entry: entry.sequence))
+
+
+def strength(entry: BookEntry, rules: BookRules) -> float:
+    """Return what decides who leaves a full book: quality under QUALITY, else frequency."""
+    return entry.quality if rules.update is BookUpdate.QUALITY else entry.frequency
+
+
+def select_replayed(
+    entries: Iterable[BookEntry], rules: BookRules, rng: np.random.Generator | None = None
+) -> tuple[BookEntry, ...]:
+    """Return at most `rules.n_replayed` entries of one problem, in the order of replay.
+
+    `n_stalest` of the slots go to the entries tried longest ago (older first on ties) among those that the other slots
+    leave over. Newcomers queue behind what is there, so every entry's turn comes, again and again, however many
+    arrive; in the release all but the first `n_replayed` can be out of reach for good (method.md 2.2, D14).
+    The other slots hold the most frequent ones, older first on ties (release R:1041-1052; it sorts its list in place,
+    so there a tie may also go to the one that was ahead before), or are drawn from `rng` without replacement with
+    probability proportional to quality.
+
+    Raises:
+        UserError: QUALITY_SAMPLED without `rng`.
+    """
+    by_age = sorted(entries, key=lambda entry: entry.sequence)
+    n_slots = max(0, rules.n_replayed)
+    n_first = n_slots - min(max(0, rules.n_stalest), n_slots)
+    if rules.retrieval is BookRetrieval.QUALITY_SAMPLED:
+        first = _drawn(by_age, n_first, rng)
+    else:
+        first = sorted(by_age, key=lambda entry: -entry.frequency)[:n_first]
+    taken = {entry.sequence for entry in first}
+    left = [entry for entry in by_age if entry.sequence not in taken]
+    stalest = sorted(left, key=lambda entry: entry.last_tried_round)
+    return (*first, *stalest[: n_slots - n_first])
+
+
+def _drawn(by_age: list[BookEntry], n: int, rng: np.random.Generator | None) -> list[BookEntry]:
+    if rng is None:
+        raise UserError("replaying by quality draws lots: pass a numpy Generator")
+    if not by_age:
+        return []
+    qualities = np.array([entry.quality for entry in by_age])
+    drawn = rng.choice(len(by_age), size=min(n, len(by_age)), replace=False, p=qualities / qualities.sum())
+    return [by_age[position] for position in drawn.tolist()]
+
+
+def combined(mine: BookEntry, other: BookEntry) -> BookEntry:
+    """Return one entry for a case that stands in two books.
+
+    Counts add up; age and provenance are those of the entry added in the earlier round (mine on ties); the place in
+    the age order is mine.
+    """
+    older = other if other.added_round < mine.added_round else mine
+    return replace(
+        mine,
+        frequency=mine.frequency + other.frequency,
+        n_failed=mine.n_failed + other.n_failed,
+        n_evaluated=mine.n_evaluated + other.n_evaluated,
+        added_round=older.added_round,
+        last_replayed_round=max(mine.last_replayed_round, other.last_replayed_round),
+        provenance=older.provenance,
+    )

@@ -1,0 +1,193 @@
+"""The release's reading of replies, quirks included.
+
+Source: method.md 1.1 to 1.3 (release reward.py:101-174, 265-309, 491-531).
+
+Its defects stay on purpose: only ```` ```python ```` fences count (D20), any comparison counts as `==` and only its
+first comparator is kept (D7), the called function may be any (D5), and every non-ASCII character counts as
+non-printable (D23). Three things differ, so that no reply can stop a step: an empty reply gives an empty suite where
+the release divides by zero, an assert nested too deeply for the parser is dropped, and so are asserts once the names
+filled into them have added as many nodes as a reply may have characters (TOO_LONG).
+
+What the release drops without counting it is reported as NOT_AN_ASSERT or NO_COMPARISON; what it counts as invalid,
+as SYNTAX_ERROR.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from codea1_env.rules.direct_calls import is_direct
+from codea1_env.rules.python_text import REFUSALS, UnreadableError, parse
+from codea1_env.submissions import Rejection, RejectionReason, TestCase
+
+__all__ = ["find_program", "read_tests"]
+
+_LABELLED = re.compile(r"```python(.*?)```", re.DOTALL)
+_QUOTE_OR_COMMENT = re.compile(r"[\"'#]")
+_STRING_REST = {
+    '"': re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"'),
+    "'": re.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+'"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    number: int  # in the reply, from 1
+
+
+def find_program(reply: str) -> str:
+    """Return the text between the first ```` ```python ```` and the next fence, else the whole reply.
+
+    Line feeds at either end are stripped. A block in any other fence style comes back with its fences (D20).
+    """
+    _, label, rest = reply.partition("```python")
+    code, fence, _ = rest.partition("```")
+    return (code if label and fence else reply).strip("\n")
+
+
+def read_tests(reply: str, entry_point: str, inlined_budget: int) -> tuple[list[TestCase], list[Rejection]]:
+    """Return the cases of a reply, in order, and what was dropped.
+
+    Args:
+        reply: any text.
+        entry_point: only decides which cases are direct; whether they call it is not asked (D5).
+        inlined_budget: most nodes that filled-in names may add to all cases together.
+    """
+    reader = _Reader(entry_point, inlined_budget)
+    blocks = list(_LABELLED.finditer(reply))
+    if not blocks:
+        for line in _numbered(reply, 1):
+            if line.text.strip().startswith("assert"):
+                reader.keep(line.text.strip(), line.number)
+        return reader.cases, reader.rejections
+    lines: list[_Line] = []
+    number, position = 1, 0
+    for block in blocks:
+        number += reply.count("\n", position, block.start(1))
+        position = block.start(1)
+        lines.extend(_numbered(block.group(1), number))
+    reader.read_lines(lines)
+    return reader.cases, reader.rejections
+
+
+def _numbered(text: str, first: int) -> Iterator[_Line]:
+    return (_Line(line, first + offset) for offset, line in enumerate(text.split("\n")))
+
+
+@dataclass(slots=True)
+class _Reader:
+    entry_point: str
+    inlined_budget: int
+    names: dict[str, ast.expr] = field(default_factory=dict)
+    cases: list[TestCase] = field(default_factory=list)
+    rejections: list[Rejection] = field(default_factory=list)
+
+    def reject(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
+        self.rejections.append(Rejection(reason, source.strip()[:200], line, detail))
+
+    def read_lines(self, lines: list[_Line]) -> None:
+        """Cut the blocks' lines where a bracket count is balanced and read each piece by itself."""
+        piece: list[_Line] = []
+        balance = 0
+        for line in lines:
+            stripped = line.text.strip()
+            if not stripped:
+                continue
+            if balance < 0 or (balance > 0 and stripped.startswith("assert ")):
+                self._drop_unfinished(piece)
+                piece, balance = [], 0
+            piece.append(line)
+            balance += _balance(stripped)
+            if balance == 0 and not stripped.endswith("\\"):
+                self._read_piece(piece)
+                piece = []
+        self._drop_unfinished(piece)
+
+    def keep(self, text: str, line: int) -> None:
+        """Add the case that `text` states, read anew: an answer that needed brackets may come out cut short."""
+        try:
+            call, answer = _sides(parse(text).body)
+            direct = is_direct(call, self.entry_point)
+            case = TestCase(ast.unparse(call), ast.unparse(answer), direct=direct, line=line)
+        except UnreadableError as error:
+            self.reject(error.reason, text, line, error.detail)
+        except REFUSALS:
+            self.reject(RejectionReason.SYNTAX_ERROR, text, line, "cannot be written back")
+        else:
+            self.cases.append(case)
+
+    def _drop_unfinished(self, piece: list[_Line]) -> None:
+        if piece:
+            self.reject(RejectionReason.NOT_AN_ASSERT, _joined(piece), piece[0].number, "brackets do not balance")
+
+    def _read_piece(self, piece: list[_Line]) -> None:
+        source, line = _joined(piece), piece[0].number
+        try:
+            body = parse(source).body
+        except UnreadableError as error:
+            self.reject(RejectionReason.NOT_AN_ASSERT, source, line, error.detail)
+            return
+        for node in body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self.names[name] = value
+                case ast.Assert(test=ast.Compare(left=ast.Call() as call, comparators=[answer, *_])):
+                    self._keep_equality(call, answer, source, line)
+                case ast.Assert():
+                    self.reject(RejectionReason.NO_COMPARISON, source, line, "not `assert call <operator> value`")
+                case _:
+                    self.reject(RejectionReason.NOT_AN_ASSERT, source, line, "neither an assert nor `name = value`")
+
+    def _keep_equality(self, call: ast.Call, answer: ast.expr, source: str, line: int) -> None:
+        """Keep the assert with `==` for its operator, and names replaced that are whole arguments of its call."""
+        arguments = [self._resolved(argument) for argument in call.args]
+        keywords = [ast.keyword(keyword.arg, self._resolved(keyword.value)) for keyword in call.keywords]
+        if self.inlined_budget < 0:
+            self.reject(RejectionReason.TOO_LONG, source, line, "too long once its names are filled in")
+            return
+        try:
+            text = f"assert {ast.unparse(ast.Call(call.func, arguments, keywords))} == {ast.unparse(answer)}"
+        except REFUSALS:
+            self.reject(RejectionReason.NO_COMPARISON, source, line, "cannot be written back")
+        else:
+            self.keep(text, line)
+
+    def _resolved(self, node: ast.expr) -> ast.expr:
+        if not isinstance(node, ast.Name) or node.id not in self.names or self.inlined_budget < 0:
+            return node
+        value = self.names[node.id]
+        self.inlined_budget -= sum(1 for _ in ast.walk(value))
+        return value
+
+
+def _joined(piece: list[_Line]) -> str:
+    return "\n".join(line.text for line in piece).strip()
+
+
+def _balance(line: str) -> int:
+    """Return how many brackets `line` opens, less those it closes, without its strings and its comment."""
+    bare: list[str] = []
+    position = 0
+    unclosed: set[str] = set()  # a quote without a partner: later ones of its kind have none either
+    while match := _QUOTE_OR_COMMENT.search(line, position):
+        bare.append(line[position : match.start()])
+        token, position = match.group(), match.end()
+        if token == "#":
+            position = len(line)
+        elif token not in unclosed and (rest := _STRING_REST[token].match(line, position)):
+            position = rest.end()
+        else:
+            unclosed.add(token)
+    text = "".join((*bare, line[position:]))
+    return sum(map(text.count, "([{")) - sum(map(text.count, ")]}"))
+
+
+def _sides(body: list[ast.stmt]) -> tuple[ast.Call, ast.expr]:
+    match body:
+        case [ast.Assert(test=ast.Compare(left=ast.Call() as call, comparators=[answer, *_])), *_]:
+            return call, answer
+    raise UnreadableError(RejectionReason.SYNTAX_ERROR, "not `assert call <operator> value`")

@@ -1,0 +1,151 @@
+"""Replies of models become candidates and suites, in one of two readings; any text at all is accepted.
+
+STRICT is ours. A coder's program is found as `rules.strict_programs` says, a tester's asserts as `rules.strict_reading`
+says: operators are respected, the entry point must be called, every dropped piece has a reason. What a test may mention
+is in `rules.allowed_names`; naming anything else, or the entry point without calling it, is FORBIDDEN_NAME.
+
+RELEASE is what the Code-A1 release does (`rules.release_reading`), for comparison.
+
+In both, a rejection whose reason `rules.validation` counts as invalid is a failed attempt at a test; the other reasons
+(NOT_AN_ASSERT, NO_COMPARISON, NO_CODE, ...) are for people. Duplicates are kept: whether two cases are the same depends
+on the solution's values.
+"""
+
+from __future__ import annotations
+
+import string
+from collections import Counter
+
+from codea1_env.rules import release_reading, strict_programs
+from codea1_env.rules.direct_calls import is_direct_call
+from codea1_env.rules.fences import Block, Fenced, read_fences
+from codea1_env.rules.ruleset import Reading
+from codea1_env.rules.statements import read_statements
+from codea1_env.rules.strict_reading import SuiteReader, holds_assert
+from codea1_env.submissions import Candidate, Rejection, RejectionReason, Suite, TestCase
+
+__all__ = ["MAX_CHARACTERS", "is_direct_call", "read_candidate", "read_suite"]
+
+MAX_CHARACTERS = 262_144
+"""Longest reply that is read, unless the caller says otherwise; some sixteen times the release's longest reply."""
+
+# Joiners have no picture of their own, but emoji and several scripts are written with them.
+_HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
+
+
+def read_candidate(
+    reply: str, reading: Reading, *, entry_point: str = "", max_characters: int = MAX_CHARACTERS
+) -> Candidate:
+    """Return the program in a coder's reply, or why there is none.
+
+    Args:
+        reply: any text.
+        reading: STRICT takes fences of any style, several blocks, or bare code; RELEASE the first ```` ```python ````
+            block, else the whole reply.
+        entry_point: the function that the program must define, used to choose among blocks; may be empty.
+        max_characters: a longer reply is TOO_LONG.
+    """
+    rejection = _unread(reply, max_characters)
+    if rejection is not None:
+        return Candidate("", rejection)
+    if reading is Reading.RELEASE:
+        program = release_reading.find_program(reply)
+    else:
+        program = strict_programs.find_program(read_fences(_normalised(reply)), entry_point)
+    if not program.strip():
+        return Candidate("", Rejection(RejectionReason.NO_CODE, _cut(reply), 0, "holds no program"))
+    return Candidate(program)
+
+
+def read_suite(
+    reply: str,
+    reading: Reading,
+    *,
+    entry_point: str,
+    tests_per_suite: int | None = None,
+    max_characters: int = MAX_CHARACTERS,
+) -> Suite:
+    """Return the test cases in a tester's reply, in order, and every dropped piece.
+
+    Args:
+        reply: any text.
+        reading: how it is read, see above. An empty reply gives an empty suite in both (the release stops there with
+            a ZeroDivisionError, method.md 1.2).
+        entry_point: the function under test. RELEASE only uses it to tell which cases are direct.
+        tests_per_suite: STRICT drops cases beyond it as TOO_MANY; None and RELEASE know no bound.
+        max_characters: a longer reply is TOO_LONG, and so is an assert that grows beyond it in nodes once its names
+            are filled in.
+
+    Returns:
+        A suite whose `nonprintable_share` is over all characters of the reply: STRICT counts what is neither
+        printable nor white space (control characters, lone surrogates), RELEASE what is not in `string.printable`.
+    """
+    share = _nonprintable_share(reply, reading)
+    rejection = _unread(reply, max_characters)
+    if rejection is not None:
+        return Suite((), (rejection,), share)
+    if reading is Reading.RELEASE:
+        cases, rejections = release_reading.read_tests(reply, entry_point, max_characters)
+    else:
+        cases, rejections = _read_strictly(_normalised(reply), entry_point, tests_per_suite, max_characters)
+    if not cases and not rejections:
+        rejections = [Rejection(RejectionReason.NO_CODE, _cut(reply), 0, "holds no assert")]
+    return Suite(tuple(cases), tuple(rejections), share)
+
+
+def _read_strictly(
+    text: str, entry_point: str, tests_per_suite: int | None, max_characters: int
+) -> tuple[list[TestCase], list[Rejection]]:
+    fenced = read_fences(text)
+    blocks = [read_statements(block.text, block.first_line) for block in _test_blocks(fenced)]
+    reader = SuiteReader(entry_point, tests_per_suite, max_characters)
+    if not any(map(holds_assert, blocks)):
+        outside = read_statements(fenced.outside, 1)
+        if holds_assert(outside):
+            reader.prose_is_broken = False
+            blocks = [outside]
+    for pieces in blocks:
+        reader.read(pieces)
+    return reader.cases, reader.rejections
+
+
+def _test_blocks(fenced: Fenced) -> list[Block]:
+    """Return the blocks that may hold tests: those labelled Python, others only if they mention `assert`."""
+    return [
+        block for block in fenced.blocks if block.may_be_python and (block.is_labelled_python or "assert" in block.text)
+    ]
+
+
+def _unread(reply: str, max_characters: int) -> Rejection | None:
+    if len(reply) > max_characters:
+        detail = f"{len(reply):,} characters, and at most {max_characters:,} are read"
+        return Rejection(RejectionReason.TOO_LONG, _cut(reply), 0, detail)
+    if not reply.strip():
+        return Rejection(RejectionReason.EMPTY_REPLY, "", 0, "nothing but white space")
+    return None
+
+
+def _normalised(reply: str) -> str:
+    """Return `reply` with line feeds for all of Python's line ends, and without a byte order mark."""
+    return reply.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _nonprintable_share(reply: str, reading: Reading) -> float:
+    if not reply:
+        return 0.0
+    counts = Counter(reply)
+    if reading is Reading.RELEASE:
+        n_bad = sum(n for character, n in counts.items() if character not in string.printable)
+    else:
+        n_bad = sum(n for character, n in counts.items() if not _is_harmless(character))
+    return n_bad / len(reply)
+
+
+def _is_harmless(character: str) -> bool:
+    # Beyond Latin-1, isspace() is true of spaces only; below, also of control characters.
+    is_space = character >= "\xa0" and character.isspace()
+    return character.isprintable() or is_space or character in _HARMLESS
+
+
+def _cut(reply: str) -> str:
+    return reply.strip()[:200] if len(reply) < 10_000 else reply[:200]

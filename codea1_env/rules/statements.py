@@ -1,0 +1,233 @@
+"""Python statements out of text of which only some is Python.
+
+Text that parses gives its statements. Otherwise it is cut at logical lines into what would be top-level statements;
+each is read by itself, and what cannot be read is kept as `Broken`, so that one slip costs one statement. A broken
+function or class is entered and its body read the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from codea1_env.rules.logical_lines import LogicalLine, logical_lines
+from codea1_env.rules.python_text import UnreadableError, parse
+
+__all__ = ["MAX_NESTING", "Broken", "Partial", "Piece", "Segment", "Source", "Statement", "read_statements", "segments"]
+
+MAX_NESTING = 8
+"""Most functions and classes around an assert that is still looked for."""
+_CONTINUES = frozenset({"elif", "else", "except", "finally"})
+_COMPOUND = frozenset({"async", "for", "if", "match", "try", "while", "with"})
+_ASSERT = re.compile(r"\s*assert\b")
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The lines that statements were parsed from, and where they stand."""
+
+    lines: Sequence[str]
+    first_line: int
+    """Line of the reply that `lines[0]` is, from 1."""
+
+    def line(self, node: ast.stmt) -> int:
+        """Return the line of the reply on which `node` begins, from 1."""
+        return self.first_line + node.lineno - 1
+
+    def text(self, node: ast.stmt) -> str:
+        """Return what `node` was parsed from (the whole line where cutting it out would need decoding)."""
+        end = node.end_lineno or node.lineno
+        text = "\n".join(self.lines[node.lineno - 1 : end])
+        if end == node.lineno and text.isascii():  # column offsets count bytes
+            return text[node.col_offset : node.end_col_offset]
+        return text.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that was read."""
+
+    node: ast.stmt
+    source: Source
+
+    @property
+    def line(self) -> int:
+        """Line of the reply, from 1."""
+        return self.source.line(self.node)
+
+    @property
+    def text(self) -> str:
+        """What it was read from."""
+        return self.source.text(self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Text that is not Python."""
+
+    text: str
+    line: int
+    detail: str
+
+    @property
+    def is_assert(self) -> bool:
+        """True iff it begins as an assert does."""
+        return _ASSERT.match(self.text) is not None
+
+    @property
+    def names(self) -> set[str]:
+        """Every name that it may have changed; the line of an assert changes none."""
+        return set(_NAME.findall(self.text.partition("\n")[2] if self.is_assert else self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A function or class of which not everything could be read; `head.node` has an empty body."""
+
+    head: Statement
+    body: tuple[Piece, ...]
+
+
+Piece = Statement | Broken | Partial
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Physical lines [first, end) that begin one top-level statement, or text in its place."""
+
+    first: int
+    end: int
+    logical: tuple[LogicalLine, ...]
+
+
+def read_statements(text: str, first_line: int) -> list[Piece]:
+    """Return all that can be told apart in `text`, in order; accepts any text.
+
+    Args:
+        text: lines end in line feeds.
+        first_line: line of the reply that `text` begins on, from 1.
+    """
+    lines = text.split("\n")
+    try:
+        return _parsed(text, Source(lines, first_line))
+    except UnreadableError:
+        return _merged(_recovered(lines, first_line, 0))
+
+
+def segments(text: str) -> list[Segment]:
+    """Cut `text` where a line stands no deeper than the first line of the statement before it."""
+    groups: list[list[LogicalLine]] = []
+    for line in logical_lines(text):
+        if groups and _belongs(line, groups[-1]):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return [Segment(group[0].first, group[-1].end, tuple(group)) for group in groups]
+
+
+def _belongs(line: LogicalLine, group: Sequence[LogicalLine]) -> bool:
+    start = group[0]
+    if line.indent > start.indent:
+        return True
+    decorated = group[-1].word.startswith("@") and group[-1].indent == line.indent
+    return line.indent == start.indent and (decorated or line.word in _CONTINUES)
+
+
+def _parsed(text: str, source: Source) -> list[Piece]:
+    return [Statement(node, source) for node in parse(text).body]
+
+
+def _recovered(lines: Sequence[str], first_line: int, nesting: int) -> Iterator[Piece]:
+    for segment in segments("\n".join(lines)):
+        part = _outdented(lines[segment.first : segment.end])
+        line = first_line + segment.first
+        try:
+            yield from _parsed("\n".join(part), Source(part, line))
+        except UnreadableError as error:
+            yield from _taken_apart(segment, part, line, nesting, error.detail)
+
+
+def _taken_apart(segment: Segment, part: list[str], line: int, nesting: int, detail: str) -> Iterator[Piece]:
+    """Read what can be read of a segment that does not parse as one."""
+    head = segment.logical[0]
+    n_head = head.end - segment.first
+    if len(segment.logical) == 1:
+        yield from _stray_lines(part, line, detail)
+        return
+    if nesting == MAX_NESTING or head.word in _COMPOUND or head.word.startswith("@"):
+        yield Broken("\n".join(part), line, detail)
+        return
+    rest = _recovered(part[n_head:], line + n_head, nesting + 1)
+    definition = _definition(part[:n_head], line)
+    if definition is not None:
+        yield Partial(definition, tuple(_merged(rest)))
+        return
+    yield from _recovered(part[:n_head], line, MAX_NESTING)
+    yield from rest
+
+
+def _definition(head: list[str], line: int) -> Statement | None:
+    try:
+        body = parse("\n".join(head) + " pass").body
+    except UnreadableError:
+        return None
+    is_one = len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    return Statement(body[0], Source(head, line)) if is_one else None
+
+
+def _stray_lines(part: list[str], line: int, detail: str) -> Iterator[Piece]:
+    """Keep assignments and imports that an unclosed bracket above has swallowed; the rest is broken."""
+    broken: list[str] = []
+    begun = line
+    for offset, text in enumerate(part):
+        pieces = _simple(text, line + offset) if offset and text[:1].strip() else []
+        if not pieces:
+            begun = begun if broken else line + offset
+            broken.append(text)
+            continue
+        if broken:
+            yield Broken("\n".join(broken), begun, detail)
+            broken = []
+        yield from pieces
+    if broken:
+        yield Broken("\n".join(broken), begun, detail)
+
+
+def _simple(text: str, line: int) -> list[Piece]:
+    try:
+        pieces = _parsed(text, Source([text], line))
+    except UnreadableError:
+        return []
+    simple = (ast.Assign, ast.Import, ast.ImportFrom)
+    return pieces if all(isinstance(p, Statement) and isinstance(p.node, simple) for p in pieces) else []
+
+
+def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """Join neighbouring broken pieces into one, except that each broken assert stays by itself."""
+    merged: list[Piece] = []
+    run: list[Broken] = []
+    for piece in pieces:
+        if isinstance(piece, Broken) and not piece.is_assert:
+            run.append(piece)
+            continue
+        merged.extend(_joined(run))
+        run = []
+        merged.append(piece)
+    merged.extend(_joined(run))
+    return merged
+
+
+def _joined(run: list[Broken]) -> list[Broken]:
+    return [Broken("\n".join(b.text for b in run), run[0].line, run[0].detail)] if run else []
+
+
+def _outdented(lines: Sequence[str]) -> list[str]:
+    """Remove the first line's white space from the front of every line, as far as it is there."""
+    body = lines[0].lstrip()
+    prefix = lines[0][: len(lines[0]) - len(body)]
+    if not prefix:
+        return list(lines)
+    return [line.removeprefix(prefix) if line.startswith(prefix) else line.lstrip(" \t\f") for line in lines]

@@ -1,0 +1,305 @@
+"""The strict reading of a tester's reply: from Python text to test cases, everything dropped with its reason.
+
+What is read, in the order of the reply:
+
+- `assert E == P` or `assert P == E` where exactly one side calls the entry point: expression E, prediction P.
+  `E is None`, `E is True`, `E is False` count as `==`, since values cross processes as plain data.
+- any other assert whose condition calls the entry point: expression `bool(condition)`, prediction `True`.
+- `name = value`, also chained, annotated, and pairwise for displays (`a, b = 1, 2`): a name stands for the expression
+  it was given, wherever a later assert mentions it. Nothing is executed while reading: if a dropped statement may have
+  changed a name's value (`x.append(1)`), an assert that needs the name is dropped too rather than misread.
+- imports of pure modules; a case carries those that it needs. Importing the entry point itself changes nothing.
+- asserts in functions without parameters and in methods with `self` alone, as if they stood at the top level; a
+  function sees the names of the module, not those of its class.
+
+A call of the entry point is a call by its name: `f(1)`, not `solution.f(1)`, `Solution().f(1)` or `map(f, xs)`.
+Asserts under `if`, `for`, `while`, `with`, `try`, in async or decorated functions, and in functions with parameters
+are not read (NOT_AN_ASSERT): what they state depends on running the file. So do unittest's assert methods.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from types import EllipsisType
+
+from codea1_env.rules.allowed_names import is_importable, may_be_imported_from
+from codea1_env.rules.direct_calls import is_direct
+from codea1_env.rules.inlining import Filled, Imported, Scope, Unusable, fill
+from codea1_env.rules.python_text import MAX_DEPTH, UnreadableError, write
+from codea1_env.rules.statements import MAX_NESTING, Broken, Partial, Piece, Statement
+from codea1_env.submissions import Rejection, RejectionReason, TestCase
+
+__all__ = ["SuiteReader", "holds_assert"]
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(slots=True)
+class SuiteReader:
+    """Collects cases and rejections from statements, in their order."""
+
+    entry_point: str
+    max_cases: int | None = None
+    inlined_budget: int = 262_144
+    """Nodes that names may add to all cases together, so that a short reply cannot become a huge suite."""
+    prose_is_broken: bool = True
+    """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or just prose."""
+    cases: list[TestCase] = field(default_factory=list)
+    rejections: list[Rejection] = field(default_factory=list)
+    scope: Scope = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.scope = Scope(self.entry_point)
+
+    def read(self, pieces: Iterable[Piece]) -> None:
+        """Add what `pieces` hold; the names they bind stay known for the next call."""
+        self._body(pieces, self.scope, self.scope, 0)
+
+    def reject(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
+        """Note one dropped piece."""
+        self.rejections.append(Rejection(reason, source.strip()[:200], line, detail))
+
+    # -- statements --
+
+    def _body(self, pieces: Iterable[Piece], scope: Scope, for_functions: Scope, nesting: int) -> None:
+        for piece in pieces:
+            if isinstance(piece, Broken):
+                self._broken(piece, scope)
+            elif isinstance(piece, Partial):
+                self._definition(piece.head, piece.body, scope, for_functions, nesting)
+            elif isinstance(piece.node, _DEFINITIONS):
+                body = tuple(Statement(node, piece.source) for node in piece.node.body)
+                self._definition(piece, body, scope, for_functions, nesting)
+            elif not _says_nothing(piece.node):
+                self._simple(piece, scope)
+
+    def _simple(self, statement: Statement, scope: Scope) -> None:
+        match statement.node:
+            case ast.Assert(test=condition):
+                self._assert(statement, condition, scope)
+            case ast.Assign(targets=targets, value=value):
+                self._assign(statement, targets, value, scope)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._assign(statement, [target], value, scope)
+            case ast.Import(names=names):
+                for alias in names:
+                    self._import(statement, alias, None, scope)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                for alias in names:
+                    self._import(statement, alias, "." * level + (module or ""), scope)
+            case _:
+                self._drop(statement, scope, _not_read(statement.node))
+
+    def _definition(
+        self, head: Statement, body: tuple[Piece, ...], scope: Scope, for_functions: Scope, nesting: int
+    ) -> None:
+        node = head.node
+        assert isinstance(node, _DEFINITIONS)
+        if node.name != self.entry_point:
+            detail = f"{node.name!r} is the tester's own function or class, which is not run"
+            scope.bind(node.name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
+        obstacle = self._obstacle(node, body, nesting)
+        if obstacle:
+            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, obstacle)
+        elif isinstance(node, ast.ClassDef):
+            self._body(body, for_functions.child(), for_functions, nesting + 1)
+        else:
+            inner = for_functions.child()
+            self._body(body, inner, inner, nesting + 1)
+
+    def _obstacle(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, body: tuple[Piece, ...], nesting: int
+    ) -> str:
+        """Return why the asserts of a definition are not read; empty if they are."""
+        if node.name == self.entry_point:
+            return "defines the entry point, which is the program's part"
+        if not holds_assert(body):
+            return "a definition that holds no assert"
+        if nesting >= MAX_NESTING:
+            return "nested too deeply"
+        if isinstance(node, ast.AsyncFunctionDef) or node.decorator_list:
+            return "an async or decorated definition"
+        if isinstance(node, ast.FunctionDef) and _parameters(node) - {"self", "cls"}:
+            return "a function with parameters"
+        return ""
+
+    def _assert(self, statement: Statement, condition: ast.expr, scope: Scope) -> None:
+        try:
+            case = self._case(condition, scope, statement.line)
+        except UnreadableError as error:
+            self.reject(error.reason, statement.text, statement.line, error.detail)
+            return
+        if self.max_cases is not None and len(self.cases) >= self.max_cases:
+            detail = f"only the first {self.max_cases} cases count"
+            self.reject(RejectionReason.TOO_MANY, statement.text, statement.line, detail)
+            return
+        self.cases.append(case)
+
+    def _assign(self, statement: Statement, targets: list[ast.expr], value: ast.expr, scope: Scope) -> None:
+        pairs = [pair for target in targets for pair in _pairs(target, value)]
+        if any(name is None for name, _ in pairs):
+            self._drop(statement, scope, "assigns to something other than names one by one")
+            return
+        if any(name == self.entry_point for name, _ in pairs):
+            self._drop(statement, scope, f"assigns to {self.entry_point!r}, which is the program's part")
+            return
+        values = {id(node): _value(node, scope) for _, node in pairs}
+        for name, node in pairs:
+            if name is not None:
+                scope.bind(name, values[id(node)])
+
+    def _import(self, statement: Statement, alias: ast.alias, module: str | None, scope: Scope) -> None:
+        """Bind what `import alias` or `from module import alias` binds."""
+        name = alias.asname or (alias.name if module else alias.name.partition(".")[0])
+        if module == "__future__" or (module is not None and alias.name == name == self.entry_point):
+            return  # the entry point is there anyway, and stays the program's
+        allowed = is_importable(module or alias.name) and (module is None or may_be_imported_from(alias.name))
+        if allowed and name != self.entry_point and not name.startswith("__"):
+            node = ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])
+            scope.bind(name, Imported(ast.unparse(node)))
+            return
+        detail = f"tests may not import {module + '.' if module else ''}{alias.name}"
+        self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
+        if name != self.entry_point:
+            scope.bind(name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
+
+    def _broken(self, piece: Broken, scope: Scope) -> None:
+        for name in piece.names & scope.names.keys():
+            scope.spoil(name, rebound=True, by=_first_line(piece.text))
+        if piece.is_assert or self.prose_is_broken:
+            self.reject(RejectionReason.SYNTAX_ERROR, piece.text, piece.line, piece.detail)
+        else:
+            self.reject(RejectionReason.NOT_AN_ASSERT, piece.text, piece.line, "not Python")
+
+    def _drop(self, statement: Statement, scope: Scope, detail: str) -> None:
+        text = statement.text
+        for node in ast.walk(statement.node):
+            if isinstance(node, ast.Name):
+                scope.spoil(node.id, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
+        self.reject(RejectionReason.NOT_AN_ASSERT, text, statement.line, detail)
+
+    # -- asserts --
+
+    def _case(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
+        sides = _equality(condition)
+        if sides is not None:
+            left, right = fill(sides[0], scope), fill(sides[1], scope)
+            if left.calls_entry_point and not right.calls_entry_point:
+                return self._written(left, right, line)
+            if right.calls_entry_point and not left.calls_entry_point:
+                return self._written(right, left, line)
+        whole = fill(condition, scope)
+        if not whole.calls_entry_point:
+            detail = f"never calls {self.entry_point!r} by its name"
+            raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
+        truth = whole if _is_truth(whole) else replace(whole, node=_call_bool(whole), depth=whole.depth + 1)
+        return self._written(truth, fill(ast.Constant(True), scope), line)
+
+    def _written(self, expression: Filled, prediction: Filled, line: int) -> TestCase:
+        self.inlined_budget -= expression.inlined + prediction.inlined
+        if self.inlined_budget < 0:
+            self.inlined_budget += expression.inlined + prediction.inlined
+            raise UnreadableError(RejectionReason.TOO_LONG, "too long once its names are filled in")
+        return TestCase(
+            expression=_text(expression),
+            prediction=_text(prediction),
+            imports=_imports(expression, prediction),
+            direct=is_direct(expression.node, self.entry_point),
+            line=line,
+        )
+
+
+def holds_assert(pieces: Iterable[Piece]) -> bool:
+    """Whether an assert, broken or not, stands anywhere in `pieces`."""
+    return any(
+        (isinstance(piece, Broken) and piece.is_assert)
+        or (isinstance(piece, Partial) and holds_assert(piece.body))
+        or (isinstance(piece, Statement) and any(isinstance(node, ast.Assert) for node in ast.walk(piece.node)))
+        for piece in pieces
+    )
+
+
+def _says_nothing(node: ast.stmt) -> bool:
+    """Whether `node` is `pass`, `...` or a docstring."""
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant(value=str() | EllipsisType())):
+            return True
+    return False
+
+
+def _not_read(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr):
+        return "states nothing: neither an assert nor an assignment"
+    if any(isinstance(child, ast.stmt) for child in ast.iter_child_nodes(node)):
+        return "what stands under if, for, while, with, try or match is not read"
+    return "neither an assert, an assignment to names nor an import"
+
+
+def _parameters(node: ast.FunctionDef) -> set[str]:
+    found = node.args
+    named = [*found.posonlyargs, *found.args, *found.kwonlyargs, found.vararg, found.kwarg]
+    return {argument.arg for argument in named if argument is not None}
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str | None, ast.expr]]:
+    """Yield each name with what it is assigned; None as name where that takes running the file."""
+    displays = (ast.Tuple, ast.List)
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, displays) and isinstance(value, displays) and len(target.elts) == len(value.elts):
+        for inner, part in zip(target.elts, value.elts, strict=True):
+            yield from _pairs(inner, part) if not isinstance(part, ast.Starred) else [(None, value)]
+    else:
+        yield None, value
+
+
+def _value(node: ast.expr, scope: Scope) -> Filled | Unusable:
+    try:
+        return fill(node, scope)
+    except UnreadableError as error:
+        return Unusable(error.reason, error.detail)
+
+
+def _equality(condition: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    match condition:
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            return left, right
+        case ast.Compare(left=left, ops=[ast.Is()], comparators=[right]) if _is_singleton(left) or _is_singleton(right):
+            return left, right
+    return None
+
+
+def _is_singleton(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
+
+
+def _is_truth(whole: Filled) -> bool:
+    match whole.node:
+        case ast.Call(func=ast.Name(id="bool"), args=[_], keywords=[]):
+            return whole.meanings.get("bool") == ""
+    return False
+
+
+def _call_bool(whole: Filled) -> ast.expr:
+    if whole.depth >= MAX_DEPTH:
+        raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply")
+    if whole.meanings.get("bool", ""):
+        raise UnreadableError(RejectionReason.FORBIDDEN_NAME, "'bool' means something else here")
+    return ast.Call(ast.Name("bool", ast.Load()), [whole.node], [])
+
+
+def _text(filled: Filled) -> str:
+    return write(filled.node, shared=filled.inlined > 0, formatted=filled.formatted)
+
+
+def _imports(expression: Filled, prediction: Filled) -> tuple[str, ...]:
+    for name, statement in expression.meanings.items():
+        if prediction.meanings.get(name, statement) != statement:
+            raise UnreadableError(RejectionReason.FORBIDDEN_NAME, f"{name!r} means two things here")
+    return tuple(sorted({*expression.imports, *prediction.imports}))
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:60]

@@ -1,0 +1,28 @@
+"""From a name to a sandbox."""
+
+from __future__ import annotations
+
+from codea1_env.errors import UserError
+from codea1_env.plugins import resolve
+from codea1_env.sandbox.interface import Sandbox
+
+__all__ = ["load_sandbox"]
+
+
+def load_sandbox(spec: Sandbox | str) -> Sandbox:
+    """Return a back end; the same name gives the same instance throughout a process.
+
+    Args:
+        spec: a back end, a registered name (`local`), or `module:attribute` of one or of a function returning one.
+
+    Raises:
+        UserError: nothing of that name, or something that is no sandbox.
+    """
+    target = resolve("sandboxes", spec) if isinstance(spec, str) else spec
+    if isinstance(target, type):
+        raise UserError(f"sandbox {spec!r}: {target.__name__} is a class; name a function that returns an instance")
+    if not isinstance(target, Sandbox) and callable(target):
+        target = target()
+    if not isinstance(target, Sandbox):
+        raise UserError(f"sandbox {spec!r}: {type(target).__name__} has no run(jobs)")
+    return target

@@ -1,0 +1,345 @@
+"""One job from its first fork to its report: a state machine without threads, clocks of its own or system calls.
+
+Stages: the program's process loads (`LOADING`) and answers the direct calls (`DIRECT`). If there are harness calls, it
+stays, a second process loads the harness (`HARNESS_LOADING`) and evaluates them (`HARNESS`); whatever the stand-in is
+called with is passed on to the program's process, and the answer back. A call that hangs or kills a process is lost;
+the rest goes on in new processes.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import math
+import signal
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum, auto
+from os import WIFSIGNALED, WTERMSIG
+from time import monotonic
+
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.sandbox.interface import Job, JobReport, Place
+from codea1_env.sandbox.process import Process, as_outcome, error_fields
+from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError
+from codea1_env.values import encode
+
+__all__ = ["Execution", "internal_error_report"]
+
+_NULL = Outcome(OutcomeKind.VALUE, encode(None))
+_NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
+_CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
+_FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
+
+Spawn = Callable[[int, int], Process]
+"""(processor seconds for life, longest payload) -> a new process on the job's worker."""
+
+
+class _Stage(Enum):
+    LOADING = auto()
+    DIRECT = auto()
+    HARNESS_LOADING = auto()
+    HARNESS = auto()
+    DONE = auto()
+
+
+class Execution:
+    """A job that is being run."""
+
+    def __init__(self, job: Job, spawn: Spawn) -> None:
+        self.job = job
+        self.is_starved = False
+        """The machine gave it no processor: nothing that happened counts."""
+        self.processes: list[Process] = []
+        """All that have not ended."""
+        self._spawn = spawn
+        self._load: Outcome | None = None
+        self._outcomes: list[Outcome | None] = [None] * len(job.calls)
+        places = [(index, call.place) for index, call in enumerate(job.calls)]
+        self._direct = deque(index for index, place in places if place is Place.PROGRAM)
+        self._indirect = deque(index for index, place in places if place is Place.HARNESS)
+        self._n_faults = 0
+        self._cpu_us = 0
+        self._applying = False
+        self._program_fault: Outcome | None = None
+        self._program: Process
+        self._harness: Process | None = None
+        self._start_program()
+
+    # Reports
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything is known and every process has ended."""
+        return self._stage is _Stage.DONE and not self.processes
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything is known; processes may still have to end."""
+        return self._stage is _Stage.DONE
+
+    @property
+    def is_relaying(self) -> bool:
+        """Whether processes wait for answers of one another, passed on here."""
+        return self._harness is not None
+
+    @property
+    def active(self) -> Process:
+        """The process that must answer next."""
+        is_harness = self._stage in (_Stage.HARNESS_LOADING, _Stage.HARNESS) and not self._applying
+        return self._harness if is_harness and self._harness is not None else self._program
+
+    def report(self, tier: str) -> JobReport:
+        """Return what was found; call it when `is_over`."""
+        outcomes = tuple(outcome or _NOT_RUN for outcome in self._outcomes)
+        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier)
+
+    # Events
+
+    def on_readable(self, process: Process) -> None:
+        """Take what a process has sent."""
+        try:
+            for frame in process.frames():
+                if self.is_done:
+                    return
+                self._take(process, frame)
+        except WireError as error:
+            message = f"wrote to the sandbox's channel: {error}"
+            self._lose(Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message[:300]))
+
+    def on_exit(self, process: Process, notice: Notice) -> None:
+        """Take the end of a process, after what it had sent before."""
+        self.on_readable(process)
+        process.exit = notice
+        process.close()
+        self.processes.remove(process)
+        self._cpu_us += notice.cpu_us
+        if process.abandoned or self.is_done:
+            return
+        if notice.status == -1:
+            self.is_starved = True
+        else:
+            self._lose(_outcome_of_end(process, notice))
+
+    def on_cpu(self, process: Process, cpu_us: int, waited_s: Callable[[], float | None], is_retry: bool) -> None:
+        """Take a measurement of the processor time of `process`.
+
+        Args:
+            process: one of `processes`.
+            cpu_us: what it has used since its start.
+            waited_s: asks how long it was ready to run but not let; None if that cannot be found out.
+            is_retry: the job was run before and reached the wall-clock limit without using the processor.
+        """
+        if process is not self.active or process.abandoned or self.is_done:
+            return
+        limits = self.job.limits
+        if process.measured_use_s(cpu_us) > limits.cpu_s + _CPU_SLACK_S:
+            self._lose(_time_limit(f"more than {limits.cpu_s:g} s of processor time"))
+        elif monotonic() - self._clock().started > limits.wall_s:
+            waited = waited_s()
+            if (waited is None and not is_retry) or (waited is not None and waited > limits.wall_s / 2):
+                self.is_starved = True
+            else:
+                self._lose(_time_limit(f"more than {limits.wall_s:g} s, mostly asleep"))
+
+    def abort(self) -> None:
+        """Kill everything; what is not known yet stays unknown."""
+        self._stage = _Stage.DONE
+        self._kill_all()
+
+    # Frames
+
+    def _take(self, process: Process, frame: Frame) -> None:
+        if process is self._program:
+            self._take_from_program(frame)
+        else:
+            self._take_from_harness(frame)
+
+    def _take_from_program(self, frame: Frame) -> None:
+        if self._applying and frame.call == APPLY:
+            self._pass_back(frame)
+        elif self._stage is _Stage.LOADING and frame.call == LOAD:
+            self._take_load(frame)
+        elif self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
+            self._outcomes[self._direct.popleft()] = self._within_time(self._program, frame, as_outcome(frame))
+            self._program.begin_after(frame)
+            self._next_stage()
+        else:
+            raise WireError("a frame that nobody asked for")
+
+    def _take_load(self, frame: Frame) -> None:
+        outcome = _NULL if frame.tag == Tag.LOADED else as_outcome(frame)
+        outcome = self._within_time(self._program, frame, outcome)
+        if outcome.kind is not OutcomeKind.VALUE or frame.tag != Tag.LOADED:
+            self._lose(outcome)
+            return
+        self._load = outcome
+        self._program.begin_after(frame)
+        self._stage = _Stage.DIRECT
+        self._next_stage()
+
+    def _take_from_harness(self, frame: Frame) -> None:
+        assert self._harness is not None
+        if frame.tag == Tag.APPLY and not self._applying:
+            self._applying = True
+            self._program.send(Tag.APPLY, APPLY, frame.payload)
+        elif self._stage is _Stage.HARNESS_LOADING and frame.call == LOAD and not self._applying:
+            if frame.tag == Tag.LOADED:
+                self._stage = _Stage.HARNESS
+                self._begin_harness_call(frame)
+            else:
+                self._lose(self._harness_outcome(frame))
+        elif self._stage is _Stage.HARNESS and frame.call == self._indirect[0] and not self._applying:
+            outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
+            self._outcomes[self._indirect.popleft()] = outcome
+            self._begin_harness_call(frame)
+            if not self._indirect:
+                self._finish()
+        else:
+            raise WireError("a frame that nobody asked for")
+
+    def _pass_back(self, frame: Frame) -> None:
+        """Hand the program's answer to the harness, cleaned of what only a tampered process would send."""
+        assert self._harness is not None
+        # A value is not looked at here: it never reaches trusted code, and the harness checks what it decodes.
+        outcome = _NULL if frame.tag == Tag.VALUE else as_outcome(frame)
+        outcome = self._within_time(self._program, frame, outcome)
+        if outcome.kind is OutcomeKind.TIME_LIMIT:
+            self._lose(outcome)
+            return
+        payload = frame.payload
+        if frame.tag == Tag.ERROR:
+            payload = json.dumps(error_fields(frame)).encode()
+        if outcome.kind is not OutcomeKind.VALUE:
+            self._program_fault = outcome
+        self._applying = False
+        self._program.note(frame)
+        self._harness.send(frame.tag, APPLY, payload)
+
+    def _harness_outcome(self, frame: Frame) -> Outcome:
+        """Tell the harness's own exceptions from those that the program raised and nobody caught."""
+        outcome = as_outcome(frame)
+        if outcome.kind is OutcomeKind.MEMORY_LIMIT and self._program_fault is not None:
+            return self._program_fault
+        if outcome.kind is not OutcomeKind.ERROR:
+            return outcome
+        *_, from_program = error_fields(frame)
+        if from_program:
+            return self._program_fault or outcome
+        return replace(outcome, message=f"in the harness: {outcome.message}"[:300])
+
+    def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
+        """Replace an outcome that took too long, so that the verdict does not depend on when we measured."""
+        limit_s = self.job.limits.cpu_s
+        return outcome if process.claimed_use_s(frame) <= limit_s else _time_limit(f"more than {limit_s:g} s")
+
+    # Stages
+
+    def _start_program(self) -> None:
+        self._stage = _Stage.LOADING
+        job = self.job
+        self._applying = False
+        self._program = self._start(
+            len(self._direct) + len(self._indirect) + 1,
+            role="program",
+            preamble=job.preamble,
+            program=job.program,
+            calls=[[index, job.calls[index].expression] for index in self._direct],
+            serve=bool(self._indirect),
+        )
+
+    def _start_harness(self) -> None:
+        self._stage = _Stage.HARNESS_LOADING
+        job = self.job
+        calls = [(index, job.calls[index]) for index in self._indirect]
+        self._harness = self._start(
+            len(calls) + 1,
+            role="harness",
+            source=job.harness.source,
+            calls=[[index, call.expression, call.imports] for index, call in calls],
+        )
+        self._program_fault = None
+
+    def _start(self, n_activities: int, **fields: object) -> Process:
+        limits = self.job.limits
+        process = self._spawn(math.ceil(limits.cpu_s * n_activities) + 1, limits.value_bytes + _FRAME_EXTRA)
+        self.processes.append(process)
+        text = {"entry": self.job.entry_point, "value_bytes": limits.value_bytes, **fields}
+        process.send(Tag.JOB, LOAD, marshal.dumps(text))
+        return process
+
+    def _next_stage(self) -> None:
+        if self._direct:
+            return
+        if self._indirect:
+            self._start_harness()
+        else:
+            self._finish()
+
+    def _begin_harness_call(self, frame: Frame) -> None:
+        assert self._harness is not None
+        self._program_fault = None
+        self._harness.begin_after(frame)
+        self._program.begin()
+
+    def _clock(self) -> Process:
+        """The process whose activity began with the call."""
+        return self._harness if self._harness is not None and self._harness in self.processes else self._program
+
+    def _finish(self) -> None:
+        """Everything is known. A process that serves must be told; others end by themselves."""
+        self._stage = _Stage.DONE
+        if self._harness is not None:
+            self._program.kill()
+
+    def _lose(self, outcome: Outcome) -> None:
+        """The present activity ends with `outcome` and with its processes."""
+        stage = self._stage
+        self._kill_all()
+        if stage is _Stage.DONE:
+            return
+        if stage is _Stage.LOADING:
+            self._load = self._load or outcome  # a program that loads only the first time has loaded
+            self._stage = _Stage.DONE
+            return
+        if stage is _Stage.HARNESS_LOADING:
+            for index in self._indirect:
+                self._outcomes[index] = outcome
+            self._stage = _Stage.DONE
+            return
+        pending = self._direct if stage is _Stage.DIRECT else self._indirect
+        self._outcomes[pending.popleft()] = outcome
+        self._n_faults += 1
+        if (self._direct or self._indirect) and self._n_faults <= self.job.limits.max_restarts:
+            self._start_program()
+        else:
+            self._stage = _Stage.DONE
+
+    def _kill_all(self) -> None:
+        for process in self.processes:
+            process.kill()
+        self._harness = None
+
+
+def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
+    """Return the report of a job that we could not run."""
+    outcome = Outcome(OutcomeKind.INTERNAL_ERROR, message=message[:300])
+    return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
+
+
+def _time_limit(message: str) -> Outcome:
+    return Outcome(OutcomeKind.TIME_LIMIT, message=message)
+
+
+def _outcome_of_end(process: Process, notice: Notice) -> Outcome:
+    if not WIFSIGNALED(notice.status):
+        return Outcome(OutcomeKind.EXITED, message="ended its own process")
+    number = WTERMSIG(notice.status)
+    if number in (signal.SIGKILL, signal.SIGXCPU) and notice.cpu_us >= (process.cpu_limit_s - 0.1) * 1e6:
+        return _time_limit("used up the processor time of the whole job")
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        name = f"signal {number}"
+    return Outcome(OutcomeKind.CRASHED, error_type=name, message=f"killed by {name}")

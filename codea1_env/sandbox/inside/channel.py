@@ -1,0 +1,93 @@
+"""The sandboxed end of a channel, and how an outcome is put into a frame.
+
+Everything here runs beside a stranger's program, which may tamper with it: what it sends is a claim, no more.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+from collections.abc import Callable
+from time import process_time_ns
+from typing import Any
+
+from codea1_env.sandbox.wire import HEADER, Frame, Tag, frame_bytes
+from codea1_env.values.encoding import Opaque, TooLarge, encode
+
+__all__ = ["BUILTINS", "Channel", "describe_error", "exit_now"]
+
+BUILTINS = dict(vars(builtins))  # as they were before any program ran
+_MAX_MESSAGE = 300
+_READ_BYTES = 1 << 16  # larger buffers are mapped and unmapped each time
+_mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
+exit_now = os._exit
+
+
+class Channel:
+    """Frames over one file descriptor; ends the process when the other side is gone."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def receive(self) -> Frame:
+        """Wait for the next frame. At most one is ever under way in this direction."""
+        data = self._read()
+        while len(data) < HEADER.size:
+            data += self._read()
+        tag, call, cpu_us, length = HEADER.unpack_from(data)
+        if len(data) < HEADER.size + length:
+            parts, missing = [data], HEADER.size + length - len(data)
+            while missing:
+                parts.append(self._read())
+                missing -= len(parts[-1])
+            data = b"".join(parts)
+        return Frame(tag, call, cpu_us, data[HEADER.size :])
+
+    def _read(self) -> bytes:
+        data = os.read(self._fd, _READ_BYTES)
+        if not data:
+            exit_now(0)
+        return data
+
+    def send(self, tag: bytes, call: int = 0, payload: bytes = b"") -> None:
+        """Write one frame with the processor time used so far."""
+        data = memoryview(frame_bytes(tag, call, payload, process_time_ns() // 1000))
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def send_value(self, call: int, value: object, max_bytes: int) -> None:
+        """Report what a call returned."""
+        try:
+            payload = encode(value, max_bytes=max_bytes)
+        except Opaque as error:
+            self.send(Tag.OPAQUE, call, str(error).encode("utf-8", "replace"))
+        except TooLarge:
+            self.send(Tag.TOO_LARGE, call)
+        else:
+            self.send(Tag.VALUE, call, payload)
+
+    def send_error(self, call: int, error: BaseException, from_program: bool = False) -> None:
+        """Report what a call raised."""
+        error.__traceback__ = None  # lets go of the frames, and of what filled the memory
+        if MemoryError in _mro_of(type(error)):
+            self.send(Tag.MEMORY, call)
+        else:
+            self.send(Tag.ERROR, call, describe_error(error, from_program=from_program))
+
+
+def describe_error(error: BaseException, name: str = "", from_program: bool = False) -> bytes:
+    """Return the payload of an ERROR frame; `name` replaces the class's name."""
+    kinds = _mro_of(type(error))
+    base = next((_name_of(kind) for kind in kinds if _is_builtin_error(kind)), "Exception")
+    try:
+        message = str(error)[:_MAX_MESSAGE]
+    except BaseException:  # noqa: BLE001  -- a stranger's __str__ may raise anything, SystemExit included
+        message = ""
+    fields: list[Any] = [(name or _name_of(kinds[0]))[:100], base, message, from_program]
+    return json.dumps(fields).encode()
+
+
+def _is_builtin_error(kind: type) -> bool:
+    return BUILTINS.get(_name_of(kind)) is kind

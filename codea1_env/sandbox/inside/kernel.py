@@ -1,0 +1,184 @@
+"""System calls that Python has no name for. Linux only."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import sys
+from collections.abc import Callable
+
+__all__ = [
+    "CAP_DAC_READ_SEARCH",
+    "KernelRefuses",
+    "bind",
+    "can_mount",
+    "die_with_parent",
+    "drop_capabilities",
+    "forbid_new_privileges",
+    "is_supported",
+    "keep_capabilities_over_change_of_user",
+    "make_mounts_private",
+    "mount",
+    "mount_memory",
+    "prctl",
+    "prepared_syscall",
+    "remount_read_only",
+    "syscall",
+    "unmount_lazily",
+    "unshare",
+]
+
+CAP_DAC_READ_SEARCH = 2
+_CAP_SYS_ADMIN = 21
+
+_PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 8, 24, 38
+_SIGKILL = 9
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 1 << 14, 1 << 18
+_ST_RELATIME, _MS_RELATIME = 4096, 1 << 21
+_KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048  # nosuid nodev noexec noatime nodiratime: locked in a user namespace
+_MNT_DETACH = 2
+
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+if _libc is not None:  # declared once: converting arguments anew would cost each child more than the call
+    _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+
+
+class KernelRefuses(OSError):
+    """The kernel does not do what a tier needs; the next weaker tier is tried."""
+
+
+def is_supported() -> bool:
+    """Whether this is a system and processor that the numbers here are for."""
+    return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64") and sys.maxsize > 1 << 32
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise KernelRefuses(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def syscall(number: int, *arguments: object, what: str) -> int:
+    """Make a system call by number.
+
+    Raises:
+        KernelRefuses: it fails.
+    """
+    assert _libc is not None
+    wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    return _checked(_libc.syscall(ctypes.c_long(number), *wide), what)
+
+
+def prepared_syscall(number: int, *kinds: type) -> Callable[..., int]:
+    """Return a function that makes one system call with arguments of fixed kinds, for where microseconds count.
+
+    It returns -1 where the call fails.
+    """
+    assert _libc is not None
+    function = _libc["syscall"]
+    function.argtypes = [ctypes.c_long, *kinds]
+    return functools.partial(function, number)
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """Operate on this process; see prctl(2).
+
+    Raises:
+        KernelRefuses: it fails.
+    """
+    assert _libc is not None
+    return _checked(_libc.prctl(option, *(*arguments, 0, 0, 0, 0)[:4]), f"prctl {option}")
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the thread that made it ends. A change of user undoes this."""
+    assert _libc is not None
+    _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+
+
+def forbid_new_privileges() -> None:
+    """No exec may gain rights any more; needed for seccomp and Landlock without privileges."""
+    prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def can_mount() -> bool:
+    """Whether this process is really root, not just user 0 of a container without rights."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+        effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff")), 0)
+    return bool(effective >> _CAP_SYS_ADMIN & 1)
+
+
+def keep_capabilities_over_change_of_user() -> None:
+    """The next setuid does not clear the permitted capabilities."""
+    prctl(_PR_SET_KEEPCAPS, 1)
+
+
+def drop_capabilities(kept: int | None = None) -> None:
+    """Give up all capabilities but one, for good.
+
+    Raises:
+        KernelRefuses: the one to be kept is not there.
+    """
+    assert _libc is not None
+    for capability in range(64):
+        if capability != kept and _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
+            break  # not allowed (there is nothing to drop then), or beyond the last one
+    low = 0 if kept is None else 1 << kept
+    header = (ctypes.c_uint32 * 2)(0x2008_0522, 0)
+    data = (ctypes.c_uint32 * 6)(low, low, 0, 0, 0, 0)  # effective, permitted, inheritable; twice 32 bits
+    _checked(_libc.capset(header, data), "capset")
+
+
+def unshare(flags: int) -> None:
+    """Enter new namespaces.
+
+    Raises:
+        KernelRefuses: not allowed here.
+    """
+    assert _libc is not None
+    _checked(_libc.unshare(flags), "unshare")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int = 0, data: str | None = None) -> None:
+    """Mount; see mount(2).
+
+    Raises:
+        KernelRefuses: it fails.
+    """
+    assert _libc is not None
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, data)]
+    result = _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3])
+    _checked(result, f"mount {target}")
+
+
+def make_mounts_private() -> None:
+    """No mount made from here on is seen outside."""
+    mount("none", "/", None, _MS_REC | _MS_PRIVATE)
+
+
+def mount_memory(target: str, size: str) -> None:
+    """Mount an empty file system, at most `size` large, at `target`."""
+    mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={size},mode=755")
+
+
+def bind(source: str, target: str) -> None:
+    """Show `source` at `target` as well."""
+    mount(source, target, None, _MS_BIND | _MS_REC)
+
+
+def remount_read_only(target: str, *, is_bind: bool = True, is_device: bool = False) -> None:
+    """Forbid writing below a mount, and set-user-id programs and devices unless it is one."""
+    present = os.statvfs(target).f_flag
+    flags = (present & _KEPT_FLAGS) | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID
+    flags |= _MS_RELATIME if present & _ST_RELATIME else 0
+    flags |= (0 if is_device else _MS_NODEV) | (_MS_BIND if is_bind else 0)
+    mount("none", target, None, flags)
+
+
+def unmount_lazily(target: str) -> None:
+    """Take a mount out of the tree."""
+    assert _libc is not None
+    _checked(_libc.umount2(os.fsencode(target), _MNT_DETACH), f"umount {target}")

@@ -1,0 +1,86 @@
+"""What a sealed interpreter must still see of the files: its standard library, shared libraries, allowed packages.
+
+Everything else is hidden, site packages that were not asked for included: some hold the answers to the problems.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Layout", "is_readable_by_all", "layout"]
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+_MORE = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+_HIDDEN_NAMES = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Absolute paths, none below another of the same field."""
+
+    shown: tuple[str, ...]
+    """Folders and files that can be read, except for what is hidden in them."""
+    hidden: tuple[str, ...]
+    """Folders below shown ones of which nothing can be read, except for packages."""
+    packages: tuple[str, ...]
+    """Allowed site packages: folders and files."""
+    devices: tuple[str, ...]
+    """Device files that can be read."""
+
+
+def layout(packages: dict[str, str]) -> Layout:
+    """Return what to show, given the allowed packages (name to the folder that holds them)."""
+    shown = _outermost([sysconfig.get_path("stdlib"), *_library_folders(), *_MORE])
+    own = sorted({path for name, folder in packages.items() for path in _parts(name, folder)})
+    hidden = {os.path.join(root, name) for root in _stdlib_parents(shown) for name in _HIDDEN_NAMES}
+    hidden |= set(packages.values())
+    return Layout(
+        shown=tuple(shown),
+        hidden=tuple(_outermost(path for path in hidden if _is_below(path, shown))),
+        packages=tuple(own),
+        devices=tuple(path for path in _DEVICES if os.path.exists(path)),
+    )
+
+
+def is_readable_by_all(paths: Iterable[str]) -> bool:
+    """Whether any user may reach the paths (judged by the permissions of their folders)."""
+    every = {str(part) for path in map(Path, paths) for part in (path, *path.parents)}
+    return all(os.stat(path).st_mode & (0o001 if os.path.isdir(path) else 0o004) for path in every)
+
+
+def _library_folders() -> set[str]:
+    """Where the libraries lie that are loaded now, and where the loader looks for more."""
+    found = {"/lib64", "/usr/lib64"}
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    if multiarch:
+        found |= {f"/lib/{multiarch}", f"/usr/lib/{multiarch}"}
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            path = line.rstrip("\n").partition("/")[2]
+            name = os.path.basename(path)
+            if ".so" in name and not any(part in path for part in (*_HIDDEN_NAMES, " (deleted)", "lib-dynload")):
+                found.add(os.path.dirname("/" + path))
+    return found
+
+
+def _parts(name: str, folder: str) -> list[str]:
+    candidates = [os.path.join(folder, entry) for entry in (name, f"{name}.py", f"{name}.libs")]
+    return [os.path.realpath(path) for path in candidates if os.path.exists(path)]
+
+
+def _stdlib_parents(shown: list[str]) -> set[str]:
+    stdlib = os.path.realpath(sysconfig.get_path("stdlib"))
+    return {stdlib, os.path.dirname(stdlib), os.path.join(os.path.dirname(stdlib), "python3"), *shown}
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    real = sorted({os.path.realpath(path) for path in paths if os.path.exists(path)})
+    return [path for path in real if not any(path.startswith(other + "/") for other in real)]
+
+
+def _is_below(path: str, shown: list[str]) -> bool:
+    return any(os.path.realpath(path).startswith(folder + "/") for folder in shown)

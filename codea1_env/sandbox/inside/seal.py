@@ -1,0 +1,203 @@
+"""Taking rights away: once from the zygote, and a little more from each process that it forks.
+
+A zygote tries one tier, which its options name, and refuses to serve if it cannot have it:
+
+==============  ======================================================================  ============
+``namespaces``  read-only root with only Python in it, namespaces, seccomp, rlimits     isolated
+``landlock``    Landlock on files, seccomp, rlimits, as root an unused user             best effort
+``seccomp``     seccomp, rlimits, as root an unused user: files of the host readable    best effort
+``rlimits``     rlimits only                                                            trusted only
+==============  ======================================================================  ============
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from typing import Any
+
+from codea1_env.sandbox.inside import kernel, landlock, namespaces, seccomp
+from codea1_env.sandbox.inside.layout import is_readable_by_all, layout
+
+__all__ = ["seal", "seal_child"]
+
+_GUARANTEES = {
+    "namespaces": "isolated",
+    "landlock": "best effort",
+    "seccomp": "best effort",
+    "rlimits": "trusted only",
+}
+_FIRST_FREE_USER = 300_000  # beyond the ids that distributions and container engines hand out by default
+_N_FREE_USERS = 60_000
+_MAX_PROCESSES_ZYGOTE, _MAX_THREADS_CHILD = 4096, 256
+_MAX_FILES, _MAX_STACK, _MAX_FILE_BYTES = 256, 64 << 20, 1 << 20
+_PR_SET_DUMPABLE = 4
+
+_child_filter: seccomp.Installer | None = None
+_bounds_threads = False
+_must_follow = sys.platform == "linux"
+
+
+def seal(options: dict[str, Any]) -> dict[str, str]:
+    """Enter the tier that the options ask for, in this process (or, for namespaces, in a forked one).
+
+    Returns:
+        `tier` and its `guarantee`.
+
+    Raises:
+        KernelRefuses: the tier cannot be had here.
+    """
+    tier = options["tier"]
+    _be_first_to_die()
+    if tier == "rlimits":
+        _seal_rlimits(options)
+    elif not kernel.is_supported():
+        raise kernel.KernelRefuses("neither Linux on x86_64 nor on aarch64")
+    else:
+        {"namespaces": _seal_namespaces, "landlock": _seal_landlock, "seccomp": _seal_seccomp}[tier](options)
+    return {"tier": tier, "guarantee": _GUARANTEES[tier]}
+
+
+def seal_child(cpu_s: int, address_space: int) -> None:
+    """Take from a forked process what only the zygote needed, and bound what it may use."""
+    if _must_follow:
+        kernel.die_with_parent()
+    if _bounds_threads:
+        resource.setrlimit(resource.RLIMIT_NPROC, (_MAX_THREADS_CHILD, _MAX_THREADS_CHILD))
+    resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    if _child_filter is not None:
+        _child_filter.install(os.getpid())
+
+
+def _seal_rlimits(options: dict[str, Any]) -> None:
+    leaves_root = os.geteuid() == 0 and kernel.is_supported() and is_readable_by_all(layout({}).shown)
+    _limit(bounds_processes=leaves_root)
+    if leaves_root:
+        _leave_root(None)
+    _follow(options["parent"])
+
+
+def _seal_namespaces(options: dict[str, Any]) -> None:
+    global _must_follow  # noqa: PLW0603  -- see _filter
+    visible = layout(options["packages"])
+    is_root = kernel.can_mount()
+    user = _free_user()
+    namespaces.enter(visible, options["control"])
+    _limit(bounds_processes=is_root or _counts_processes_by_namespace())
+    if is_root:
+        _become(user)
+    kernel.drop_capabilities()
+    kernel.die_with_parent()
+    _must_follow = False  # they end with process 1 anyway
+    _check_library_is_readable()
+    _filter()
+
+
+def _seal_landlock(options: dict[str, Any]) -> None:
+    visible = layout(options["packages"])
+    is_root = os.geteuid() == 0
+    # Where Python lies in a folder of root's own, another user could not import: it keeps the right to read, which
+    # Landlock confines to what is visible.
+    reads_all = is_root and not is_readable_by_all((*visible.shown, *visible.packages))
+    _limit(bounds_processes=is_root)
+    kernel.forbid_new_privileges()
+    landlock.restrict(visible)
+    if is_root:
+        _leave_root(kernel.CAP_DAC_READ_SEARCH if reads_all else None)
+    kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
+    _follow(options["parent"])
+    _check_library_is_readable()
+    _filter()
+
+
+def _seal_seccomp(options: dict[str, Any]) -> None:
+    is_root = os.geteuid() == 0
+    leaves_root = is_root and is_readable_by_all(layout(options["packages"]).shown)
+    _limit(bounds_processes=leaves_root)
+    if leaves_root:
+        _leave_root(None)
+    elif is_root:
+        kernel.drop_capabilities()
+    kernel.prctl(_PR_SET_DUMPABLE, 0)
+    _follow(options["parent"])
+    _check_library_is_readable()
+    _filter()
+
+
+def _filter() -> None:
+    global _child_filter  # noqa: PLW0603  -- one zygote per interpreter; children read it after the fork
+    kernel.forbid_new_privileges()
+    seccomp.Installer(seccomp.zygote_filter()).install()
+    _child_filter = seccomp.Installer(seccomp.child_filter())
+
+
+def _follow(parent: int) -> None:
+    """Die with the thread that started us, even if it has died before we asked for that."""
+    if sys.platform == "linux":
+        kernel.die_with_parent()
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _leave_root(kept: int | None) -> None:
+    if kept is not None:
+        kernel.keep_capabilities_over_change_of_user()
+    _become(_free_user())
+    kernel.drop_capabilities(kept)
+
+
+def _counts_processes_by_namespace() -> bool:
+    """Whether a user's processes outside its user namespace count no more (Linux 5.14)."""
+    major, minor = os.uname().release.split(".")[:2]
+    return (int(major), int("".join(filter(str.isdigit, minor)) or 0)) >= (5, 14)
+
+
+def _free_user() -> int:
+    """Return a user that owns nothing, a different one for each zygote, so that limits per user are not shared."""
+    return _FIRST_FREE_USER + os.getpid() % _N_FREE_USERS
+
+
+def _become(user: int) -> None:
+    try:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError as error:
+        raise kernel.KernelRefuses(error.errno, f"cannot become user {user}: {error.strerror}") from error
+
+
+def _check_library_is_readable() -> None:
+    try:
+        with open(os.__file__, "rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise kernel.KernelRefuses(error.errno, f"the standard library cannot be read any more: {error}") from error
+
+
+def _limit(*, bounds_processes: bool) -> None:
+    """Set the limits that hold for the zygote and, unless they are tightened, for all that it forks."""
+    global _bounds_threads  # noqa: PLW0603  -- see _filter
+    _bounds_threads = bounds_processes
+    wanted = {"CORE": 0, "MEMLOCK": 0, "MSGQUEUE": 0, "SIGPENDING": 64, "NOFILE": _MAX_FILES, "FSIZE": _MAX_FILE_BYTES}
+    if bounds_processes:
+        wanted["NPROC"] = _MAX_PROCESSES_ZYGOTE
+    for name, value in wanted.items():
+        number = getattr(resource, f"RLIMIT_{name}", None)
+        if number is not None:
+            _, hard = resource.getrlimit(number)
+            bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(number, (bound, bound))
+    _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    bound = _MAX_STACK if hard == resource.RLIM_INFINITY else min(_MAX_STACK, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (bound, bound))
+
+
+def _be_first_to_die() -> None:
+    """If the machine runs out of memory, a job must go, not a trainer."""
+    try:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("1000")
+    except OSError:  # not Linux, or not allowed: a wish, not a need
+        return

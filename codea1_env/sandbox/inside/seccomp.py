@@ -1,0 +1,158 @@
+"""System call filters: what the zygote and its children may ask of the kernel at all.
+
+`zygote_filter` is inherited by every child at no cost per job; `child_filter` takes away the little that only the
+zygote needs (forking, killing, passing descriptors). Both decide with EPERM, so that a program which tries gets an
+ordinary exception. Calls that take their flags by pointer (openat2, clone3) do not exist here: libraries then fall back
+on those whose flags can be checked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterable, Sequence
+
+from codea1_env.sandbox.inside import kernel
+from codea1_env.sandbox.inside.syscalls import NUMBERS
+
+__all__ = ["Installer", "child_filter", "zygote_filter"]
+
+_CHECKED = ("open", "openat", "openat2", "clone", "clone3", "prctl", "prlimit64", "ioctl", "fcntl", "socketpair")
+
+_WRITING = (
+    os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_TMPFILE", 0) & ~getattr(os, "O_DIRECTORY", 0)
+)
+_CLONE_THREAD = 0x10000
+_CLONE_NAMESPACES = 0x7E020080
+_PRCTL_ALLOWED = (1, 15, 16, 38, 0x53564D41)  # PDEATHSIG, SET_NAME, GET_NAME, NO_NEW_PRIVS, SET_VMA (malloc)
+_PRCTL_CHILD = (15, 16, 0x53564D41)
+_IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS WINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
+# DUPFD GETFD SETFD GETFL SETFL DUPFD_CLOEXEC GETPIPE_SZ GET_SEALS; F_SETOWN could have the kernel kill for us.
+_FCNTL_ALLOWED = (0, 1, 2, 3, 4, 1030, 1032, 1034)
+_AF_UNIX = 1
+
+_ALLOW, _KILL, _ERRNO = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
+_AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32_BIT = 0x4000_0000
+_LOAD, _AND, _JUMP_EQ, _JUMP_GE, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARGS = 0, 4, 16
+_SET_MODE_FILTER = 1
+
+_ANY_PID = 0x7E57_71D5  # larger than any process id
+
+_Instruction = tuple[int, int, int, int]
+
+
+def zygote_filter() -> bytes:
+    """Return the filter that allows what sealed interpreters need, and nothing else."""
+    program = _prologue()
+    program += _if("openat", _arg_masked(2, _WRITING, errno.EROFS)) + _if("open", _arg_masked(1, _WRITING, errno.EROFS))
+    program += _if("openat2", _refuse(errno.ENOSYS)) + _if("clone3", _refuse(errno.ENOSYS))
+    program += _if("clone", _arg_masked(0, _CLONE_NAMESPACES, errno.EPERM))
+    program += _if("prctl", _arg_among(0, _PRCTL_ALLOWED)) + _if("prlimit64", _arg_among(0, (0,)))
+    program += _if("ioctl", _arg_among(1, _IOCTL_ALLOWED)) + _if("fcntl", _arg_among(1, _FCNTL_ALLOWED))
+    program += _if("socketpair", _arg_among(0, (_AF_UNIX,)))
+    for name in NUMBERS:
+        if name not in _CHECKED:
+            program += _if(name, [(_RETURN, 0, 0, _ALLOW)])
+    return _assembled(program + _refuse(errno.EPERM))
+
+
+def child_filter() -> bytes:
+    """Return the filter for a process that runs a stranger's program, which may signal `_ANY_PID` only."""
+    program = [(_LOAD, 0, 0, _OFFSET_NUMBER)]
+    program += _if("clone", _arg_has(0, _CLONE_THREAD))
+    for name in ("fork", "vfork", "recvmsg", "sendmsg", "seccomp", "wait4", "waitid"):
+        program += _if(name, _refuse(errno.EPERM))
+    for name in ("kill", "tgkill"):
+        program += _if(name, _arg_among(0, (_ANY_PID,)))
+    program += _if("prctl", _arg_among(0, _PRCTL_CHILD))
+    return _assembled([*program, (_RETURN, 0, 0, _ALLOW)])
+
+
+class Installer:
+    """A filter ready to be put in force, prepared once so that each child only makes the system call."""
+
+    def __init__(self, program: bytes) -> None:
+        self._code = ctypes.create_string_buffer(program, len(program))
+        self._descriptor = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._code))
+        mark = _ANY_PID.to_bytes(4, sys.byteorder)
+        self._bytes = memoryview(self._code).cast("B")
+        self._seccomp = kernel.prepared_syscall(_number("seccomp"), ctypes.c_long, ctypes.c_long, ctypes.c_char_p)
+        self._pid_offsets = [offset for offset in range(0, len(program), 4) if program[offset : offset + 4] == mark]
+
+    def install(self, pid: int = 0) -> None:
+        """Put the filter in force for this process and all that it will fork; there is no way back.
+
+        Args:
+            pid: the one process that may be signalled, where the filter allows one.
+
+        Raises:
+            KernelRefuses: this kernel has no seccomp filters.
+        """
+        for offset in self._pid_offsets:
+            self._bytes[offset : offset + 4] = pid.to_bytes(4, sys.byteorder)
+        if self._seccomp(_SET_MODE_FILTER, 0, self._descriptor) < 0:
+            raise kernel.KernelRefuses("no system call filters")
+
+
+def _number(name: str) -> int:
+    return NUMBERS[name][platform.machine() == "aarch64"]
+
+
+def _prologue() -> list[_Instruction]:
+    return [
+        (_LOAD, 0, 0, _OFFSET_ARCH),
+        (_JUMP_EQ, 1, 0, _AUDIT_ARCH[platform.machine()]),
+        (_RETURN, 0, 0, _KILL),  # another architecture has other numbers
+        (_LOAD, 0, 0, _OFFSET_NUMBER),
+        (_JUMP_GE, 0, 1, _X32_BIT),
+        (_RETURN, 0, 0, _KILL if platform.machine() == "x86_64" else _ERRNO | errno.EPERM),
+    ]
+
+
+def _if(name: str, then: Sequence[_Instruction]) -> list[_Instruction]:
+    """Run `then`, which must return, for one system call; the accumulator holds its number."""
+    number = _number(name)
+    return [] if number < 0 else [(_JUMP_EQ, 0, len(then), number), *then]
+
+
+def _refuse(error: int) -> list[_Instruction]:
+    return [(_RETURN, 0, 0, _ERRNO | error)]
+
+
+def _load_arg(index: int) -> _Instruction:
+    return (_LOAD, 0, 0, _OFFSET_ARGS + 8 * index)  # the low word: the kernel reads these arguments as int
+
+
+def _arg_masked(index: int, forbidden: int, error: int) -> list[_Instruction]:
+    return [
+        _load_arg(index),
+        (_AND, 0, 0, forbidden),
+        (_JUMP_EQ, 1, 0, 0),
+        (_RETURN, 0, 0, _ERRNO | error),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _arg_has(index: int, needed: int) -> list[_Instruction]:
+    return [
+        _load_arg(index),
+        (_AND, 0, 0, needed),
+        (_JUMP_EQ, 1, 0, needed),
+        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _arg_among(index: int, allowed: Sequence[int]) -> list[_Instruction]:
+    checks = [(_JUMP_EQ, len(allowed) - position, 0, value) for position, value in enumerate(allowed)]
+    return [_load_arg(index), *checks, (_RETURN, 0, 0, _ERRNO | errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
+
+
+def _assembled(program: Iterable[_Instruction]) -> bytes:
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in program)

@@ -1,0 +1,122 @@
+"""The zygotes of one sandbox: started when needed, one per core and kind, in the strongest tier that can be had."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
+
+from codea1_env.sandbox.worker import Setup, Worker, WorkerDied
+
+__all__ = ["JOBS_PER_WORKER", "Pool"]
+
+JOBS_PER_WORKER = 2  # one runs while the other is handed out or collected
+_MAX_SLEEPERS_PER_WORKER = 16
+_START_TIMEOUT_S = 60.0
+_MAX_FAILED_STARTS = 3
+
+
+class Pool:
+    """Not thread-safe: only the scheduler's thread uses it.
+
+    Args:
+        n_workers: zygotes per kind, and the number of cores that jobs may keep busy.
+        tiers: tried in this order.
+        watch: called with each new worker.
+    """
+
+    def __init__(self, n_workers: int, tiers: Sequence[str], watch: Callable[[Worker], None]) -> None:
+        self.workers: list[Worker] = []
+        self.refusals: list[str] = []
+        """Why stronger tiers cannot be had here."""
+        self.guarantee = ""
+        """What the tier in force promises, once a worker has been ready."""
+        self.failure = ""
+        """Set when no worker can be started; whoever reports it clears it."""
+        self._n_workers = n_workers
+        self._tiers = deque(tiers)
+        self._watch = watch
+        self._n_failed_starts = 0
+
+    @property
+    def tier(self) -> str:
+        """The tier in force, or the next one to try."""
+        return self._tiers[0]
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether a worker is not ready yet."""
+        return any(not worker.ready for worker in self.workers)
+
+    def free(self, setup: Setup, busy: Iterable[Worker], asleep: Iterable[Worker]) -> Worker | None:
+        """Return a worker of a kind that can take a job now, starting one if that may help.
+
+        Args:
+            setup: the kind.
+            busy: the worker of each job that runs.
+            asleep: the worker of each job that uses no processor.
+        """
+        loads, sleepers = Counter(map(id, busy)), Counter(map(id, asleep))
+        if loads.total() >= self._n_workers * JOBS_PER_WORKER:
+            return None
+        same = [worker for worker in self.workers if worker.setup is setup]
+        ready = [worker for worker in same if worker.ready and sleepers[id(worker)] < _MAX_SLEEPERS_PER_WORKER]
+        best = min(ready, key=lambda worker: loads[id(worker)], default=None)
+        if best is not None and loads[id(best)] == 0:
+            return best
+        if len(same) < self._n_workers and all(worker.ready for worker in same):
+            self._start(setup)
+        return best if best is not None and loads[id(best)] < JOBS_PER_WORKER else None
+
+    def note_ready(self, worker: Worker) -> None:
+        """A worker has said that it is ready."""
+        self._n_failed_starts = 0
+        self.guarantee = worker.guarantee
+
+    def overdue(self) -> list[Worker]:
+        """Return the workers that take too long to start."""
+        return [worker for worker in self.workers if not worker.ready and monotonic() > worker.deadline]
+
+    def lose(self, worker: Worker) -> None:
+        """A worker has died, or refuses its tier."""
+        self.workers.remove(worker)
+        worker.close()
+        if worker.refusal:
+            self._refuse(worker)
+        elif not worker.ready:
+            self._count_failed_start("they end at once")
+
+    def close(self) -> None:
+        """End all workers."""
+        while self.workers:
+            self.workers.pop().close()
+
+    def forget(self) -> None:
+        """Let go of workers that belong to another process (after a fork of ours)."""
+        while self.workers:
+            self.workers.pop().forget()
+
+    def _start(self, setup: Setup) -> None:
+        try:
+            worker = Worker(setup, self.tier)
+        except WorkerDied as error:
+            self._count_failed_start(str(error))
+            return
+        worker.deadline = monotonic() + _START_TIMEOUT_S
+        self.workers.append(worker)
+        self._watch(worker)
+
+    def _refuse(self, worker: Worker) -> None:
+        if worker.tier != self.tier:
+            return  # another one has said so before
+        self.refusals.append(f"{worker.tier}: {worker.refusal}")
+        if len(self._tiers) > 1:
+            self._tiers.popleft()
+        else:
+            self.failure = f"no isolation that was asked for can be had here ({'; '.join(self.refusals)})"
+
+    def _count_failed_start(self, error: str) -> None:
+        self._n_failed_starts += 1
+        if self._n_failed_starts >= _MAX_FAILED_STARTS:
+            self._n_failed_starts = 0
+            self.failure = f"the sandbox's workers do not start: {error}"

@@ -1,0 +1,171 @@
+"""One forked process as trusted code sees it: its channel, its clocks and its end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from time import monotonic
+
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.sandbox.wire import Frame, FrameReader, Notice, Op, Tag, WireError, frame_bytes
+from codea1_env.sandbox.worker import Worker
+from codea1_env.values import Malformed, validate
+
+__all__ = ["Process", "as_outcome", "error_fields", "printable"]
+
+_MAX_MESSAGE = 300
+_RECEIVE_BYTES = 1 << 18
+_MAX_RECEIVED_AT_ONCE = 1 << 22  # then others get their turn
+
+
+class Process:
+    """A program's or a harness's process."""
+
+    def __init__(self, number: int, worker: Worker, *, cpu_s: int, memory_mb: int, max_payload: int) -> None:
+        self.number = number
+        self.worker = worker
+        self.exit: Notice | None = None
+        self.abandoned = False
+        """Nothing that it still says counts."""
+        self.started = monotonic()
+        """When its present activity began."""
+        self.cpu_limit_s = cpu_s
+        self.listened = 0
+        """Events of the channel that someone waits for; kept by whoever waits."""
+        self._claimed_us = 0
+        self._base_us = 0
+        self._is_base_checked = False
+        self._unsent = bytearray()
+        self._reader = FrameReader(max_payload)
+        self.channel = worker.fork(number, cpu_s, memory_mb)
+        self.channel.setblocking(False)
+
+    # Talking
+
+    def send(self, tag: bytes, call: int = 0, payload: bytes = b"") -> None:
+        """Queue one frame and write what the channel takes."""
+        self._unsent += frame_bytes(tag, call, payload)
+        self.flush()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether `flush` should be called when the channel takes more."""
+        return bool(self._unsent)
+
+    def flush(self) -> None:
+        """Write what the channel takes."""
+        try:
+            while self._unsent:
+                del self._unsent[: self.channel.send(self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError:  # it has ended or closed its end; its exit notice says which
+            self._unsent.clear()
+
+    def frames(self) -> Iterator[Frame]:
+        """Yield the frames that have come.
+
+        Raises:
+            WireError: what came are no frames.
+        """
+        n_received = 0
+        while n_received < _MAX_RECEIVED_AT_ONCE:
+            while (frame := self._reader.next()) is not None:
+                if self.abandoned:  # killed for what an earlier frame says
+                    return
+                yield frame
+            try:
+                data = self.channel.recv(_RECEIVE_BYTES)
+            except (BlockingIOError, ConnectionError):
+                return
+            if not data:
+                return
+            n_received += len(data)
+            self._reader.feed(data)
+
+    # Clocks
+
+    def note(self, frame: Frame) -> None:
+        """Remember the processor time that a frame states."""
+        self._claimed_us = max(self._claimed_us, frame.cpu_us)
+
+    def begin_after(self, frame: Frame) -> None:
+        """Start the clocks of the activity that follows a frame."""
+        self.note(frame)
+        self.begin()
+
+    def begin(self) -> None:
+        """Start the clocks of an activity (loading, one call)."""
+        self.started = monotonic()
+        self._base_us = self._claimed_us
+        self._is_base_checked = False
+
+    def claimed_use_s(self, frame: Frame) -> float:
+        """Return the processor seconds of the present activity by the process's own account."""
+        return (frame.cpu_us - self._base_us) / 1e6
+
+    def measured_use_s(self, cpu_us: int) -> float:
+        """Return the processor seconds of the present activity by the zygote's measurement.
+
+        The activity starts from what the process said that it had used, which its first measurement bounds.
+        """
+        if not self._is_base_checked:
+            self._base_us = min(self._base_us, cpu_us)
+            self._is_base_checked = True
+        return (cpu_us - self._base_us) / 1e6
+
+    # Ending
+
+    def kill(self) -> None:
+        """Have it killed; nothing that it still says counts."""
+        self.abandoned = True
+        if self.exit is None:
+            self.worker.tell(Op.KILL, self.number)
+
+    def close(self) -> None:
+        """Close the channel; idempotent."""
+        self.channel.close()
+
+
+def as_outcome(frame: Frame) -> Outcome:
+    """Return what a frame claims about a call.
+
+    Raises:
+        WireError: it claims nothing that can be.
+    """
+    if frame.tag == Tag.VALUE:
+        try:
+            validate(frame.payload)
+        except Malformed as error:
+            raise WireError(str(error)) from error
+        return Outcome(OutcomeKind.VALUE, frame.payload)
+    if frame.tag == Tag.OPAQUE:
+        return Outcome(OutcomeKind.OPAQUE, message=printable(frame.payload.decode("utf-8", "replace")))
+    if frame.tag == Tag.TOO_LARGE:
+        return Outcome(OutcomeKind.OUTPUT_LIMIT, message="returned more than may travel")
+    if frame.tag == Tag.MEMORY:
+        return Outcome(OutcomeKind.MEMORY_LIMIT, error_type="MemoryError", message="asked for more memory than allowed")
+    if frame.tag == Tag.ERROR:
+        name, _, message, _ = error_fields(frame)
+        return Outcome(OutcomeKind.ERROR, error_type=name, message=message)
+    raise WireError(f"no outcome has the tag {frame.tag!r}")
+
+
+def error_fields(frame: Frame) -> tuple[str, str, str, bool]:
+    """Return class, nearest builtin class, message and "raised by the program" of an ERROR frame, made printable.
+
+    Raises:
+        WireError: it is not of that form.
+    """
+    try:
+        name, base, message, from_program = json.loads(frame.payload)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise WireError("an error frame that cannot be read") from error
+    if not all(isinstance(text, str) for text in (name, base, message)):
+        raise WireError("an error frame that cannot be read")
+    return printable(name)[:100], printable(base)[:100], printable(message), from_program is True
+
+
+def printable(text: str) -> str:
+    """Return at most 300 characters, each printable or a blank."""
+    return "".join(c if c.isprintable() else " " for c in text[:_MAX_MESSAGE])

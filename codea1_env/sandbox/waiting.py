@@ -1,0 +1,56 @@
+"""How long a process was ready to run but not let: the difference between a sleeper and a starved machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["seconds_waited"]
+
+_PROC = Path("/proc")
+
+
+def seconds_waited(ancestor: int, pid: int) -> float | None:
+    """Return the seconds that a process, all threads together, has waited for a processor; None if unknown.
+
+    Args:
+        ancestor: process id of a zygote or its launcher, as we see it.
+        pid: the process, as its zygote sees it (maybe in a process namespace of its own).
+    """
+    outer = _outer_pid(ancestor, pid)
+    if outer is None:
+        return None
+    try:
+        threads = list((_PROC / str(outer) / "task").iterdir())
+        return sum(int((thread / "schedstat").read_text().split()[1]) for thread in threads) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _outer_pid(ancestor: int, pid: int) -> int | None:
+    try:
+        entries = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
+    except OSError:
+        return None
+    parents, inner = {}, {}
+    for entry in entries:
+        fields = _status(entry)
+        parents[entry] = int(fields.get("PPid", "0"))
+        inner[entry] = int(fields.get("NSpid", "0").split()[-1])
+    for entry in entries:
+        if inner[entry] == pid and _descends(entry, ancestor, parents):
+            return entry
+    return None
+
+
+def _status(pid: int) -> dict[str, str]:
+    try:
+        lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    except OSError:  # it has just ended
+        return {}
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != ancestor:
+        pid = parents[pid]
+    return pid == ancestor

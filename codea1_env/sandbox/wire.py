@@ -1,0 +1,153 @@
+"""What crosses between trusted code, a zygote and the processes that it forks. Standard library only, no state.
+
+Two kinds of socket:
+
+* one *control* socket per zygote, message-oriented, on which only trusted code and the zygote speak;
+* one *channel* per forked process: a stream of frames, each a header (tag, call, processor time used so far by the
+  sender in microseconds, length) and a payload. The far end of a channel belongs to a stranger: whatever comes from
+  there is a claim about one call, or ends the conversation.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+__all__ = [
+    "APPLY",
+    "HEADER",
+    "LOAD",
+    "Frame",
+    "FrameReader",
+    "Notice",
+    "Op",
+    "Request",
+    "Tag",
+    "WireError",
+    "frame_bytes",
+]
+
+LOAD = 0xFFFF_FFFF
+"""Call number of what is said about loading."""
+APPLY = 0xFFFF_FFFE
+"""Call number of the result of one call through the stand-in."""
+
+HEADER = struct.Struct("<cIQI")
+"""Of a frame: tag, call, processor time in microseconds, length of the payload."""
+_REQUEST = struct.Struct("<cQII")
+_NOTICE = struct.Struct("<cQiQQI")
+
+
+class Tag:
+    """First byte of a frame."""
+
+    JOB = b"J"  # trusted -> process: what to run, marshalled
+    LOADED = b"L"  # process: ready for calls
+    VALUE = b"V"  # process: encoded value
+    OPAQUE = b"O"  # process: not plain data; the type's name
+    TOO_LARGE = b"B"  # process: more than may travel
+    MEMORY = b"M"  # process: MemoryError
+    ERROR = b"E"  # process: JSON [class, nearest builtin class, message, raised by the program]
+    APPLY = b"A"  # harness -> trusted -> program: encoded (args, kwargs)
+
+
+class Op:
+    """First byte of a control message."""
+
+    FORK = b"F"  # trusted -> zygote, with the channel's far end attached
+    KILL = b"K"
+    CPU = b"C"  # question and answer: processor time of a process
+    READY = b"R"  # zygote -> trusted, first message: b"R" and JSON
+    REFUSED = b"N"  # zygote -> trusted, first message: the tier cannot be had, and why
+    EXIT = b"X"  # zygote -> trusted: a process has ended
+
+
+class WireError(ValueError):
+    """Bytes that are not frames."""
+
+
+class Frame(NamedTuple):
+    """One frame of a channel."""
+
+    tag: bytes
+    call: int
+    cpu_us: int
+    payload: bytes
+
+
+class Request(NamedTuple):
+    """A control message to the zygote."""
+
+    op: bytes
+    child: int
+    cpu_s: int = 0
+    """Hard limit on processor seconds of the process's whole life."""
+    memory_mb: int = 0
+
+    def pack(self) -> bytes:
+        """Return its fixed-size form."""
+        return _REQUEST.pack(*self)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Request:
+        """Read the fixed-size form."""
+        return cls(*_REQUEST.unpack(data))
+
+
+class Notice(NamedTuple):
+    """A control message from the zygote."""
+
+    op: bytes
+    child: int
+    status: int = 0
+    """EXIT: wait status, or -1 if the process could not be made."""
+    cpu_us: int = 0
+    """User and system time so far."""
+    peak_kb: int = 0
+    """EXIT: largest resident size."""
+    pid: int = 0
+    """As the zygote sees it, maybe in a namespace of its own."""
+
+    def pack(self) -> bytes:
+        """Return its fixed-size form."""
+        return _NOTICE.pack(*self)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Notice:
+        """Read the fixed-size form."""
+        return cls(*_NOTICE.unpack(data))
+
+
+def frame_bytes(tag: bytes, call: int = 0, payload: bytes = b"", cpu_us: int = 0) -> bytes:
+    """Return one frame as it stands on the channel."""
+    return HEADER.pack(tag, call, cpu_us, len(payload)) + payload
+
+
+class FrameReader:
+    """Cuts a stream into frames, holding at most one unfinished frame."""
+
+    def __init__(self, max_payload: int) -> None:
+        self._max_payload = max_payload
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Add what was received."""
+        self._buffer += data
+
+    def next(self) -> Frame | None:
+        """Return the next whole frame, or None if more must be received first.
+
+        Raises:
+            WireError: a frame longer than may be.
+        """
+        if len(self._buffer) < HEADER.size:
+            return None
+        tag, call, cpu_us, length = HEADER.unpack_from(self._buffer)
+        if length > self._max_payload:
+            raise WireError(f"a frame of {length} bytes")
+        end = HEADER.size + length
+        if len(self._buffer) < end:
+            return None
+        payload = bytes(self._buffer[HEADER.size : end])
+        del self._buffer[:end]
+        return Frame(tag, call, cpu_us, payload)

@@ -1,0 +1,176 @@
+"""Trusted handle on one zygote: starting it, asking it to fork, hearing what ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox.wire import Notice, Op, Request
+
+__all__ = ["Setup", "Worker", "WorkerDied"]
+
+_BOOTSTRAP = Path(__file__).parent / "inside" / "bootstrap.py"
+_ROOT = Path(__file__).parents[2]
+# macOS has no SOCK_SEQPACKET for local sockets.
+_CONTROL_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
+_LISTEN_TIMEOUT_S = 5.0
+_CLEAN_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "HOME": "/tmp",
+    "TZ": "UTC",
+    "PYTHONHASHSEED": "0",  # the order of sets must not depend on the process
+    "OMP_NUM_THREADS": "1",  # a zygote with threads cannot fork safely; read when numpy is imported
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",  # each arena takes 64 MB of address space
+}
+
+
+class WorkerDied(SandboxError):
+    """A zygote has ended, does not start or does not listen; its jobs must be run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What distinguishes one kind of zygote from another."""
+
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """Site packages that programs may import: name to the folder that holds them."""
+    preload: Sequence[str] = ()
+    """Those of them that are imported before any fork."""
+
+
+class Worker:
+    """One zygote. Not thread-safe: only the scheduler's thread uses it.
+
+    Must be made in a thread that outlives it: the kernel ends a zygote with the thread that started it.
+    """
+
+    def __init__(self, setup: Setup, tier: str) -> None:
+        self.setup = setup
+        self.tier = tier
+        self.guarantee = ""
+        self.refusal = ""
+        """Why it cannot have its tier."""
+        self.ready = False
+        self.deadline = math.inf
+        """When it is given up if it is not ready (monotonic clock)."""
+        self.control, far = socket.socketpair(socket.AF_UNIX, _CONTROL_KIND)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", "-s", "-P", "-B", str(_BOOTSTRAP), self._options(far.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(far.fileno(),),
+                cwd="/",
+                env=_environment(),
+                start_new_session=True,  # an interrupt from the terminal is for us, not for it
+            )
+        except (OSError, ValueError) as error:
+            self.control.close()
+            raise WorkerDied(f"cannot start {sys.executable!r}: {error}") from error
+        finally:
+            far.close()
+        self.control.setblocking(False)
+
+    def _options(self, control: int) -> str:
+        options = {
+            "root": str(_ROOT),
+            "control": control,
+            "parent": os.getpid(),
+            "tier": self.tier,
+            "packages": dict(self.setup.packages),
+            "preload": list(self.setup.preload),
+        }
+        return json.dumps(options)
+
+    @property
+    def pid(self) -> int:
+        """Process id of what was started (the zygote or its launcher)."""
+        return self._process.pid
+
+    def fork(self, number: int, cpu_s: int, memory_mb: int) -> socket.socket:
+        """Ask for a process; return our end of its channel.
+
+        Raises:
+            WorkerDied: the zygote does not listen.
+        """
+        near, far = socket.socketpair()
+        try:
+            request = Request(Op.FORK, number, cpu_s, memory_mb)
+            self._wait_until_writable()
+            socket.send_fds(self.control, [request.pack()], [far.fileno()])
+        except OSError as error:
+            near.close()
+            raise WorkerDied(f"a zygote does not listen: {error}") from error
+        finally:
+            far.close()
+        return near
+
+    def tell(self, op: bytes, number: int) -> None:
+        """Send a message about one process. A dead zygote is noticed by `notices`."""
+        try:
+            self._wait_until_writable()
+            self.control.send(Request(op, number).pack())
+        except OSError:
+            return
+
+    def _wait_until_writable(self) -> None:
+        select.select([], [self.control], [], _LISTEN_TIMEOUT_S)
+
+    def notices(self) -> list[Notice]:
+        """Return what the zygote has said since the last call.
+
+        Raises:
+            WorkerDied: it has ended.
+        """
+        heard: list[Notice] = []
+        while True:
+            try:
+                data = self.control.recv(65_536)
+            except BlockingIOError:
+                return heard
+            except OSError as error:
+                raise WorkerDied(f"a zygote is gone: {error}") from error
+            if not data:
+                raise WorkerDied(f"a zygote ended with status {self._process.poll()}")
+            if data[:1] == Op.READY and not self.ready:
+                said = json.loads(data[1:])
+                self.guarantee, self.ready = said["guarantee"], True
+            elif data[:1] == Op.REFUSED and not self.ready:
+                self.refusal = data[1:].decode("utf-8", "replace")
+            else:
+                heard.append(Notice.unpack(data))
+
+    def close(self) -> None:
+        """End the zygote and everything that it forked; idempotent."""
+        self.control.close()  # the zygote kills its children when it sees this
+        if self._process.returncode is not None:
+            return
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def forget(self) -> None:
+        """Let go of a zygote that belongs to another process (after a fork of ours)."""
+        self.control.close()
+        self._process.returncode = 0  # not our child: nothing to wait for, nothing to warn of
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
+    return {**_CLEAN_ENVIRONMENT, **kept}

@@ -1,0 +1,257 @@
+"""Plain Python data as canonical JSON and back.
+
+This file is also loaded, by path, into the processes that run strangers' programs: standard library only.
+
+None, bool, float, list, str and int (up to 1024 bits) stand for themselves; the rest are objects with one key:
+
+=====  ==========================================  =====  ==========================================
+``t``  tuple, and subclasses that compare as one   ``d``  dict: list of [key, value] in its order
+``s``  set: elements sorted by their encoding      ``z``  frozenset: likewise
+``q``  deque                                       ``k``  dataclass: [name, [[field, value]..]]
+``f``  nan, inf, -inf                              ``c``  complex: [real, imaginary]
+``i``  larger int, hexadecimal                     ``u``  str with lone surrogates: hex of its UTF-8
+``b``  bytes, hex                                  ``B``  bytearray, hex
+``D``  Decimal, as text                            ``r``  Fraction: [numerator, denominator]
+``T``  date, time, datetime, timedelta             ``g``  range: [start, stop, step]
+``n``  ndarray: [dtype, shape, flat list]
+=====  ==========================================  =====  ==========================================
+
+What a hostile object may own (`__eq__`, `__iter__`, `__len__`, its metaclass) is never asked: types are told apart by
+identity, contents are read with the base type's methods. An object with an equality of its own cannot be carried.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import datetime
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["MAX_DEPTH", "PLAIN_INT_BITS", "Opaque", "TooLarge", "encode"]
+
+MAX_DEPTH = 64
+PLAIN_INT_BITS = 1024  # larger ones as hex: decimal text is quadratic and refused beyond 4300 digits
+
+_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False).encode
+_mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+_namespace_of: Callable[[type], Any] = type.__dict__["__dict__"].__get__
+_name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
+
+
+class Opaque(ValueError):
+    """The value is not plain data."""
+
+
+class TooLarge(ValueError):
+    """The value is plain data, but more than may travel, or nested too deeply."""
+
+
+def encode(value: object, *, max_bytes: int = 65_536) -> bytes:
+    """Return the canonical encoding of plain data.
+
+    Sets and values equal to one another by `is` are written out each time; the order of a dict is kept. Counter,
+    defaultdict and OrderedDict travel as dict, namedtuples as tuple, IntEnum as int, numpy scalars as Python's.
+
+    Raises:
+        Opaque: something in it is not plain data; the message names its type.
+        TooLarge: longer than `max_bytes`, or nested more than `MAX_DEPTH` deep.
+    """
+    data = _dump(_Encoding(max_bytes).node(value, MAX_DEPTH)).encode()
+    if len(data) > max_bytes:
+        raise TooLarge(f"{len(data)} bytes, {max_bytes} may travel")
+    return data
+
+
+class _Encoding:
+    """One value on its way into nodes that `json` can write."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._budget = max_bytes  # every node takes at least a byte: bounds work and memory early
+
+    def node(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        writer = _WRITERS.get(id(kind))
+        if writer is None:
+            writer = _writer_for(kind)
+        self._spend(1)
+        if depth <= 0:
+            raise TooLarge(f"nested more than {MAX_DEPTH} deep")
+        return writer(self, value, depth - 1)
+
+    def _spend(self, n_bytes: int) -> None:
+        self._budget -= n_bytes
+        if self._budget < 0:
+            raise TooLarge("more than may travel")
+
+    def nodes(self, values: Iterable[Any], depth: int) -> list[Any]:
+        return [self.node(value, depth) for value in values]
+
+    def write_same(self, value: Any, depth: int) -> Any:
+        return value
+
+    def write_float(self, value: float, depth: int) -> Any:
+        value = float.__float__(value)
+        return value if math.isfinite(value) else {"f": repr(value)}
+
+    def write_int(self, value: int, depth: int) -> Any:
+        value = int.__int__(value)
+        if value.bit_length() <= PLAIN_INT_BITS:
+            return value
+        self._spend(value.bit_length() // 4)
+        return {"i": f"{value:x}"}
+
+    def write_str(self, value: str, depth: int) -> Any:
+        text = str.__str__(value)
+        self._spend(len(text))
+        if text.isascii():
+            return text
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return {"u": text.encode("utf-8", "surrogatepass").hex()}
+        return text
+
+    def write_bytes(self, value: bytes, depth: int) -> Any:
+        self._spend(2 * bytes.__len__(value))
+        return {"b": bytes.hex(value)}
+
+    def write_bytearray(self, value: bytearray, depth: int) -> Any:
+        self._spend(2 * bytearray.__len__(value))
+        return {"B": bytearray.hex(value)}
+
+    def write_complex(self, value: complex, depth: int) -> Any:
+        value = complex.__complex__(value)
+        return {"c": [self.write_float(value.real, 0), self.write_float(value.imag, 0)]}
+
+    def write_list(self, value: list[Any], depth: int) -> Any:
+        return self.nodes(list.__iter__(value), depth)
+
+    def write_tuple(self, value: tuple[Any, ...], depth: int) -> Any:
+        return {"t": self.nodes(tuple.__iter__(value), depth)}
+
+    def write_deque(self, value: collections.deque[Any], depth: int) -> Any:
+        return {"q": self.nodes(collections.deque.__iter__(value), depth)}
+
+    def write_set(self, value: set[Any], depth: int) -> Any:
+        return {"s": sorted(self.nodes(set.__iter__(value), depth), key=_dump)}
+
+    def write_frozenset(self, value: frozenset[Any], depth: int) -> Any:
+        return {"z": sorted(self.nodes(frozenset.__iter__(value), depth), key=_dump)}
+
+    def write_dict(self, value: dict[Any, Any], depth: int) -> Any:
+        return {"d": [[self.node(key, depth), self.node(item, depth)] for key, item in dict.items(value)]}
+
+    def write_range(self, value: range, depth: int) -> Any:
+        return {"g": self.nodes((value.start, value.stop, value.step), depth)}
+
+    def write_decimal(self, value: Decimal, depth: int) -> Any:
+        text = Decimal.__str__(value)
+        self._spend(len(text))
+        return {"D": text}
+
+    def write_fraction(self, value: Fraction, depth: int) -> Any:
+        return {"r": self.nodes((value.numerator, value.denominator), depth)}
+
+    def write_date(self, value: datetime.date, depth: int) -> Any:
+        return {"T": ["date", value.isoformat()]}
+
+    def write_time(self, value: datetime.time | datetime.datetime, depth: int) -> Any:
+        if value.tzinfo is not None and type(value.tzinfo) is not datetime.timezone:
+            raise Opaque(f"{_name_of(type(value))} in a named time zone")
+        return {"T": ["datetime" if type(value) is datetime.datetime else "time", value.isoformat()]}
+
+    def write_timedelta(self, value: datetime.timedelta, depth: int) -> Any:
+        return {"T": ["timedelta", f"{value.days},{value.seconds},{value.microseconds}"]}
+
+    def write_dataclass(self, value: Any, depth: int) -> Any:
+        fields = [field.name for field in dataclasses.fields(value) if field.compare]
+        pairs = [[self.node(name, depth), self.node(object.__getattribute__(value, name), depth)] for name in fields]
+        return {"k": [self.node(_name_of(type(value)), depth), pairs]}
+
+    def write_scalar(self, value: Any, depth: int) -> Any:
+        item = value.item()
+        if id(type(item)) not in _WRITERS:  # longdouble, void
+            raise Opaque(f"a {_name_of(type(value))}")
+        return self.node(item, depth)
+
+    def write_array(self, value: Any, depth: int) -> Any:
+        if value.dtype.kind not in "biufcUSO":
+            raise Opaque(f"an array of {value.dtype}")
+        self._spend(value.size)
+        shape = self.nodes(value.shape, depth)
+        return {"n": [self.node(value.dtype.str, depth), shape, self.nodes(value.ravel().tolist(), depth)]}
+
+
+_Writer = Callable[[_Encoding, Any, int], Any]
+
+# Keyed by id(): a metaclass may own the hash and the equality of a class.
+_WRITERS: dict[int, _Writer] = {
+    id(type(None)): _Encoding.write_same,
+    id(bool): _Encoding.write_same,
+    id(int): _Encoding.write_int,
+    id(float): _Encoding.write_float,
+    id(complex): _Encoding.write_complex,
+    id(str): _Encoding.write_str,
+    id(bytes): _Encoding.write_bytes,
+    id(bytearray): _Encoding.write_bytearray,
+    id(list): _Encoding.write_list,
+    id(tuple): _Encoding.write_tuple,
+    id(dict): _Encoding.write_dict,
+    id(set): _Encoding.write_set,
+    id(frozenset): _Encoding.write_frozenset,
+    id(collections.Counter): _Encoding.write_dict,
+    id(collections.OrderedDict): _Encoding.write_dict,
+    id(collections.defaultdict): _Encoding.write_dict,
+    id(collections.deque): _Encoding.write_deque,
+    id(range): _Encoding.write_range,
+    id(Decimal): _Encoding.write_decimal,
+    id(Fraction): _Encoding.write_fraction,
+    id(datetime.date): _Encoding.write_date,
+    id(datetime.time): _Encoding.write_time,
+    id(datetime.datetime): _Encoding.write_time,
+    id(datetime.timedelta): _Encoding.write_timedelta,
+}
+
+
+def _writer_for(kind: type) -> _Writer:
+    """Find how to write a class that is not in the table: numpy's, a dataclass, or one that compares as its base."""
+    mro = _mro_of(kind)
+    numpy = sys.modules.get("numpy")  # never imported here: if a value is numpy's, it is there
+    if numpy is not None:
+        if any(cls is numpy.generic for cls in mro):
+            return _Encoding.write_scalar
+        if kind is numpy.ndarray:
+            return _Encoding.write_array
+    namespace = _namespace_of(kind)
+    if "__dataclass_fields__" in namespace and _has_generated_equality(namespace):
+        return _Encoding.write_dataclass
+    for cls in mro[:-1]:
+        writer = _WRITERS.get(id(cls))
+        if writer is not None and writer not in _EXACT_ONLY:
+            return writer
+        if {"__eq__", "__ne__"} & set(_namespace_of(cls)):
+            break
+    raise Opaque(f"a {_name_of(kind)}"[:200])
+
+
+# Read through attributes that a subclass may own, so subclasses of these are not trusted.
+_EXACT_ONLY = {
+    _Encoding.write_range,
+    _Encoding.write_decimal,
+    _Encoding.write_fraction,
+    _Encoding.write_date,
+    _Encoding.write_time,
+    _Encoding.write_timedelta,
+}
+
+
+def _has_generated_equality(namespace: Any) -> bool:
+    equality = namespace.get("__eq__")
+    code = getattr(equality, "__code__", None)
+    return code is not None and code.co_filename == "<string>"  # where dataclasses compiles what it writes

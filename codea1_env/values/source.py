@@ -1,0 +1,145 @@
+"""Encoded values as Python source (for stored asserts) and as text for people."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from codea1_env.values.tree import Tagged, moment, parse
+
+__all__ = ["SourceText", "describe", "to_source"]
+
+_MAX_DECIMAL_DIGITS = 4_000  # Python refuses literals of more than 4300 digits unless they are hexadecimal
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """A Python expression and what must be imported before it."""
+
+    expression: str
+    imports: tuple[str, ...] = ()
+
+
+def to_source(data: bytes) -> SourceText | None:
+    """Return source that evaluates to the value, or None if there is none (dataclasses).
+
+    Raises:
+        Malformed: not an encoded value.
+    """
+    writing = _Writing()
+    try:
+        expression = writing.text(parse(data))
+    except _NoSource:
+        return None
+    return SourceText(expression, tuple(sorted(writing.imports)))
+
+
+def describe(data: bytes, limit: int = 300) -> str:
+    """Return the value as people would write it, printable, at most `limit` characters.
+
+    Raises:
+        Malformed: not an encoded value.
+    """
+    text = _Writing(for_people=True).text(parse(data))
+    return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
+
+
+class _NoSource(Exception):
+    """No expression has this value."""
+
+
+@dataclass(slots=True)
+class _Writing:
+    for_people: bool = False
+    imports: set[str] = field(default_factory=set)
+
+    def text(self, node: Any) -> str:
+        kind = type(node)
+        if kind is Tagged:
+            return _TEXTS[node.tag](self, node.payload)
+        if kind is list:
+            return f"[{self.texts(node)}]"
+        return repr(node)
+
+    def texts(self, nodes: list[Any]) -> str:
+        return ", ".join(map(self.text, nodes))
+
+    def needs(self, statement: str) -> None:
+        self.imports.add(statement)
+
+    def write_tuple(self, payload: list[Any]) -> str:
+        return f"({self.texts(payload)}{',' if len(payload) == 1 else ''})"
+
+    def write_set(self, payload: list[Any]) -> str:
+        return f"{{{self.texts(payload)}}}" if payload else "set()"
+
+    def write_frozenset(self, payload: list[Any]) -> str:
+        return f"frozenset({self.write_set(payload)})" if payload else "frozenset()"
+
+    def write_deque(self, payload: list[Any]) -> str:
+        self.needs("from collections import deque")
+        return f"deque([{self.texts(payload)}])"
+
+    def write_dict(self, payload: list[Any]) -> str:
+        return "{" + ", ".join(f"{self.text(key)}: {self.text(value)}" for key, value in payload) + "}"
+
+    def write_special_float(self, payload: str) -> str:
+        return payload if self.for_people else f"float({payload!r})"
+
+    def write_complex(self, payload: list[Any]) -> str:
+        return f"complex({self.texts(payload)})"
+
+    def write_integer(self, payload: str) -> str:
+        if len(payload) * 1.21 > _MAX_DECIMAL_DIGITS:  # log10(16) digits per hexadecimal one
+            return f"-0x{payload[1:]}" if payload.startswith("-") else f"0x{payload}"
+        return str(int(payload, 16))
+
+    def write_decimal(self, payload: str) -> str:
+        self.needs("from decimal import Decimal")
+        return f"Decimal({payload!r})"
+
+    def write_fraction(self, payload: list[Any]) -> str:
+        self.needs("from fractions import Fraction")
+        return f"Fraction({self.texts(payload)})"
+
+    def write_moment(self, payload: list[str]) -> str:
+        self.needs("import datetime")
+        value = moment(*payload)
+        text = repr(value)
+        if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
+            return text
+        raise _NoSource
+
+    def write_array(self, payload: list[Any]) -> str:
+        self.needs("import numpy")
+        dtype, shape, flat = payload
+        made = f"numpy.array([{self.texts(flat)}], dtype={dtype!r})"
+        return made if len(shape) == 1 else f"{made}.reshape(({''.join(f'{length}, ' for length in shape)}))"
+
+    def write_dataclass(self, payload: list[Any]) -> str:
+        if not self.for_people:
+            raise _NoSource
+        return f"{payload[0]}({', '.join(f'{name}={self.text(value)}' for name, value in payload[1])})"
+
+
+_TEXTS: dict[str, Callable[[_Writing, Any], str]] = {
+    "t": _Writing.write_tuple,
+    "q": _Writing.write_deque,
+    "s": _Writing.write_set,
+    "z": _Writing.write_frozenset,
+    "d": _Writing.write_dict,
+    "f": _Writing.write_special_float,
+    "c": _Writing.write_complex,
+    "i": _Writing.write_integer,
+    "u": lambda _, payload: repr(bytes.fromhex(payload).decode("utf-8", "surrogatepass")),
+    "b": lambda _, payload: repr(bytes.fromhex(payload)),
+    "B": lambda _, payload: f"bytearray({bytes.fromhex(payload)!r})",
+    "D": _Writing.write_decimal,
+    "r": _Writing.write_fraction,
+    "g": lambda writing, payload: f"range({writing.texts(payload)})",
+    "T": _Writing.write_moment,
+    "k": _Writing.write_dataclass,
+    "n": _Writing.write_array,
+}

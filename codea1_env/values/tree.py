@@ -1,0 +1,218 @@
+"""Checking what claims to be an encoded value, without making the value.
+
+`parse` is the only door through which bytes from a sandboxed process reach trusted code. Like `encoding`, this file is
+also loaded in sandboxed processes: standard library only.
+
+A checked tree consists of None, bool, int, finite float, str (no surrogates), list of trees, and `Tagged` nodes, whose
+payloads have the form that `encoding` states for their tag.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
+
+__all__ = ["Malformed", "Tagged", "moment", "parse"]
+
+_HEX_INT = re.compile(r"-?[1-9a-f][0-9a-f]*\Z")
+_DECIMAL = re.compile(r"-?(\d+(\.\d*)?(E[+-]\d{1,19})?|Infinity|s?NaN\d*)\Z", re.ASCII)
+_DELTA = re.compile(r"-?\d{1,9},\d{1,5},\d{1,6}\Z", re.ASCII)
+_DTYPE = re.compile(r"[<>=|][biufcUSO]\d*\Z", re.ASCII)
+_HASHABLE = frozenset("tzfcubirDTgk")
+
+
+class Malformed(ValueError):
+    """Not the encoding of a value."""
+
+
+class Tagged(NamedTuple):
+    """A node that is written as an object with one key."""
+
+    tag: str
+    payload: Any
+
+
+def parse(data: bytes) -> Any:
+    """Return the checked tree of an encoded value.
+
+    Raises:
+        Malformed: anything else, whatever it is.
+    """
+    try:
+        tree = json.loads(data.decode(), object_pairs_hook=_tagged, parse_constant=_refuse)
+        _check(tree, 4 * MAX_DEPTH)
+    except Malformed:
+        raise
+    except (ValueError, RecursionError, OverflowError) as error:  # broken UTF-8 or JSON, huge literals, deep brackets
+        raise Malformed(f"not an encoded value: {error}"[:200]) from None
+    return tree
+
+
+def moment(kind: str, text: str) -> datetime.date | datetime.time | datetime.timedelta:
+    """Return the date, time, datetime or timedelta that a checked `T` payload states."""
+    if kind == "timedelta":
+        days, seconds, micros = (int(part) for part in text.split(","))
+        return datetime.timedelta(days, seconds, micros)
+    if kind == "date":
+        return datetime.date.fromisoformat(text)
+    return datetime.time.fromisoformat(text) if kind == "time" else datetime.datetime.fromisoformat(text)
+
+
+def _tagged(pairs: list[tuple[str, Any]]) -> Tagged:
+    if len(pairs) != 1 or pairs[0][0] not in _CHECKS:
+        raise Malformed("an object that is not a tagged value")
+    return Tagged(*pairs[0])
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise Malformed(f"the number {constant} is written with a tag")
+
+
+def _require(condition: bool, tag: str) -> None:
+    if not condition:
+        raise Malformed(f"a broken payload of tag {tag!r}")
+
+
+def _check(node: Any, depth: int) -> None:
+    if depth <= 0:
+        raise Malformed("nested too deeply")
+    kind = type(node)
+    if kind is Tagged:
+        _CHECKS[node.tag](node.payload, depth - 1)
+    elif kind is list:
+        for child in node:
+            _check(child, depth - 1)
+    elif kind is str:
+        if not node.isascii():
+            node.encode()  # a lone surrogate raises
+    elif kind is float:
+        _require(math.isfinite(node), "f")
+    elif kind is int:
+        _require(node.bit_length() <= PLAIN_INT_BITS, "i")
+
+
+def _check_nodes(payload: Any, depth: int) -> None:
+    _require(type(payload) is list, "a list")
+    _check(payload, depth)
+
+
+def _check_set(payload: Any, depth: int) -> None:
+    _check_nodes(payload, depth)
+    _require(all(map(_is_hashable, payload)), "s")
+
+
+def _check_dict(payload: Any, depth: int) -> None:
+    _check_nodes(payload, depth)
+    _require(all(type(pair) is list and len(pair) == 2 and _is_hashable(pair[0]) for pair in payload), "d")
+
+
+def _is_hashable(node: Any) -> bool:
+    if type(node) is not Tagged:
+        return type(node) is not list
+    if node.tag == "t":
+        return all(map(_is_hashable, node.payload))
+    return node.tag in _HASHABLE
+
+
+def _check_special_float(payload: Any, depth: int) -> None:
+    _require(payload in ("nan", "inf", "-inf"), "f")
+
+
+def _check_text(pattern: re.Pattern[str], tag: str) -> Callable[[Any, int], None]:
+    def check(payload: Any, depth: int) -> None:
+        _require(type(payload) is str and pattern.match(payload) is not None, tag)
+
+    return check
+
+
+def _check_int(payload: Any, depth: int) -> None:
+    _check_text(_HEX_INT, "i")(payload, depth)
+    _require(len(payload.lstrip("-")) * 4 > PLAIN_INT_BITS, "i")
+
+
+def _check_hex(payload: Any, depth: int) -> None:
+    _require(type(payload) is str, "b")
+    _require(bytes.fromhex(payload).hex() == payload, "b")
+
+
+def _check_surrogates(payload: Any, depth: int) -> None:
+    _check_hex(payload, depth)
+    text = bytes.fromhex(payload).decode("utf-8", "surrogatepass")
+    _require(any("\ud800" <= character <= "\udfff" for character in text), "u")
+
+
+def _check_complex(payload: Any, depth: int) -> None:
+    _check_nodes(payload, depth)
+    _require(len(payload) == 2 and all(_is_float(part) for part in payload), "c")
+
+
+def _is_float(node: Any) -> bool:
+    return type(node) is float or (type(node) is Tagged and node.tag == "f")
+
+
+def _is_int(node: Any) -> bool:
+    return type(node) is int or (type(node) is Tagged and node.tag == "i")
+
+
+def _check_ints(length: int, tag: str) -> Callable[[Any, int], None]:
+    def check(payload: Any, depth: int) -> None:
+        _check_nodes(payload, depth)
+        _require(len(payload) == length and all(map(_is_int, payload)), tag)
+        _require(payload[-1] != 0, tag)  # a denominator or a step
+        _require(tag != "r" or _is_positive(payload[-1]), tag)
+
+    return check
+
+
+def _is_positive(node: Any) -> bool:
+    return node > 0 if type(node) is int else not node.payload.startswith("-")
+
+
+def _check_moment(payload: Any, depth: int) -> None:
+    _require(type(payload) is list and len(payload) == 2 and all(type(part) is str for part in payload), "T")
+    kind, text = payload
+    _require(kind in ("date", "time", "datetime", "timedelta") and len(text) < 80, "T")
+    _require(kind != "timedelta" or _DELTA.match(text) is not None, "T")
+    moment(kind, text)
+
+
+def _check_dataclass(payload: Any, depth: int) -> None:
+    _check_nodes(payload, depth)
+    _require(len(payload) == 2 and type(payload[0]) is str and type(payload[1]) is list, "k")
+    _require(all(type(pair) is list and len(pair) == 2 and type(pair[0]) is str for pair in payload[1]), "k")
+
+
+def _check_array(payload: Any, depth: int) -> None:
+    _check_nodes(payload, depth)
+    _require(len(payload) == 3 and type(payload[0]) is str, "n")
+    dtype, shape, flat = payload
+    _require(_DTYPE.match(dtype) is not None and type(shape) is list and type(flat) is list and len(shape) <= 32, "n")
+    _require(all(type(length) is int and 0 <= length < 2**31 for length in shape), "n")
+    _require(math.prod(shape) == len(flat), "n")
+
+
+_CHECKS: dict[str, Callable[[Any, int], None]] = {
+    "t": _check_nodes,
+    "q": _check_nodes,
+    "s": _check_set,
+    "z": _check_set,
+    "d": _check_dict,
+    "f": _check_special_float,
+    "c": _check_complex,
+    "i": _check_int,
+    "u": _check_surrogates,
+    "b": _check_hex,
+    "B": _check_hex,
+    "D": _check_text(_DECIMAL, "D"),
+    "r": _check_ints(2, "r"),
+    "g": _check_ints(3, "g"),
+    "T": _check_moment,
+    "k": _check_dataclass,
+    "n": _check_array,
+}

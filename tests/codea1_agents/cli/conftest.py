@@ -1,0 +1,98 @@
+"""The command line, called in this process or in one of its own, always in an empty folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from codea1_agents.cli.app import app
+from codea1_env.sandbox.local import LocalSandbox
+
+AGENTS = """\
+import time
+
+
+def slow_tester(observation):
+    time.sleep(0.1)
+    return observation["examples"]
+
+
+def forgetful(observation):
+    raise KeyError("memory lost")
+
+
+def silent(observation):
+    return None
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, empty but for a module with agents."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    # Every command closes its sandbox when it is done; here the next command of this process needs it again.
+    monkeypatch.setattr(LocalSandbox, "close", lambda self: None)
+    (tmp_path / "my_agents.py").write_text(AGENTS)
+    return tmp_path
+
+
+@pytest.fixture
+def codea1() -> Callable[..., Any]:
+    """Run a command in this process; the result has exit_code, stdout, stderr."""
+
+    def run(*arguments: object) -> Any:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="codea1")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def started() -> Callable[..., subprocess.Popen[str]]:
+    """Start a command in a process of its own, as the installed script does."""
+
+    def start(*arguments: object, code: str = "", **options: Any) -> subprocess.Popen[str]:
+        script = f"{code}\nfrom codea1_agents.cli import main\nmain()"
+        command = [sys.executable, "-c", script, *map(str, arguments)]
+        environment = {**os.environ, **options.pop("env", {})}
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
+        )
+
+    return start
+
+
+@pytest.fixture
+def finished(started: Callable[..., subprocess.Popen[str]]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a command in a process of its own to its end."""
+
+    def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        process = started(*arguments, **options)
+        out, err = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def one_object() -> Callable[[str], dict[str, Any]]:
+    """Read stdout that must hold exactly one JSON object on one line."""
+
+    def read(stdout: str) -> dict[str, Any]:
+        assert stdout.count("\n") == 1
+        data = json.loads(stdout)
+        assert isinstance(data, dict)
+        return data
+
+    return read

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from codea1_agents.cli.app import app
+
+COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check env", "check sandbox"]
+COMMANDS += ["book show", "book export", "book merge", "book import", "problems list"]
+
+
+def test_the_list_of_commands_in_these_tests_is_complete() -> None:
+    def leaves(command: Any, path: str = "") -> list[str]:
+        if not hasattr(command, "commands"):
+            return [path]
+        return [leaf for name, each in command.commands.items() for leaf in leaves(each, f"{path} {name}".strip())]
+
+    assert sorted(leaves(typer.main.get_command(app))) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(codea1: Callable[..., Any], command: str) -> None:
+    result = codea1(*command.split(), "--help")
+    assert result.exit_code == 0
+    assert f"codea1 {command} " in result.stdout.replace("\n", " ")
+    assert "Example:" in result.stdout
+
+
+def test_the_version_is_that_of_the_distribution(codea1: Callable[..., Any]) -> None:
+    assert codea1("--version").stdout == f"codea1-env {version('codea1-env')}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["plya"], ["play", "--colour"], ["play", "--alpha", "much"], ["check"], ["rescore"], ["book", "merge"]],
+)
+def test_bad_usage_is_bad_input(codea1: Callable[..., Any], arguments: list[str]) -> None:
+    result = codea1(*arguments)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.stderr
+
+
+def test_help_is_quick_since_it_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom codea1_agents.cli import main\nsys.argv = ['codea1', 'play', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "sys.exit(', '.join({'numpy', 'gymnasium', 'pettingzoo', 'hypothesis', 'codea1_env'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    assert done.stderr.strip() == ""
+    assert "Usage: codea1 play" in done.stdout
+
+
+def test_the_installed_script_is_this_command_line() -> None:
+    script = Path(sys.executable).with_name("codea1")
+    if not script.exists():
+        pytest.skip("the project is not installed beside this Python")
+    done = subprocess.run([script, "--version"], check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, f"codea1-env {version('codea1-env')}\n")

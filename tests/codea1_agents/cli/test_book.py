@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.book.store import MistakeBook
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose program always fails."""
+    from typer.testing import CliRunner
+
+    from codea1_agents.cli.app import app
+
+    path = tmp_path_factory.mktemp("played") / "run"
+    arguments = "play -p starter --coder random --tester boundary --limit 2 -n 3 --show 0 --out"
+    assert CliRunner().invoke(app, [*arguments.split(), str(path)]).exit_code == 0
+    return path
+
+
+@pytest.fixture
+def run(played: Path, folder: Path) -> Path:
+    shutil.copytree(played, folder / "run")
+    return Path("run")
+
+
+def size(path: Path) -> int:
+    with MistakeBook(path, create=False) as book:
+        return book.size()
+
+
+def test_the_most_frequent_cases_come_first(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+    data = one_object(codea1("book", "show", run, "--json", "--top", 100).stdout)
+    frequencies = [entry["frequency"] for entry in data["entries"]]
+    assert frequencies == sorted(frequencies, reverse=True)
+    assert frequencies[0] > frequencies[-1]
+    assert len(frequencies) == data["size"] == size(run / "book.sqlite")
+
+
+def test_a_book_can_be_named_by_its_file_and_cut_to_a_problem_and_a_number(
+    codea1: Callable[..., Any], run: Path
+) -> None:
+    with MistakeBook(run / "book.sqlite") as book:
+        problem = book.problem_ids()[1]
+    result = codea1("book", "show", run / "book.sqlite", "--problem", problem, "--top", 1)
+    assert result.exit_code == 0
+    assert result.stdout.count(problem) == 1
+    assert "1 of " in result.stdout
+
+
+def test_a_book_becomes_a_pytest_file_and_the_releases_json_and_comes_back(
+    codea1: Callable[..., Any], one_object: Any, run: Path
+) -> None:
+    result = codea1("book", "export", run, "--pytest", "test_mistakes.py", "--official", "official.json", "--json")
+    n = size(run / "book.sqlite")
+    assert {name: done["written"] for name, done in one_object(result.stdout).items()} == {"official": n, "pytest": n}
+    compile(Path("test_mistakes.py").read_text(), "test_mistakes.py", "exec")
+    data = one_object(codea1("book", "import", "official.json", "--into", "b.sqlite", "-p", "starter", "--json").stdout)
+    assert (data["added"], data["size"], data["skipped"]) == (n, n, [])
+    assert size(Path("b.sqlite")) == n
+
+
+def test_merging_adds_counts_up_in_a_new_book(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+    shutil.copy(run / "book.sqlite", "other.sqlite")
+    data = one_object(codea1("book", "merge", run, "other.sqlite", "--into", "both.sqlite", "--json").stdout)
+    assert data["size"] == size(run / "book.sqlite")
+    with MistakeBook("both.sqlite") as both, MistakeBook(run / "book.sqlite") as one:
+        frequencies = [sum(stored.entry.frequency for stored in book.entries()) for book in (both, one)]
+    assert frequencies[0] == 2 * frequencies[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("book show lost.sqlite", "there is no such file"),
+        ("book show .", "there is no such file"),
+        ("book show my_agents.py", "my_agents.py"),
+        ("book show run --problem starter/lost", "unknown problem of this book 'starter/lost'"),
+        ("book export run", "nothing to write"),
+        ("book export run/book.sqlite --pytest t.py", "name them with --problems"),
+        ("book export run --official nowhere/o.json", "nowhere/o.json"),
+        ("book merge run lost.sqlite --into both.sqlite", "there is no such file"),
+        ("book merge run run/book.sqlite --into both.sqlite", "run/book.sqlite is named twice"),
+        ("book merge run --into run/book.sqlite", "is there already"),
+        ("book merge run --into nowhere/both.sqlite", "nowhere"),
+        ("book import lost.json --into b.sqlite", "lost.json: there is no such file"),
+        ("book import my_agents.py --into b.sqlite", "my_agents.py"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_changes_nothing(
+    codea1: Callable[..., Any], run: Path, folder: Path, line: str, said: str
+) -> None:
+    before = size(run / "book.sqlite")
+    result = codea1(*line.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
+    assert size(run / "book.sqlite") == before
+    assert not Path("both.sqlite").exists()
+
+
+def test_lines_that_cannot_be_read_are_noted_and_counted(codea1: Callable[..., Any], one_object: Any) -> None:
+    cases = [{"testcase": "assert f(1) == <object>", "frequency": 1}, {"testcase": "assert f(1) == 2", "frequency": 3}]
+    Path("official.json").write_text(json.dumps({"P": {"attack_testcases": cases, "blacklisted": False}}))
+    result = codea1("book", "import", "official.json", "--into", "b.sqlite", "--json")
+    assert len(one_object(result.stdout)["skipped"]) == 1
+    assert "note: skipped " in result.stderr
+    assert size(Path("b.sqlite")) == 1

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_agents import env_check, sandbox_check
+from codea1_agents.env_check import EnvFinding
+from codea1_agents.sandbox_check import SandboxFinding
+from codea1_env.outcomes import OutcomeKind
+from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
+
+RIGHT = Problem("P/right", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "1"),))
+WRONG = Problem("P/wrong", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "2"),))
+
+
+def test_sound_problems_are_counted_and_exit_with_0(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1("check", "problems", "starter", "--limit", 2)
+    assert (result.exit_code, result.stdout) == (0, "starter: 2 ok\n")
+    data = one_object(codea1("check", "problems", "starter", "--limit", 2, "--json").stdout)
+    assert (data["counts"], data["not_ok"], data["skipped"]) == ({"ok": 2}, [], [])
+
+
+def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(
+    codea1: Callable[..., Any], one_object: Any, folder: Path
+) -> None:
+    path = folder / "some.jsonl"
+    dump_jsonl(ProblemSet("some", (RIGHT, WRONG)), path)
+    path.write_text(path.read_text() + "{broken\n")
+    result = codea1("check", "problems", path)
+    assert result.exit_code == 1
+    assert "P/wrong" in result.stdout
+    assert "P/right" not in result.stdout
+    assert "1 ok, 1 wrong, 1 skipped" in result.stdout
+    machine = codea1("check", "problems", path, "--json")
+    data = one_object(machine.stdout)
+    assert machine.exit_code == 1
+    assert [(row["problem_id"], row["status"]) for row in data["not_ok"]] == [("P/wrong", "wrong")]
+    assert len(data["skipped"]) == 1
+
+
+@pytest.mark.parametrize("source", ["nowhere", "nowhere.jsonl", "my_agents:lost"])
+def test_a_source_that_cannot_be_read_is_bad_input_not_a_failed_check(codea1: Callable[..., Any], source: str) -> None:
+    result = codea1("check", "problems", source)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+
+
+def test_every_kind_of_outcome_is_obtained_and_the_promise_told(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1("check", "sandbox", "--json")
+    data = one_object(result.stdout)
+    assert result.exit_code == 0, result.stderr
+    assert all(each["ok"] for each in data["outcomes"])
+    assert set(data["sandbox"]) == {"name", "guarantee", "tier"}
+    assert "time_limit" in result.stderr
+    assert "local: " in result.stderr
+
+
+def test_a_wrong_outcome_exits_with_1(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = SandboxFinding(OutcomeKind.VALUE, (OutcomeKind.VALUE, OutcomeKind.ERROR))
+    monkeypatch.setattr(sandbox_check, "check_sandbox", lambda sandbox: (finding,))
+    result = codea1("check", "sandbox")
+    assert result.exit_code == 1
+    assert "NOT OK" in result.stdout
+
+
+def test_an_unknown_sandbox_is_bad_input(codea1: Callable[..., Any]) -> None:
+    assert codea1("check", "sandbox", "lokal").exit_code == 2
+
+
+def test_conformance_is_told_test_by_test(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1("check", "env", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert [each["fault"] for each in one_object(result.stdout)["tests"]] == [""] * 6
+
+
+def test_a_failed_conformance_test_exits_with_1(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(env_check, "check_environment", lambda problems: (EnvFinding("api_test", "[red] fault"),))
+    result = codea1("check", "env")
+    assert result.exit_code == 1
+    assert "[red] fault" in result.stdout
+
+
+def test_json_goes_to_stdout_alone_even_where_a_check_fails(
+    codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(env_check, "check_environment", lambda problems: (EnvFinding("api_test", "fault"),))
+    result = codea1("check", "env", "--json")
+    assert json.loads(result.stdout) == {"tests": [{"name": "api_test", "fault": "fault"}]}
+    assert result.exit_code == 1

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from codea1_agents import machine
+from codea1_agents.machine import Finding
+
+
+def test_what_is_missing_comes_with_the_line_that_installs_it(
+    codea1: Callable[..., Any], one_object: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings = (
+        Finding("Python", True, "3.11"),
+        Finding("extra data", False, "pyarrow (missing)", "pip install x[data]"),
+    )
+    monkeypatch.setattr(machine, "examine", lambda: findings)
+    result = codea1("doctor")
+    assert result.exit_code == 0
+    assert "pip install x[data]" in result.stdout
+    assert "missing" in result.stdout
+    data = one_object(codea1("doctor", "--json").stdout)
+    assert data["findings"][1] == {
+        "subject": "extra data",
+        "ok": False,
+        "detail": "pyarrow (missing)",
+        "remedy": "pip install x[data]",
+    }
+
+
+def test_this_machine_is_examined(codea1: Callable[..., Any]) -> None:
+    shown = codea1("doctor").stdout
+    for subject in ("Python", "cores", "memory", "sandbox", "docker", "GPU", "extra vllm"):
+        assert subject in shown

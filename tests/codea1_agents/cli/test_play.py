@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from codea1_env.book.store import MistakeBook
+from codea1_env.rules.ruleset import PRESETS
+from codea1_env.runs.folder import iter_episodes
+from codea1_env.runs.records import episode_schema
+
+FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
+"""Three problems, so that most episodes replay cases of earlier ones."""
+
+Started = Callable[..., subprocess.Popen[str]]
+Finished = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def entries(run: Path) -> list[object]:
+    with MistakeBook(run / "book.sqlite", create=False) as book:
+        return list(book.entries())
+
+
+def assert_same_run(first: Path, second: Path) -> None:
+    assert (first / "episodes.jsonl").read_bytes() == (second / "episodes.jsonl").read_bytes()
+    assert entries(first) == entries(second)
+    assert (first / "config.toml").read_bytes() == (second / "config.toml").read_bytes()
+    summaries = [json.loads((run / "metrics.json").read_text())["summary"] for run in (first, second)]
+    assert summaries[0] == summaries[1]
+
+
+# -- what a run shows and leaves behind --
+
+
+def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[..., Any]) -> None:
+    result = codea1(*FAST, "-n", 2)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    for shown in ("candidate: valid", "verdict", "coder  ", "Mistake Book", "95 % interval", "time: "):
+        assert shown in result.stdout
+    assert result.stdout.count("episode ") == 1  # one duel
+    assert "mutant,strength=0.9 against boundary: 2 episodes on 2 problems, rules fixed, seed 0" in result.stdout
+    (run,) = Path("runs").iterdir()
+    assert result.stdout.endswith(f"run folder: {run}\n")
+    assert {"config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"} <= {file.name for file in run.iterdir()}
+
+
+def test_every_line_that_is_written_obeys_the_published_schema(codea1: Callable[..., Any]) -> None:
+    codea1(*FAST, "-n", 4, "--rounds", 2, "--out", "run")
+    lines = Path("run/episodes.jsonl").read_text().splitlines()
+    assert len(lines) == 4
+    for line in lines:
+        jsonschema.validate(json.loads(line), episode_schema())
+
+
+def test_the_config_holds_what_was_resolved(codea1: Callable[..., Any]) -> None:
+    codea1(*FAST, "-n", 1, "--out", "run", "--rules", "paper", "--alpha", 0.25, "--tests-per-suite", 3, "--seed", 4)
+    config = tomllib.loads(Path("run/config.toml").read_text())
+    assert (config["seed"], config["episodes"], config["limit"]) == (4, 1, 3)
+    assert config["coder"] == "mutant,strength=0.9"
+    assert (config["rules"]["name"], config["rules"]["reward"]["alpha"], config["rules"]["tests_per_suite"]) == (
+        "paper",
+        0.25,
+        3,
+    )
+    assert {"python", "codea1-env"} <= set(config["versions"])
+
+
+def test_json_is_one_object_and_everything_else_is_on_stderr(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1(*FAST, "-n", 2, "--json", "--out", "run", "--show", 1)
+    data = one_object(result.stdout)
+    assert (data["run"], data["episodes"], data["summary"]["n_episodes"]) == ("run", 2, 2)
+    assert data["summary"] == json.loads(Path("run/metrics.json").read_text())["summary"]
+    assert "candidate: valid" in result.stderr
+    assert "95 % interval" in result.stderr
+
+
+def test_quiet_leaves_the_summary(codea1: Callable[..., Any]) -> None:
+    result = codea1(*FAST, "-n", 1, "--quiet")
+    assert "candidate:" not in result.stdout
+    assert "95 % interval" in result.stdout
+
+
+def test_as_many_duels_are_shown_as_were_asked_for(codea1: Callable[..., Any]) -> None:
+    assert codea1(*FAST, "-n", 3, "--show", 2, "--rounds", 2).stdout.count("episode ") == 2 * 2
+    assert codea1(*FAST, "-n", 3, "--show", 0).stdout.count("episode ") == 0
+
+
+def test_skipped_rows_are_noted_and_strict_refuses_them(codea1: Callable[..., Any], folder: Path) -> None:
+    codea1(*FAST, "-n", 1)  # a place to take a good row from
+    from codea1_env.problems import dump_jsonl, load_problems
+
+    path = folder / "some.jsonl"
+    dump_jsonl(load_problems("starter", limit=2), path)
+    path.write_text(path.read_text() + '{"id": "broken"\n')
+    result = codea1("play", "-p", path, "--tester", "boundary", "-n", 1, "--out", "run")
+    assert result.exit_code == 0
+    assert "note: skipped some.jsonl" in result.stderr
+    assert json.loads(Path("run/metrics.json").read_text())["skipped_rows"] == 1
+    strict = codea1("play", "-p", path, "-n", 1, "--strict", "--out", "other")
+    assert strict.exit_code == 2
+    assert "some.jsonl" in strict.stderr
+    assert not Path("other").exists()
+
+
+def test_the_help_names_every_preset(codea1: Callable[..., Any]) -> None:
+    shown = codea1("play", "--help").stdout
+    assert [name for name in PRESETS if name not in shown] == []
+
+
+# -- reproducible --
+
+
+def test_the_same_seed_gives_the_same_run_in_two_processes_whatever_the_hash_seed(finished: Finished) -> None:
+    for name, hash_seed in (("first", "1"), ("second", "2")):
+        done = finished(*FAST, "-n", 6, "--rounds", 2, "--out", name, env={"PYTHONHASHSEED": hash_seed})
+        assert done.returncode == 0, done.stderr
+    assert_same_run(Path("first"), Path("second"))
+    assert any(played.replayed for record in iter_episodes(Path("first")) for played in record.rounds)
+
+
+KILLED_BEFORE_A_LINE = """
+import os, signal
+from codea1_env.runs.folder import RunFolder
+write = RunFolder.append
+def append(self, record):
+    if record.episode == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, record)
+RunFolder.append = append
+"""
+KILLED_WITHIN_A_LINE = """
+import os, signal
+from codea1_env.runs import folder
+whole = folder.to_line
+def to_line(record):
+    if record.episode == 4:
+        path = 'broken/episodes.jsonl'
+        with open(path, 'ab') as file:
+            file.write(whole(record)[:100])
+        os.kill(os.getpid(), signal.SIGKILL)
+    return whole(record)
+folder.to_line = to_line
+"""
+
+
+@pytest.mark.parametrize("crash", [KILLED_BEFORE_A_LINE, KILLED_WITHIN_A_LINE])
+def test_a_run_killed_between_book_and_line_resumes_to_the_run_that_was_never_killed(
+    codea1: Callable[..., Any], finished: Finished, crash: str
+) -> None:
+    codea1(*FAST, "-n", 7, "--out", "whole")
+    assert finished(*FAST, "-n", 7, "--out", "broken", code=crash).returncode == -signal.SIGKILL
+    assert len(list(iter_episodes(Path("broken")))) == 4
+    assert entries(Path("broken")) != entries(Path("whole"))
+    result = codea1("play", "--resume", "broken")
+    assert result.exit_code == 0
+    assert ("half-written" in result.stderr) == (crash is KILLED_WITHIN_A_LINE)
+    assert_same_run(Path("whole"), Path("broken"))
+
+
+def wait_for_lines(run: Path, n: int) -> None:
+    deadline = time.monotonic() + 60
+    while not (run / "episodes.jsonl").exists() or (run / "episodes.jsonl").read_bytes().count(b"\n") < n:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
+    codea1: Callable[..., Any], started: Started, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    slow = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "my_agents:slow_tester"]
+    slow += ["--limit", "3", "-n", "9"]
+    codea1(*slow, "--out", "whole")
+    for n_lines, arguments in ((2, [*slow, "--out", "broken"]), (5, ["play", "--resume", "broken"])):
+        process = started(*arguments)
+        wait_for_lines(Path("broken"), n_lines)
+        process.kill()
+        process.communicate()
+    assert codea1("play", "--resume", "broken").exit_code == 0
+    assert_same_run(Path("whole"), Path("broken"))
+
+
+def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_continues(
+    codea1: Callable[..., Any], started: Started
+) -> None:
+    process = started(
+        "play", "-p", "starter", "--tester", "my_agents:slow_tester", "-n", "40", "--out", "run", "--json"
+    )
+    wait_for_lines(Path("run"), 2)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "note: interrupted; continue with: codea1 play --resume run" in err
+    assert "Traceback" not in err
+    n_recorded = len(list(iter_episodes(Path("run"))))
+    assert 2 <= n_recorded < 40
+    assert json.loads(out)["episodes"] == json.loads(Path("run/metrics.json").read_text())["summary"]["n_episodes"]
+
+
+def test_a_full_disk_is_one_sentence_and_the_run_goes_on_when_there_is_room(
+    codea1: Callable[..., Any], finished: Finished
+) -> None:
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
+
+    arguments = [*FAST, "-n", "25"]
+    codea1(*arguments, "--out", "whole")
+    done = finished(*arguments, "--out", "broken", preexec_fn=little_room)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert "continue with: codea1 play --resume broken" in done.stderr
+    assert 0 < len(list(iter_episodes(Path("broken")))) < 25
+    assert codea1("play", "--resume", "broken").exit_code == 0
+    assert_same_run(Path("whole"), Path("broken"))
+
+
+# -- resuming --
+
+
+def test_a_finished_run_may_be_asked_for_more_episodes(codea1: Callable[..., Any]) -> None:
+    codea1(*FAST, "-n", 5, "--out", "whole")
+    codea1(*FAST, "-n", 2, "--out", "run")
+    assert codea1("play", "--resume", "run", "-n", 5).exit_code == 0
+    assert_same_run(Path("whole"), Path("run"))
+
+
+def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> None:
+    codea1(*FAST, "-n", 2, "--out", "run")
+    before = Path("run/episodes.jsonl").read_bytes()
+    result = codea1("play", "--resume", "run", *FAST[1:])
+    assert result.exit_code == 0
+    assert "2 episodes" in result.stdout
+    assert Path("run/episodes.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--alpha", "0.3"], "rules.reward.alpha was 0.5, now 0.3"),
+        (["--seed", "1", "--tester", "fuzz"], "tester was boundary, now fuzz; seed was 0, now 1"),
+        (["--rules", "paper"], "rules.name was fixed, now paper"),
+        (["-n", "1"], "episodes was 2, now 1"),
+        (["-p", "humaneval"], "problems_digest was"),
+        (["--tester-view", "black_box"], "tester_view was white_box, now black_box"),
+    ],
+)
+def test_a_run_is_not_continued_with_other_options(codea1: Callable[..., Any], options: list[str], said: str) -> None:
+    codea1(*FAST, "-n", 2, "--out", "run")
+    result = codea1("play", "--resume", "run", *options)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert len(list(iter_episodes(Path("run")))) == 2
+
+
+# -- bad input --
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--problems", "humanevla"], "did you mean 'humaneval'?"),
+        (["--problems", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--coder", "mutnat"], "did you mean 'mutant'?"),
+        (["--coder", "mutant,strength=7"], "strength must be within [0, 1]"),
+        (["--coder", "mutant,color=red"], "unknown option 'color'"),
+        (["--tester", "no_such_module:agent"], "cannot import 'no_such_module'"),
+        (["--rules", "papr"], "did you mean 'paper'?"),
+        (["--tester-view", "grey"], "tester_view: Input should be 'white_box' or 'black_box'"),
+        (["--sandbox", "lokal"], "did you mean 'local'?"),
+        (["--out", "my_agents.py"], "my_agents.py"),
+        (["--out", "/proc/nowhere"], "/proc/nowhere: No such file or directory"),
+        (["--out", "."], "not empty"),
+        (["--resume", "lost"], "lost: no such run folder"),
+        (["--resume", "my_agents.py"], "my_agents.py: a file, not a run folder"),
+        (["--resume", "."], "not a run folder, it has no config.toml"),
+        (["--resume", "lost", "--out", "new"], "exclude each other"),
+        (["--coder", "\ud800"], "unknown agent"),
+        (["--problems", "a\0b"], "unknown problem source"),
+    ],
+)
+def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
+    codea1: Callable[..., Any], folder: Path, options: list[str], said: str
+) -> None:
+    result = codea1(*FAST, "-n", 1, *options)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
+    assert [path.name for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"] == []
+
+
+@pytest.mark.parametrize("options", ["--alpha 2", "--alpha nan", "-n 0", "--rounds 0", "--seed -1", "--show -1"])
+def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options: str) -> None:
+    result = codea1(*FAST, *options.split())
+    assert result.exit_code == 2
+    assert f"Invalid value for '{options.split()[0]}'" in result.stderr or "-n" in options
+    assert not Path("runs").exists()
+
+
+def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line(finished: Finished) -> None:
+    done = finished("play", "-p", "starter", "--coder", "reference", "--tester", "my_agents:forgetful", "--out", "run")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: tester my_agents:forgetful failed in episode 0 (problem starter/")
+    assert "KeyError: 'memory lost' (" in done.stderr
+    assert "my_agents.py:10)" in done.stderr
+
+
+def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
+    codea1: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    codea1(*FAST, "-n", 2, "--out", "run", "--tester", "examples")
+    config = Path("run/config.toml")
+    config.write_text(config.read_text().replace('"examples"', '"my_agents:silent"'))
+    result = codea1("play", "--resume", "run", "-n", 4)
+    assert result.exit_code == 2
+    assert "note: 2 episodes recorded; continue with: codea1 play --resume run" in result.stderr
+    assert "tester my_agents:silent returned NoneType in episode 2" in result.stderr
+    assert len(list(iter_episodes(Path("run")))) == 2
+
+
+def test_a_sandbox_that_does_not_work_is_exit_code_3(
+    codea1: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / "my_sandbox.py").write_text(
+        "from codea1_env.errors import SandboxError\n"
+        "class Broken:\n"
+        "    name, guarantee = 'broken', 'trusted only'\n"
+        "    def run(self, jobs):\n        raise SandboxError('no worker starts')\n"
+        "    def close(self):\n        pass\n"
+        "broken = Broken()\n"
+    )
+    result = codea1(*FAST, "--sandbox", "my_sandbox:broken")
+    assert (result.exit_code, result.stderr) == (3, "error: no worker starts\n")

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.runs.folder import iter_episodes, stored_config
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from typer.testing import CliRunner
+
+    from codea1_agents.cli.app import app
+
+    path = tmp_path_factory.mktemp("played") / "run"
+    arguments = "play -p starter --coder mutant,strength=0.9 --tester boundary --limit 4 -n 6 --show 0 --out"
+    assert CliRunner().invoke(app, [*arguments.split(), str(path)]).exit_code == 0
+    return path
+
+
+@pytest.fixture
+def run(played: Path, folder: Path) -> Path:
+    shutil.copytree(played, folder / "run")
+    return Path("run")
+
+
+def contents(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.iterdir()}
+
+
+def test_the_runs_own_rules_give_back_its_rewards_exactly(
+    codea1: Callable[..., Any], one_object: Any, run: Path
+) -> None:
+    result = codea1("rescore", run, "--json")
+    data = one_object(result.stdout)
+    assert result.exit_code == 0
+    assert "do not follow" not in result.stderr
+    for role in ("coder", "tester"):
+        assert data[role]["before"] == data[role]["after"]
+        assert (data[role]["difference"]["mean"], data[role]["moved"]) == (0.0, [])
+
+
+def test_alpha_moves_the_tester_only_and_nothing_is_written(
+    codea1: Callable[..., Any], one_object: Any, run: Path
+) -> None:
+    before = contents(run)
+    result = codea1("rescore", run, "--alpha", 0.3, "--json")
+    data = one_object(result.stdout)
+    assert data["rules"]["reward"]["alpha"] == 0.3
+    assert data["tester"]["difference"]["mean"] < 0
+    assert data["coder"]["difference"]["mean"] == 0
+    assert "alpha 0.5" in result.stderr
+    assert "alpha 0.3" in result.stderr
+    assert contents(run) == before
+
+
+def test_a_table_for_people_tells_before_after_difference_and_order(codea1: Callable[..., Any], run: Path) -> None:
+    shown = codea1("rescore", run, "--preset", "zero_sum").stdout
+    for word in ("before", "after", "difference", "95 % interval", "coder: ", "tester: "):
+        assert word in shown
+
+
+def test_the_rescored_run_can_be_written_as_a_run_of_its_own(codea1: Callable[..., Any], run: Path) -> None:
+    before = contents(run)
+    assert codea1("rescore", run, "--alpha", 0.3, "--tests-per-suite", 4, "--out", "other").exit_code == 0
+    config = stored_config(Path("other"))
+    assert (config.rules.reward.alpha, config.rules.tests_per_suite) == (0.3, 4)
+    old, new = list(iter_episodes(run)), list(iter_episodes(Path("other")))
+    assert [record.rounds[0].suites for record in old] == [record.rounds[0].suites for record in new]
+    assert [record.rounds[0].rewards.testers for record in old] != [record.rounds[0].rewards.testers for record in new]
+    assert json.loads(Path("other/metrics.json").read_text())["summary"]["n_episodes"] == 6
+    assert (Path("other") / "book.sqlite").exists()
+    assert contents(run) == before
+    assert "do not follow" not in codea1("rescore", "other").stderr
+
+
+def test_a_run_that_does_not_follow_from_its_rules_is_noted(codea1: Callable[..., Any], run: Path) -> None:
+    lines = run / "episodes.jsonl"
+    first, rest = lines.read_bytes().split(b"\n", 1)
+    record = json.loads(first)
+    record["rounds"][0]["rewards"]["coder"]["value"] = 0.123
+    lines.write_bytes(json.dumps(record).encode() + b"\n" + rest)
+    assert "note: 1 recorded episodes do not follow" in codea1("rescore", run).stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("rescore lost", "lost: no such run folder"),
+        ("rescore my_agents.py", "a file, not a run folder"),
+        ("rescore run --preset golden", "has not executed"),
+        ("rescore run --preset papr", "did you mean 'paper'?"),
+        ("rescore run --out run", "is not empty"),
+    ],
+)
+def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: str, said: str) -> None:
+    result = codea1(*line.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+
+
+def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> None:
+    lines = run / "episodes.jsonl"
+    lines.write_bytes(lines.read_bytes().replace(b'"schema_version":1', b'"schema_version":9', 1))
+    result = codea1("rescore", run, "--alpha", 0.3)
+    assert result.exit_code == 2
+    assert "episodes.jsonl line 1: schema version 9" in result.stderr

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from codea1_agents.scripted.mutation import bare, mutants, mutate
+from codea1_agents.scripted.mutation_operators import Operator
+from codea1_env.problems import humaneval
+from codea1_env.problems.problem import Problem
+
+SOURCE = '''"""Module text, 1 < 2."""
+import math
+LIMIT = 10
+UNUSED = 5
+
+def helper(n: "int < 3" = 4) -> bool:
+    """Says whether 1 < 2."""
+    return n <= LIMIT
+
+def stranger(n):
+    return n + 1
+
+@decorate(1)
+def f(items: list[1]) -> int:
+    """Returns 1 + 1."""
+    return [item for item in items if helper(item)]
+'''
+
+
+@pytest.fixture(scope="module")
+def some_problems() -> list[Problem]:
+    return list(humaneval.load()[::8])
+
+
+def test_mutants_of_real_solutions_parse_differ_and_are_distinct(some_problems: list[Problem]) -> None:
+    for problem in some_problems:
+        found = mutants(problem.solution, entry_point=problem.entry_point)
+        texts = [mutant.program for mutant in found]
+        assert texts
+        assert len(set(texts)) == len(texts)
+        assert ast.unparse(ast.parse(problem.solution)) not in texts
+        for mutant in found:
+            compile(mutant.program, "mutant", "exec")
+            assert 1 <= mutant.line <= problem.solution.count("\n") + 1
+
+
+def test_mutants_come_in_the_same_order_every_time() -> None:
+    first = [mutant.program for mutant in mutants(SOURCE)]
+    mutants.cache_clear()
+    assert [mutant.program for mutant in mutants(SOURCE)] == first
+
+
+def test_the_source_is_unharmed_by_mutating_it() -> None:
+    tree = ast.parse(SOURCE)
+    mutants(SOURCE)
+    assert ast.unparse(tree) == ast.unparse(ast.parse(SOURCE))
+    assert all(mutant.program.count("def ") == SOURCE.count("def ") for mutant in mutants(SOURCE))
+
+
+def test_hints_docstrings_decorators_and_imports_are_never_mutated() -> None:
+    kept = ["Module text, 1 < 2.", "import math", "n: 'int < 3'", "-> bool", "Says whether 1 < 2.", "@decorate(1)"]
+    kept += ["items: list[1]", "Returns 1 + 1."]
+    for mutant in mutants(SOURCE):
+        assert [text for text in kept if text not in mutant.program] == []
+
+
+def test_only_code_that_the_entry_point_reaches_is_mutated() -> None:
+    lines = {mutant.line for mutant in mutants(SOURCE, entry_point="f")}
+    assert lines == {3, 6, 8, 16}  # LIMIT, helper's default and body, f's body; not UNUSED, not stranger
+
+
+def test_an_entry_point_that_is_not_defined_leaves_everything_open() -> None:
+    assert mutants(SOURCE, entry_point="nowhere") == mutants(SOURCE)
+    assert {4, 12} <= {mutant.line for mutant in mutants(SOURCE)}
+
+
+def test_a_note_says_what_was_changed() -> None:
+    (mutant,) = (m for m in mutants("def f(a, b):\n    return a < b") if m.operator is Operator.BOUNDARY)
+    assert (mutant.line, mutant.note) == (2, "`a <= b` stands for `a < b`")
+
+
+def test_one_generator_state_gives_one_mutant_and_all_operators_get_their_turn() -> None:
+    source = "def f(a, b):\n    if a < b:\n        return 1\n    return [1, 2, 3, 4, 5, 6, 7, 8, 9][a]"
+    rng = np.random.default_rng(0)
+    drawn = [mutate(source, rng) for _ in range(200)]
+    again = np.random.default_rng(0)
+    assert drawn == [mutate(source, again) for _ in range(200)]
+    counts = Counter(mutant.operator for mutant in drawn if mutant is not None)
+    assert min(counts[operator] for operator in {m.operator for m in mutants(source)}) > 10
+
+
+def test_a_program_with_nothing_to_change_has_no_mutant() -> None:
+    assert mutate("def f(a):\n    return a", np.random.default_rng(0)) is None
+
+
+def test_text_that_is_not_python_is_refused() -> None:
+    with pytest.raises(SyntaxError):
+        mutants("def f(:")
+
+
+def test_bare_code_has_neither_docstrings_nor_comments_and_still_parses() -> None:
+    source = 'def f():\n    """Only a docstring."""\n\nclass A:\n    """Text."""\n    x = 1  # why\n'
+    assert bare(source) == "def f():\n    pass\n\nclass A:\n    x = 1"

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from math import isnan, nan, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_agents.statistics import difference_interval, mean_interval, order_change
+
+values = st.lists(st.floats(-1, 1), min_size=1, max_size=4)
+tables = st.dictionaries(st.text(min_size=1, max_size=3), values, min_size=1, max_size=8)
+
+
+def test_every_problem_weighs_the_same_however_often_it_was_played() -> None:
+    estimate = mean_interval({"a": [1.0, 1.0, 1.0], "b": [0.0]})
+    assert estimate.mean == 0.5
+    assert (estimate.n, estimate.n_problems) == (4, 2)
+
+
+def test_masked_values_are_left_out_and_counted_not_taken_for_zero() -> None:
+    estimate = mean_interval({"a": [1.0, nan], "b": [nan], "c": [1.0]})
+    assert estimate.mean == 1.0
+    assert (estimate.n, estimate.n_problems, estimate.n_masked) == (2, 2, 2)
+
+
+def test_one_problem_has_a_mean_but_no_interval() -> None:
+    estimate = mean_interval({"a": [0.25, 0.75]})
+    assert estimate.mean == 0.5
+    assert isnan(estimate.low)
+    assert isnan(estimate.high)
+
+
+def test_nothing_at_all_gives_nan_not_zero() -> None:
+    assert isnan(mean_interval({}).mean)
+    assert isnan(mean_interval({"a": [nan]}).mean)
+
+
+@given(tables)
+def test_the_interval_holds_the_mean_and_stays_within_the_values(table: dict[str, list[float]]) -> None:
+    estimate = mean_interval(table, n_resamples=200)
+    means = [float(np.mean(v)) for v in table.values()]
+    assert min(means) - 1e-12 <= estimate.mean <= max(means) + 1e-12
+    if len(table) > 1:
+        assert min(means) - 1e-12 <= estimate.low <= estimate.high <= max(means) + 1e-12
+
+
+@given(tables)
+def test_the_order_of_play_does_not_move_the_interval(table: dict[str, list[float]]) -> None:
+    turned = dict(reversed(table.items()))
+    assert repr(mean_interval(table, n_resamples=50)) == repr(mean_interval(turned, n_resamples=50))
+
+
+def test_chunked_resampling_equals_one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = {str(i): [i / 7] for i in range(7)}
+    whole = mean_interval(table, n_resamples=100)
+    monkeypatch.setattr("codea1_agents.statistics._CELLS_PER_CHUNK", 7 * 9)
+    assert mean_interval(table, n_resamples=100) == whole
+
+
+def test_the_interval_agrees_with_the_normal_one_where_that_is_right() -> None:
+    draws = np.random.default_rng(3).normal(0.5, 0.2, size=400)
+    estimate = mean_interval({str(i): [float(v)] for i, v in enumerate(draws)})
+    half = 1.96 * draws.std() / sqrt(len(draws))
+    assert estimate.low == pytest.approx(draws.mean() - half, abs=0.1 * half)
+    assert estimate.high == pytest.approx(draws.mean() + half, abs=0.1 * half)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says_with_two_correlated_games_a_problem() -> None:
+    generator = np.random.default_rng(11)
+    covered = 0
+    for trial in range(400):
+        levels = generator.beta(2, 3, size=40)  # true mean 0.4
+        games = {str(i): (generator.random(2) < level).astype(float).tolist() for i, level in enumerate(levels)}
+        estimate = mean_interval(games, confidence=0.9, n_resamples=300, seed=trial)
+        covered += estimate.low <= 0.4 <= estimate.high
+    assert 0.85 <= covered / 400 <= 0.95
+
+
+def test_resampling_games_instead_of_problems_would_be_too_narrow() -> None:
+    """Why clusters: eight equal games of a problem are one observation, not eight."""
+    games = {str(i): [float(i % 2)] * 8 for i in range(20)}
+    clustered = mean_interval(games)
+    as_if_independent = mean_interval({f"{p}/{k}": [v] for p, vs in games.items() for k, v in enumerate(vs)})
+    assert clustered.high - clustered.low > 2 * (as_if_independent.high - as_if_independent.low)
+
+
+def test_a_paired_difference_is_narrower_than_its_two_sides() -> None:
+    before = {str(i): [i / 30] for i in range(30)}
+    after = {str(i): [i / 30 + 0.1] for i in range(30)}
+    difference = difference_interval(before, after)
+    side = mean_interval(before)
+    assert difference.mean == pytest.approx(0.1)
+    assert difference.high - difference.low < 1e-9 < side.high - side.low
+
+
+def test_a_difference_of_other_games_is_refused() -> None:
+    with pytest.raises(ValueError, match="same games"):
+        difference_interval({"a": [1.0]}, {"a": [1.0, 2.0]})
+
+
+@pytest.mark.parametrize("arguments", [{"confidence": 1.0}, {"confidence": 0.0}, {"n_resamples": 0}])
+def test_arguments_out_of_range_are_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        mean_interval({"a": [1.0]}, **arguments)  # type: ignore[arg-type]
+
+
+def test_pairs_that_swap_merge_and_split_are_told_apart() -> None:
+    change = order_change([0.0, 1.0, 2.0, 2.0], [1.0, 0.0, 2.0, 3.0])
+    assert (change.n_pairs, change.n_reversed, change.n_merged, change.n_split) == (6, 1, 0, 1)
+    assert order_change([0.0, 1.0], [0.5, 0.5]).n_merged == 1
+
+
+def test_masked_games_have_no_order() -> None:
+    assert order_change([0.0, nan, 1.0], [1.0, 0.5, nan]).n_pairs == 0
+
+
+@given(st.lists(st.floats(-1, 1), max_size=12))
+def test_a_scoring_never_reorders_itself_and_its_negative_reverses_every_pair(rewards: list[float]) -> None:
+    same = order_change(rewards, rewards)
+    assert (same.n_reversed, same.n_merged, same.n_split) == (0, 0, 0)
+    mirrored = order_change(rewards, [-r for r in rewards])
+    assert mirrored.n_reversed == mirrored.n_pairs == same.n_pairs

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codea1_env import problems as package
+from codea1_env.errors import BrokenInput, MissingExtra, UnknownName, UserError
+from codea1_env.problems import Problem, ProblemSet, dump_jsonl, load_problems
+
+ONE = Problem("one", "One.", "f", "def f(): return 1", ())
+TWO = Problem("two", "Two.", "f", "def f(): return 2", ())
+
+
+def make() -> ProblemSet:
+    return ProblemSet("made", (ONE, TWO))
+
+
+MADE = make()
+NUMBERS = [1, 2]
+
+
+def test_a_registered_name_is_loaded() -> None:
+    assert len(load_problems("humaneval")) == 164
+
+
+def test_a_limit_keeps_the_front() -> None:
+    assert [problem.id for problem in load_problems("humaneval", limit=2)] == ["HumanEval/0", "HumanEval/1"]
+    with pytest.raises(UserError, match="limit must be at least 1, not 0"):
+        load_problems("humaneval", limit=0)
+
+
+def test_a_set_stays_itself_and_any_iterable_becomes_one() -> None:
+    assert load_problems(MADE) is MADE
+    assert load_problems(iter([ONE, TWO])).problems == (ONE, TWO)
+    with pytest.raises(UserError, match="int is not a problem"):
+        load_problems([ONE, 2])  # type: ignore[list-item]
+    with pytest.raises(UserError, match="no problems"):
+        load_problems([])
+
+
+def test_a_module_attribute_may_be_a_set_or_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "some_problems", sys.modules[__name__])
+    assert load_problems("some_problems:MADE") is MADE
+    assert load_problems("some_problems:make").problems == MADE.problems
+    with pytest.raises(UserError, match="int is not a problem"):
+        load_problems("some_problems:NUMBERS")
+    with pytest.raises(UserError, match="no_such_module"):
+        load_problems("no_such_module:x")
+
+
+def test_a_path_may_be_text_or_a_path(tmp_path: Path) -> None:
+    dump_jsonl(MADE, tmp_path / "made.jsonl")
+    assert load_problems(str(tmp_path / "made.jsonl")).problems == MADE.problems
+    assert load_problems(tmp_path / "made.jsonl").name == "made.jsonl"
+
+
+def test_a_folder_gives_all_its_files_and_says_which_are_broken(tmp_path: Path) -> None:
+    dump_jsonl([ONE], tmp_path / "a.jsonl")
+    dump_jsonl([TWO, ONE], tmp_path / "b.jsonl.gz")
+    (tmp_path / "c.json").write_bytes(b"")
+    (tmp_path / "notes.txt").write_text("not read")
+    found = load_problems(tmp_path)
+    assert [problem.id for problem in found] == ["one", "two"]
+    assert [row.place for row in found.skipped] == ["b.jsonl.gz line 2", "c.json"]
+    with pytest.raises(BrokenInput, match=r"c\.json: the file is empty|stands already at a\.jsonl line 1"):
+        load_problems(tmp_path, strict=True)
+
+
+def test_a_folder_without_problem_files_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(BrokenInput, match="holds no problem files"):
+        load_problems(tmp_path)
+
+
+def test_an_unknown_name_lists_the_known_ones_and_mentions_paths() -> None:
+    with pytest.raises(UnknownName, match=r"did you mean 'humaneval'.*starter.*path of a file or folder"):
+        load_problems("humanevall")
+
+
+@pytest.mark.parametrize("name", ["", "é😀", "a\0b", "x" * 10_000])
+def test_no_text_is_taken_for_a_source_or_crashes(name: str) -> None:
+    with pytest.raises(UserError):
+        load_problems(name)
+
+
+def test_a_path_that_is_not_there_is_not_taken_for_a_name() -> None:
+    with pytest.raises(BrokenInput, match="there is no such file"):
+        load_problems("somewhere/train.parquet")
+    with pytest.raises(BrokenInput, match="there is no such file"):
+        load_problems(Path("humaneval"))
+
+
+def test_a_hugging_face_dataset_without_the_package_names_the_pip_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MissingExtra, match=r"codea1-env\[datasets\]"):
+        load_problems("hf:someone/something:train")
+    (tmp_path / "dataset_info.json").write_text("{}")
+    with pytest.raises(MissingExtra, match=r"codea1-env\[datasets\]"):
+        load_problems(tmp_path)
+
+
+def test_importing_problems_is_light() -> None:
+    code = "import json, sys, codea1_env.problems; print(json.dumps(sorted(sys.modules)))"
+    loaded = json.loads(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+    assert not {"pyarrow", "datasets", "hypothesis", "torch", "pandas"} & set(loaded)
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    assert package.__all__ == sorted(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)

@@ -1,0 +1,424 @@
+"""Both readings accept any text, and what the strict one accepts keeps its promises."""
+
+import ast
+import builtins
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from codea1_env.rules.replies import MAX_CHARACTERS, is_direct_call, read_candidate, read_suite
+from codea1_env.rules.ruleset import Reading
+from codea1_env.submissions import Candidate, RejectionReason, Suite
+
+SURROGATES_TOO = st.characters(blacklist_categories=())
+FENCES = ["```", "```python", "```py\n", "~~~", "````python", "```bash"]
+SNIPPETS = [
+    *(
+        "assert ",
+        "f(",
+        "f(1)",
+        " == ",
+        "!=",
+        " is ",
+        " and ",
+        "not ",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        ":",
+        ",",
+        "=",
+        ".",
+        ";",
+    ),
+    *(
+        "x",
+        "x = ",
+        "y",
+        "1",
+        "-1.5",
+        "'a'",
+        '"',
+        "'",
+        '"""',
+        "'''",
+        "f'{x}'",
+        "\\",
+        "#",
+        "@",
+        "lambda x: ",
+        "for x in ",
+        "if ",
+    ),
+    *(
+        "def t():",
+        "class T:",
+        "import math",
+        "from os import *",
+        "math.pi",
+        "try:",
+        "else:",
+        "\n",
+        "\n",
+        "\n    ",
+        "\t",
+        "\r\n",
+    ),
+    *(
+        "\0",
+        "\ud800",
+        "😀",
+        "é",
+        "\f",
+        "\x0b",
+        "\u2028",
+        "\ufeff",
+        "0x",
+        "e9",
+        "j",
+        "async ",
+        "await ",
+        "yield ",
+        ":=",
+        "*",
+        "**",
+    ),
+    *FENCES,
+]
+
+
+def reading_of(reply: str) -> tuple[Candidate, Suite, Candidate, Suite]:
+    return (
+        read_candidate(reply, Reading.STRICT, entry_point="f"),
+        read_suite(reply, Reading.STRICT, entry_point="f", tests_per_suite=8),
+        read_candidate(reply, Reading.RELEASE, entry_point="f"),
+        read_suite(reply, Reading.RELEASE, entry_point="f"),
+    )
+
+
+def check_shape(reply: str) -> None:
+    n_lines = reply.count("\n") + reply.count("\r") + 1
+    for item in reading_of(reply):
+        if isinstance(item, Candidate):
+            assert bool(item.program) is (item.rejection is None)
+            continue
+        assert item.cases or item.rejections
+        assert 0.0 <= item.nonprintable_share <= 1.0
+        assert all(len(rejection.source) <= 200 and rejection.detail for rejection in item.rejections)
+        assert all(0 <= piece.line <= n_lines for piece in (*item.cases, *item.rejections))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.text(SURROGATES_TOO))
+@example("")
+@example("\0")
+@example("\ud800")
+@example("```python\n\ud800\n```")
+@example("assert f('\ud800') == '\udfff'")
+def test_any_text_is_read(reply):
+    check_shape(reply)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.sampled_from(SNIPPETS), max_size=40).map("".join))
+def test_any_mixture_of_python_and_markdown_is_read(reply):
+    check_shape(reply)
+    check_shape(f"```python\n{reply}\n```")
+
+
+# Each grows some loop or recursion of a parser; all are read within a second or two, most in milliseconds.
+HOSTILE = {
+    "round brackets": "(" * 20_000,
+    "mixed brackets": "([{" * 7_000,
+    "calls": "assert " + "f(" * 10_000,
+    "closed brackets": "assert f(" + "[" * 180 + "]" * 180 + ") == 1",
+    "signs": "assert f(" + "-" * 20_000 + "1) == 1",
+    "sums": "assert f(" + "1+" * 20_000 + "1) == 1",
+    "nots": "assert " + "not " * 5_000 + "f(1)",
+    "powers": "assert f(1)" + "**1" * 10_000,
+    "comparisons": "assert f(1)" + "<1" * 10_000,
+    "attributes": "assert f(1)" + ".a" * 10_000,
+    "subscripts": "assert f(1)" + "[0]" * 10_000,
+    "lambdas": "assert f(" + "lambda:" * 3_000 + "1) == 1",
+    "conditionals": "assert f(" + "1 if 1 else " * 3_000 + "1) == 1",
+    "comprehensions": "assert f(" + "[x for x in " * 80 + "y" + "]" * 80 + ") == 1",
+    "elifs": "if 1: pass\n" + "elif 1: pass\n" * 3_000,
+    "indentation": "".join(" " * i + "if 1:\n" for i in range(150)),
+    "nested functions": "".join(" " * i + "def t():\n" for i in range(150)) + "assert f(1) ==",
+    "semicolons": "assert f(1)==1;" * 300,
+    "semicolons behind non-ASCII": "assert f('é')==1;" + "g();" * 2_000,
+    "open lines": "assert f(\n" * 1_000,
+    "stray lines": "x y\n" * 2_000,
+    "words": "x\n" * 2_000,
+    "escaped triple quotes": '"""\\' * 5_000,
+    "escaped quotes": '"\\' * 10_000,
+    "apostrophes": "it's\n" * 1_000,
+    "fences": "```python\n" * 2_000,
+    "fences in a line": "``` " * 5_000,
+    "fences without ends": "```python" * 3_000,
+    "decorators": "@a\n" * 1_000,
+    "backslashes": "\\\n" * 2_000,
+    "digits": "assert f(" + "9" * 20_000 + ") == 1",
+    "hexadecimal digits": "assert f(0x" + "f" * 20_000 + ") == 1",
+    "aliases": "x0 = []\n" + "".join(f"x{i} = x{i - 1}\n" for i in range(1, 1_000)) + "x9.y()\nassert f(x999) == 1",
+    "spoilt names": "".join(f"x{i} = [0]\n" for i in range(500)) + "x1()\n" * 500,
+    "NUL": "\0" * 20_000,
+    "surrogates": "\ud800" * 20_000,
+    "emoji": "😀" * 20_000,
+    "spaces": " " * 20_000 + "x",
+    "carriage returns": "assert f(1)==1\r" * 200,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_is_read_in_bounded_time(text):
+    before = time.process_time()
+    check_shape(text)
+    check_shape(f"```python\n{text}\nassert f(1) == 1\n```")
+    assert time.process_time() - before < 5.0  # quadratic behaviour anywhere would take minutes
+
+
+def test_a_reply_of_ten_megabytes_is_refused_at_once():
+    before = time.process_time()
+    for item in reading_of("assert f(1) == 1\n" * 600_000):
+        rejection = item.rejection if isinstance(item, Candidate) else item.rejections[0]
+        assert rejection.reason is RejectionReason.TOO_LONG
+    assert time.process_time() - before < 5.0
+
+
+def test_the_longest_reply_that_is_read_takes_seconds_not_minutes():
+    line = "assert f(1) == 1\n"
+    suite = read_suite(line * (MAX_CHARACTERS // len(line)), Reading.STRICT, entry_point="f", tests_per_suite=8)
+    assert len(suite.cases) == 8
+    assert {rejection.reason for rejection in suite.rejections} == {RejectionReason.TOO_MANY}
+
+
+def test_reading_works_on_a_nearly_full_stack():
+    reply = "```python\n" + "x = [[[[[1]]]]]\nassert f([[[[[x]]]]]) == [[[[[[2]]]]]]\n" * 2 + "```"
+    outcomes = []
+
+    def at_depth(n: int) -> None:
+        if n:
+            at_depth(n - 1)
+        else:
+            outcomes.extend(reading_of(reply))
+
+    frame, used = sys._getframe(), 0
+    while frame is not None:
+        frame, used = frame.f_back, used + 1
+    at_depth(sys.getrecursionlimit() - used - 60)
+    assert len(outcomes) == 4
+
+
+def test_threads_reading_at_once_leave_the_warning_filters_alone():
+    before = list(warnings.filters)
+    reply = "```python\n" + "assert f('\\d') == 1\n" * 20 + "```"
+    threads = [threading.Thread(target=lambda: [reading_of(reply) for _ in range(10)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(warnings.filters) == before
+
+
+# -- what the strict reading accepts --
+
+ATOMS = st.sampled_from(
+    [
+        "1",
+        "-2.5",
+        "'a'",
+        '"it\'s"',
+        "None",
+        "[]",
+        "{}",
+        "(1,)",
+        "{1, 2}",
+        "1j",
+        "b'x'",
+        "x",
+        "y",
+        "i",
+        "math.pi",
+        "os.sep",
+        "f",
+        "f(1)",
+        "len('a')",
+        "open",
+        "undefined",
+        "u'a'",
+        "...",
+        "0x1F",
+    ]
+)
+
+
+def _wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pair = st.tuples(inner, inner)
+    return st.one_of(
+        inner.map(lambda a: f"f({a})"),
+        pair.map(lambda p: f"f({p[0]}, k={p[1]})"),
+        pair.map(lambda p: f"[{p[0]}, {p[1]}]"),
+        pair.map(lambda p: f"{{{p[0]}: {p[1]}}}"),
+        pair.map(lambda p: f"({p[0]} + {p[1]})"),
+        pair.map(lambda p: f"{p[0]} == {p[1]}"),
+        pair.map(lambda p: f"({p[0]} < {p[1]})"),
+        pair.map(lambda p: f"{p[0]} and {p[1]}"),
+        pair.map(lambda p: f"({p[0]} if x else {p[1]})"),
+        pair.map(lambda p: f"[{p[0]} for i in {p[1]} if i]"),
+        pair.map(lambda p: f"{{x: {p[0]} for x in [{p[1]}]}}"),
+        pair.map(lambda p: f"(lambda x, y={p[0]}: {p[1]})"),
+        pair.map(lambda p: f"{p[0]}[{p[1]}:]"),
+        inner.map(lambda a: f"not {a}"),
+        inner.map(lambda a: f"-({a})"),
+        inner.map(lambda a: f"f(*{a})"),
+        inner.map(lambda a: f"({a}).real"),
+        inner.map(lambda a: f"({a})._x"),
+        inner.map(lambda a: f"f'{{{a}}}!'"),
+        inner.map(lambda a: f"(z := {a})"),
+        inner.map(lambda a: f"{a} is None"),
+    )
+
+
+EXPRESSIONS = st.recursive(ATOMS, _wider, max_leaves=8)
+STATEMENTS = st.one_of(
+    EXPRESSIONS.map(lambda e: f"assert {e}"),
+    st.tuples(EXPRESSIONS, EXPRESSIONS).map(lambda p: f"assert {p[0]} == {p[1]}"),
+    st.tuples(EXPRESSIONS, EXPRESSIONS).map(lambda p: f"assert f({p[0]}) == {p[1]}, 'message'"),
+    st.tuples(st.sampled_from(["x", "y", "i", "f"]), EXPRESSIONS).map(lambda p: f"{p[0]} = {p[1]}"),
+    st.tuples(EXPRESSIONS, EXPRESSIONS).map(lambda p: f"x, y = {p[0]}, {p[1]}"),
+    EXPRESSIONS.map(lambda e: f"def test():\n    x = {e}\n    assert f(x) == x"),
+    EXPRESSIONS.map(lambda e: f"for i in {e}:\n    assert f(i) == i"),
+    st.sampled_from(
+        [
+            "import math",
+            "import os",
+            "from math import pi as x",
+            "import math as y",
+            "x.append(1)",
+            "assert f(",
+            "del x",
+        ]
+    ),
+)
+FILES = st.lists(STATEMENTS, min_size=1, max_size=8).map(
+    lambda lines: "import math\nx = 1\ny = [2]\n" + "\n".join(lines)
+)
+
+ALLOWED = {"f", "math", "x", "y", "len", "bool"}  # x and y where a lambda, a comprehension or an import binds them
+
+
+def calls_entry_point(node: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "f" for n in ast.walk(node))
+
+
+@settings(deadline=None, max_examples=150)
+@given(FILES)
+def test_every_case_is_an_expression_that_calls_the_entry_point_and_names_nothing_else(text):
+    for case in read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f").cases:
+        expression, prediction = (ast.parse(part, mode="eval") for part in (case.expression, case.prediction))
+        assert calls_entry_point(expression)
+        assert not calls_entry_point(prediction)
+        called = {id(n.func) for n in ast.walk(expression) if isinstance(n, ast.Call)}
+        for node in (*ast.walk(expression), *ast.walk(prediction)):
+            if isinstance(node, ast.Name):
+                assert node.id in ALLOWED | {"i"}
+                assert node.id != "f" or id(node) in called
+            assert not isinstance(node, ast.NamedExpr | ast.Await | ast.Yield)
+            assert not (isinstance(node, ast.Attribute) and node.attr.startswith("_"))
+        assert set(case.imports) <= {"import math", "from math import pi as x", "import math as y"}
+        assert case.direct is is_direct_call(case.expression, "f")
+        assert "\n" not in case.to_assert()
+
+
+@settings(deadline=None, max_examples=150)
+@given(FILES)
+def test_reading_a_case_again_gives_the_same_case(text):
+    for case in read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f").cases:
+        again = read_suite(case.to_assert(), Reading.STRICT, entry_point="f")
+        assert again.rejections == ()
+        assert [(c.expression, c.prediction, c.imports, c.direct) for c in again.cases] == [
+            (case.expression, case.prediction, case.imports, case.direct)
+        ]
+
+
+@settings(deadline=None, max_examples=150)
+@given(FILES)
+def test_free_names_of_a_case_are_bound_by_its_imports_or_are_built_in(text):
+    for case in read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f").cases:
+        namespace: dict[str, object] = {"f": None}
+        exec("\n".join(case.imports), namespace)  # imports of math only, see above
+        for part in (case.expression, case.prediction):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # `1[0]` compiles, with a warning
+                free = set(compile(part, "case", "eval").co_names) - {"real", "pi"}
+            assert free <= namespace.keys() | vars(builtins).keys()
+
+
+# -- meaning --
+
+
+def _arithmetic(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    two = st.tuples(inner, inner)
+    forms = [
+        "f({0})", "f({0}, k={1})", "f(*[{0}, {1}])", "({0} + {1})", "({0}) * ({1})", "({0} if {1} else 3)",
+        "[{0}, {1}][1]", "(lambda x: {0})({1})", "(lambda y, x={0}: x - y)({1})",
+        "sum(x for x in [{0}, {1}])", "[x + y for y in [{0}]][0]",
+        "([x for x in [x, {0}] if {1}][:1] == [1])", "({0} < {1})", "({0} or {1})", "(not {0})", "(-({0}))",
+        "len(str({0}))",
+    ]  # fmt: skip
+    return st.tuples(st.sampled_from(forms), two).map(lambda pair: pair[0].format(*pair[1]))
+
+
+NUMBERS = st.recursive(st.sampled_from(["1", "2", "-3", "x", "y", "x", "y"]), _arithmetic, max_leaves=6)
+LINES = st.one_of(
+    st.tuples(st.sampled_from(["x = {}", "y = {}", "x = y = {}", "y: int = {}", "assert f({})"]), NUMBERS),
+    st.tuples(st.sampled_from(["x, y = y, {}", "assert f(x) == {}", "assert {} == f(y, k=1)", "assert {}"]), NUMBERS),
+).map(lambda pair: pair[0].format(pair[1]))
+
+
+def stand_in(*values: float, **named: float) -> int:
+    return (7 * sum(values) + 3 * sum(named.values()) + len(values)) % 11
+
+
+@settings(deadline=None, max_examples=250)
+@given(st.lists(LINES, min_size=1, max_size=8))
+def test_a_case_holds_iff_its_assert_holds_where_it_stands(lines):
+    text = "\n".join(["x = 1", "y = 2", *lines])
+    cases = {case.line: case for case in read_suite(text, Reading.STRICT, entry_point="f").cases}
+    namespace: dict[str, object] = {"f": stand_in}
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.startswith("assert"):
+            exec(line, namespace)
+            continue
+        condition = line.removeprefix("assert ")
+        assert number in cases or not calls_entry_point(ast.parse(condition))
+        if number in cases:
+            case = cases[number]
+            holds = eval(case.expression, {"f": stand_in}) == eval(case.prediction, {"f": stand_in})
+            assert holds is bool(eval(condition, namespace))
+
+
+def test_every_reason_that_reading_can_give_occurs():
+    strict = [
+        "",
+        "none",
+        "```python\nassert f(1\nassert len('') == 0\nassert f == f(1)\ng()\nassert f(1) == 1\nassert f(2) == 2\n```",
+    ]
+    found = {
+        rejection.reason
+        for reply in strict
+        for rejection in read_suite(reply, Reading.STRICT, entry_point="f", tests_per_suite=1).rejections
+    }
+    found |= {r.reason for r in read_suite("```python\nassert f(1)\n```", Reading.RELEASE, entry_point="f").rejections}
+    found |= {r.reason for r in read_suite("long", Reading.STRICT, entry_point="f", max_characters=3).rejections}
+    validation = {"duplicate", "wrong_prediction", "solution_error", "solution_time_limit", "flaky", "opaque_value"}
+    assert found == {reason for reason in RejectionReason if reason.value not in validation}

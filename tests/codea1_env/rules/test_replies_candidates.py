@@ -1,0 +1,178 @@
+"""Which part of a coder's reply is the program."""
+
+import pytest
+
+from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate
+from codea1_env.rules.ruleset import Reading
+from codea1_env.submissions import RejectionReason
+
+F = "def f(x):\n    return x + 1"
+OLD = "def f(x):\n    return x"
+BROKEN = "def f(x)\n    return x"
+
+
+def strict(reply: str, entry_point: str = "f") -> str:
+    return read_candidate(reply, Reading.STRICT, entry_point=entry_point).program
+
+
+def release(reply: str) -> str:
+    return read_candidate(reply, Reading.RELEASE, entry_point="f").program
+
+
+FENCES = {
+    "python": f"Here:\n```python\n{F}\n```\nDone.",
+    "py": f"```py\n{F}\n```",
+    "capital": f"```Python\n{F}\n```",
+    "python3": f"```python3\n{F}\n```",
+    "no label": f"```\n{F}\n```",
+    "label behind a space": f"``` python\n{F}\n```",
+    "label with attributes": f"```python title='a.py'\n{F}\n```",
+    "pandoc label": f"```{{.python}}\n{F}\n```",
+    "unknown label": f"```solution\n{F}\n```",
+    "tildes": f"~~~python\n{F}\n~~~",
+    "four backticks": f"````python\n{F}\n````",
+    "longer closing fence": f"```python\n{F}\n`````",
+    "unclosed": f"Sure!\n```python\n{F}",
+    "unclosed, label only": f"```python\n{F}\n",
+    "closed behind the last line": f"```python\n{F}```\nThat is all.",
+    "opened behind prose": f"The program: ```python\n{F}\n```",
+    "in a list": "1. So:\n\n   ```python\n   def f(x):\n       return x + 1\n   ```\n",
+    "carriage returns": f"Here:\n```python\n{F}\n```\n".replace("\n", "\r\n"),
+    "old Mac line ends": f"Here:\n```python\n{F}\n```\n".replace("\n", "\r"),
+    "byte order mark": f"\ufeff```python\n{F}\n```",
+    "only the closing fence": f"{F}\n```\n",
+    "bare": F,
+    "bare between prose": f"Here is the answer:\n\n{F}\n\nNote: it adds one.\nEnjoy",
+    "bare, indented": "Answer below.\n\n    def f(x):\n        return x + 1\n",
+}
+
+
+@pytest.mark.parametrize("reply", FENCES.values(), ids=FENCES)
+def test_strict_finds_the_program_in_any_fence(reply):
+    assert strict(reply) == F
+
+
+SEVERAL = {
+    "the last that defines the entry point": (f"```python\n{OLD}\n```\nBetter:\n```python\n{F}\n```", F),
+    "not one that only uses it": (f"```python\n{F}\n```\nUse:\n```python\ny = f(1)\n```", F),
+    "not an unlabelled output": (f"```python\n{F}\n```\nOutput:\n```\n2\n```", F),
+    "not another language": (f"```bash\nf=1\n```\n```json\n{{}}\n```\n```python\n{F}\n```\n```text\ndef f\n```", F),
+    "also if it is broken": (f"```python\ny = 1\n```\n```python\n{BROKEN}\n```", BROKEN),
+    "without an entry point the last that defines": (
+        f"```python\n{OLD}\n```\n```python\ng = 2\n```\n```\n7\n```",
+        "g = 2",
+    ),
+    "else the first": ("```python\na b\n```\n```python\nc d\n```", "a b"),
+    "a labelled fence ends an unclosed block": (f"```\nfirst try\n```python\n{F}\n```", F),
+    "inner fences of a longer one are text": (
+        f"````python\n{F}\nDOC = '''\n```\nx\n```\n'''\n````",
+        f"{F}\nDOC = '''\n```\nx\n```\n'''",
+    ),
+    "bare code beside a block of prose": (f"{F}\n```\nthis adds one\n```", F),
+    "one line": ("```python f = lambda x: x + 1```", "f = lambda x: x + 1"),
+}
+
+
+@pytest.mark.parametrize(("reply", "program"), SEVERAL.values(), ids=SEVERAL)
+def test_strict_chooses_among_several_blocks(reply, program):
+    assert strict(reply, "" if program == "g = 2" else "f") == program
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import math\n\nLIMIT: int = 3\n\n\nf = lambda x: math.floor(x)",
+        "class f:\n    def __new__(cls, x):\n        return x",
+        "from functools import lru_cache\n\n@lru_cache\ndef f(x):\n    return x",
+        "async def f(x):\n    return x",
+        "try:\n    from math import f\nexcept ImportError:\n    def f(x):\n        return x",
+        "if __name__ == '__main__':\n    import sys\ndef f(x):\n    return x",
+    ],
+)
+def test_strict_keeps_every_way_to_define_the_entry_point(program):
+    helper = "```python\ndef g():\n    pass\n```\n"
+    assert strict(f"{helper}```python\n{program}\n```\n{helper}") == program
+    assert strict(f"Some words first.\n\n{program}\n\nAnd last words.") == program
+
+
+def test_conditional_and_class_level_imports_stay_as_they_are_unlike_the_release_d18():
+    guarded = "try:\n    import numpy\nexcept ImportError:\n    numpy = None"
+    program = f"{guarded}\nclass A:\n    import math\ndef f(x):\n    return x"
+    assert strict(f"```python\n{program}\n```") == program
+
+
+def test_white_space_within_a_program_is_kept():
+    program = 'def f(x):\n    """\n  \n    Doc.\t\n    """\n   \n    return x  '
+    for reply in (f"```python\n{program}\n```", program, f"First some prose.\n\n{program}\n\nAnd a last word."):
+        assert strict(reply) == program
+
+
+def test_strict_keeps_a_broken_bare_program_for_its_syntax_error():
+    assert strict(f"Here is it:\n{BROKEN}") == BROKEN
+    assert strict("def g(x)\n  return", entry_point="") == "def g(x)\n  return"
+
+
+def test_strict_takes_the_longest_run_of_code_if_none_defines_the_entry_point():
+    assert strict("a = 1\n\nsome prose here\n\nb = 2\nc = 3\n") == "b = 2\nc = 3"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I cannot do this.",
+        "Sorry",
+        "Note: nothing",
+        "```python\n\n```",
+        "```bash\nls\n```",
+        "```json\n{}\n```",
+        "42",
+        "x < y",
+    ],
+)
+def test_strict_says_that_there_is_no_code(reply):
+    candidate = read_candidate(reply, Reading.STRICT, entry_point="f")
+    assert (candidate.program, candidate.rejection.reason) == ("", RejectionReason.NO_CODE)
+
+
+@pytest.mark.parametrize("reading", Reading)
+@pytest.mark.parametrize("reply", ["", " \n\t\r\n ", "\n" * 1000])
+def test_a_blank_reply_is_an_empty_reply(reply, reading):
+    candidate = read_candidate(reply, reading, entry_point="f")
+    assert (candidate.program, candidate.rejection.reason) == ("", RejectionReason.EMPTY_REPLY)
+
+
+@pytest.mark.parametrize("reading", Reading)
+def test_a_reply_that_is_too_long_is_not_read(reading):
+    candidate = read_candidate("x" * (MAX_CHARACTERS + 1), reading)
+    assert candidate.rejection.reason is RejectionReason.TOO_LONG
+    assert len(candidate.rejection.source) == 200
+    assert "262,145 characters" in candidate.rejection.detail
+    assert read_candidate("f = 1 ", reading, max_characters=6).rejection is None
+    assert read_candidate("f = 1 ", reading, max_characters=5).rejection.reason is RejectionReason.TOO_LONG
+
+
+# -- release, method.md 1.1 --
+
+
+def test_release_takes_the_first_labelled_block_only():
+    assert release(f"Text\n```python\n{OLD}\n```\nBetter\n```python\n{F}\n```") == OLD
+
+
+@pytest.mark.parametrize("fence", ["```", "```py", "```Python"])
+def test_release_returns_other_fences_whole_and_strict_does_not_d20(fence):
+    reply = f"{fence}\n{F}\n```\n"
+    assert release(reply) == reply.strip("\n")
+    assert strict(reply) == F
+
+
+def test_release_returns_an_unclosed_block_and_bare_code_whole():
+    assert release(f"```python\n{F}") == f"```python\n{F}"
+    assert release(f"\n\n{F}\n") == F
+
+
+def test_release_cuts_at_any_later_fence_and_keeps_spaces():
+    assert release("```python\n  x = '```'\n```") == "  x = '"
+
+
+def test_release_reports_an_empty_block_as_no_code():
+    assert read_candidate("```python\n\n```", Reading.RELEASE).rejection.reason is RejectionReason.NO_CODE

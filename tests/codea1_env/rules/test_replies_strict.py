@@ -1,0 +1,646 @@
+"""What the strict reading makes of a tester's reply, and why it drops what it drops."""
+
+import sys
+import warnings
+
+import pytest
+
+from codea1_env.rules.replies import is_direct_call, read_suite
+from codea1_env.rules.ruleset import Reading
+from codea1_env.rules.validation import COUNTED_AS_INVALID
+from codea1_env.submissions import RejectionReason, Suite
+
+
+def bare(text: str, **options: int) -> Suite:
+    return read_suite(text, Reading.STRICT, entry_point="f", **options)
+
+
+def block(text: str, **options: int) -> Suite:
+    return bare(f"```python\n{text}\n```", **options)
+
+
+def claims(suite: Suite) -> list[str]:
+    return [f"{case.expression} => {case.prediction}" for case in suite.cases]
+
+
+def reasons(suite: Suite) -> list[str]:
+    return [rejection.reason.value for rejection in suite.rejections]
+
+
+# -- asserts --
+
+CLAIMS = {
+    "f(1) == 2": "f(1) => 2",
+    "2 == f(1)": "f(1) => 2",
+    "(f( 1 ) == 2)": "f(1) => 2",
+    "f(1) == 2, 'a message'": "f(1) => 2",
+    "f(1) == 2, f'{undefined}'": "f(1) => 2",
+    "f(x=1, y=[1, (2,)]) == {'a': {1}}": "f(x=1, y=[1, (2,)]) => {'a': {1}}",
+    "f(0x10, 1_000, u'a') == 'b' 'c'": "f(16, 1000, 'a') => 'bc'",
+    "f(1) is None": "f(1) => None",
+    "None is f(1)": "f(1) => None",
+    "f(1) is True": "f(1) => True",
+    "f(1) == (1 < 2)": "f(1) => (1 < 2)",
+    "f(1) == (not 1)": "f(1) => (not 1)",
+    "(f(1) < 2) == True": "(f(1) < 2) => True",
+    "(f(1) or 2) == 2": "(f(1) or 2) => 2",
+    "(f(1) if 1 else 2) == 2": "(f(1) if 1 else 2) => 2",
+    "f(1)[0] == 2": "f(1)[0] => 2",
+    "f(1).upper() == 'A'": "f(1).upper() => 'A'",
+    "sorted(f(1)) == [1, 2]": "sorted(f(1)) => [1, 2]",
+    "f(f(1)) == 2": "f(f(1)) => 2",
+    "f(*[1, 2]) == 3": "f(*[1, 2]) => 3",
+    "[f(i) for i in range(2)] == [0, 1]": "[f(i) for i in range(2)] => [0, 1]",
+    "(lambda g: g + f(1))(2) == 3": "(lambda g: g + f(1))(2) => 3",
+    "f(f'{1:>3}') == 1": "f(f'{1:>3}') => 1",
+    "f(lambda x, *a, y=2, **k: x) == 1": "f(lambda x, *a, y=2, **k: x) => 1",
+    # properties
+    "f(1)": "bool(f(1)) => True",
+    "not f(1)": "bool(not f(1)) => True",
+    "bool(f(1))": "bool(f(1)) => True",
+    "f(1) != 2": "bool(f(1) != 2) => True",
+    "f(1) < 2": "bool(f(1) < 2) => True",
+    "f(1) in (1, 2)": "bool(f(1) in (1, 2)) => True",
+    "f(1) is not None": "bool(f(1) is not None) => True",
+    "f(1) is []": "bool(f(1) is []) => True",
+    "f(1) == 2 == 2": "bool(f(1) == 2 == 2) => True",
+    "1 <= f(1) <= 2": "bool(1 <= f(1) <= 2) => True",
+    "f(1) == f(2)": "bool(f(1) == f(2)) => True",
+    "f(1) == 1 and f(2) == 2": "bool(f(1) == 1 and f(2) == 2) => True",
+    "abs(f(1) - 2.5) < 1e-6": "bool(abs(f(1) - 2.5) < 1e-06) => True",
+    "isinstance(f(1), int)": "bool(isinstance(f(1), int)) => True",
+    "all(f(i) for i in (1, 2))": "bool(all((f(i) for i in (1, 2)))) => True",
+}
+
+
+@pytest.mark.parametrize(("condition", "claim"), CLAIMS.items(), ids=CLAIMS)
+def test_an_assert_becomes_an_expression_and_its_value(condition, claim):
+    suite = block(f"assert {condition}")
+    assert claims(suite) == [claim]
+    assert suite.rejections == ()
+
+
+def test_operators_are_respected_d7():
+    suite = block("assert f(1) != 2\nassert f(1) < 2\nassert f(1) in [2]\nassert f(1) == 2")
+    assert len({case.expression for case in suite.cases}) == 4
+    assert [case.prediction for case in suite.cases] == ["True", "True", "True", "2"]
+
+
+def test_calls_of_something_else_are_no_tests_d5():
+    suite = block(
+        "assert len('aa') == 2\nassert print('x') == None\nassert globals().update(f=abs) is None\nassert True"
+    )
+    assert suite.cases == ()
+    assert reasons(suite) == ["no_entry_point_call", "forbidden_name", "forbidden_name", "no_entry_point_call"]
+    assert {rejection.reason for rejection in suite.rejections} <= COUNTED_AS_INVALID
+
+
+@pytest.mark.parametrize(
+    "call", ["solution.f(1)", "Solution().f(1)", "self.f(1)", "'f(1)'", "ff(1)", "(lambda f: f(1))(abs)", "map(f, [1])"]
+)
+def test_only_a_call_by_name_counts_as_a_call_of_the_entry_point(call):
+    assert block(f"assert {call} == 1").cases == ()
+
+
+def test_duplicates_stay():
+    assert claims(block("assert f(1) == 1\nassert f(1)==1")) == ["f(1) => 1", "f(1) => 1"]
+
+
+def test_surplus_cases_are_too_many():
+    suite = block("assert f(1) == 1\nassert len('') == 0\nassert f(2) == 2\nassert f(3) == 3", tests_per_suite=2)
+    assert claims(suite) == ["f(1) => 1", "f(2) => 2"]
+    assert reasons(suite) == ["no_entry_point_call", "too_many"]
+    assert suite.rejections[1].source == "assert f(3) == 3"
+
+
+# -- names --
+
+INLINED = {
+    "r = f(1)\nassert r == 2": "f(1) => 2",
+    "x = [1]\nassert f(x) == 2": "f([1]) => 2",
+    "x = [1]\nassert f([x, {'k': x}]) == x": "f([[1], {'k': [1]}]) => [1]",
+    "x = 1\ny = x\nz = (y, x)\nassert f(z) == 2": "f((1, 1)) => 2",
+    "x = y = [1]\nassert f(x, y) == 2": "f([1], [1]) => 2",
+    "x, (y, z) = 1, [2, 3]\nassert f(x, y, z) == 2": "f(1, 2, 3) => 2",
+    "x, y = 1, 2\nx, y = y, x\nassert f(x, y) == 2": "f(2, 1) => 2",
+    "x: list[int] = [1]\nassert f(x) == 2": "f([1]) => 2",
+    "x = 1\nassert f(x) == 2\nx = 3": "f(1) => 2",
+    "x = 1; assert f(x) == 2": "f(1) => 2",
+    "x = 1 + 2\nassert f(x * 2) == 2": "f((1 + 2) * 2) => 2",
+    "x = 1\nassert f(x=x) == 2": "f(x=1) => 2",
+    "x = [1]\nassert f(*x) == 2": "f(*[1]) => 2",
+    "x = 1\nassert f(f'{x}') == 2": "f(f'{1}') => 2",
+    "x = 1\nassert f(1) == x + 1": "f(1) => 1 + 1",
+    "g = lambda a: a + 1\nassert f(1) == g(1)": "f(1) => (lambda a: a + 1)(1)",
+    "x = 5\nassert f([x for x in (1, 2)]) == x": "f([x for x in (1, 2)]) => 5",
+    "x = [5]\nassert f([x for x in x]) == 1": "f([x for x in [5]]) => 1",
+    "x = 5\ny = 6\nassert f([x + y for x in (y, 2)]) == 1": "f([x + 6 for x in (6, 2)]) => 1",
+    "x = [5]\nassert f({k: v for k in x for v in x if v}) == 1": "f({k: v for k in [5] for v in [5] if v}) => 1",
+    "x = 5\nassert f((lambda x, y=x: x + y)(1)) == x": "f((lambda x, y=5: x + y)(1)) => 5",
+    "len = 3\nassert f(len) == 1": "f(3) => 1",
+    "x = not 1\nassert f(x, [x]) == x": "f(not 1, [not 1]) => (not 1)",
+    "x = 1 if 2 else 3\nassert f([x], x + x) == 1": "f([1 if 2 else 3], (1 if 2 else 3) + (1 if 2 else 3)) => 1",
+    "_x = 3\nassert f(_x) == 1": "f(3) => 1",
+    "é = 3\nassert f(é) == 'é'": "f(3) => 'é'",
+}
+
+
+@pytest.mark.parametrize(("text", "claim"), INLINED.items(), ids=INLINED)
+def test_a_name_stands_for_what_it_was_given(text, claim):
+    suite = block(text)
+    assert claims(suite) == [claim]
+    assert suite.rejections == ()
+
+
+CHANGED = {
+    "method": "x.append(2)",
+    "item": "x[0] = 2",
+    "del": "del x[0]",
+    "augmented": "x += [2]",
+    "call": "f(x)",
+    "loop over it": "for y in x:\n    y.append(1)",
+    "loop that binds it": "for x in [[1]]:\n    pass",
+    "with": "with open('a') as x:\n    pass",
+    "import that is not allowed": "import os as x",
+    "unpacking of a call": "x, y = f(1)",
+    "line that does not parse": "x = = [2]",
+    "own function": "def x(a):\n    return a",
+    "alias": "y = x\ny.append(2)",
+    "alias of an alias": "y = {'k': x}\nz = y\nz['k'].append(2)",
+}
+
+
+@pytest.mark.parametrize("change", CHANGED.values(), ids=CHANGED)
+def test_a_name_that_a_dropped_statement_may_have_changed_is_not_misread(change):
+    suite = block(f"x = [1]\n{change}\nassert f(x) == 2\nassert f([1]) == 3\nx = [4]\nassert f(x) == 5")
+    assert claims(suite) == ["f([1]) => 3", "f([4]) => 5"]
+    assert RejectionReason.FORBIDDEN_NAME in {rejection.reason for rejection in suite.rejections}
+
+
+def test_reading_a_constant_in_a_dropped_statement_does_not_spoil_it():
+    assert claims(block("n = 3\nprint(n)\nassert f(n) == 2\nassert f(n ==\nassert f(n) == 3")) == [
+        "f(3) => 2",
+        "f(3) => 3",
+    ]
+
+
+def test_names_that_would_double_without_end_are_too_long():
+    doubling = "x0 = [1]\n" + "".join(f"x{i} = [x{i - 1}, x{i - 1}]\n" for i in range(1, 60))
+    suite = block(f"{doubling}assert f(x50) == 1\nassert f(x2) == 1")
+    assert claims(suite) == ["f([[[1], [1]], [[1], [1]]]) => 1"]
+    assert reasons(suite) == ["too_long"]
+    assert RejectionReason.TOO_LONG not in COUNTED_AS_INVALID
+
+
+def test_all_cases_together_may_only_grow_so_far():
+    suite = block(f"x = {list(range(90))}\n" + "assert f(x) == 1\n" * 9, max_characters=700)
+    assert len(suite.cases) == 7
+    assert set(reasons(suite)) == {"too_long"}
+
+
+# -- what may be used --
+
+FORBIDDEN = {
+    "f.__name__ == 'f'": "__name__",
+    "f == f(1)": "called",
+    "f(1) == f": "called",
+    "callable(f) and f(1)": "called",
+    "list(map(f, [1])) == [1]": "called",
+    "f(f) == 1": "called",
+    "f(1) == open('x').read()": "'open' may not be used",
+    "f(eval('1')) == 1": "'eval' may not be used",
+    "f(__import__('os')) == 1": "__import__",
+    "f(id(1)) == 1": "'id' may not be used",
+    "f(hash('a')) == 1": "'hash' may not be used",
+    "f(getattr(1, 'real')) == 1": "'getattr' may not be used",
+    "f(object()) == 1": "'object' may not be used",
+    "f(print) == 1": "'print' may not be used",
+    "f(1) == undefined": "'undefined' is not defined",
+    "f(math.pi) == 1": "'math' is not defined",
+    "f((1).__class__) == 1": "__class__",
+    "f(1)._asdict() == {}": "_asdict",
+    "(x := f(1)) == 1": ":=",
+    "[f(1) for f in [abs]] == [1]": "'f' may not be bound",
+    "(lambda f: f(1))(abs) == f(1)": "'f' may not be bound",
+    "f(lambda __x: 1) == 1": "may not be bound",
+}
+
+
+@pytest.mark.parametrize(("condition", "why"), FORBIDDEN.items(), ids=FORBIDDEN)
+def test_a_test_may_not_use(condition, why):
+    suite = block(f"assert {condition}")
+    assert suite.cases == ()
+    assert reasons(suite) == ["forbidden_name"]
+    assert why in suite.rejections[0].detail
+
+
+def test_a_substitution_that_a_binding_would_capture_is_refused():
+    assert reasons(block("n = len('ab')\nassert f([n for len in (1, 2)]) == 1")) == ["forbidden_name"]
+    assert reasons(block("n = len('ab')\nfrom numpy import size as len\nassert f(n) == len([1])")) == ["forbidden_name"]
+    assert reasons(block("n = sum([1])\nfrom math import fsum as sum\nassert f(n) == sum([1])")) == ["forbidden_name"]
+
+
+def test_awaiting_and_yielding_are_no_expressions_of_a_test():
+    conditions = ("await f(1)", "f((yield)) == 1", "f((yield from [])) == 1", "[f(i) async for i in x]")
+    suite = block("x = []\n" + "\n".join(f"assert {condition}" for condition in conditions))
+    assert suite.cases == ()
+    assert reasons(suite) == ["syntax_error"] * 4
+
+
+IMPORTS = {
+    "import math\nassert f(1) == math.pi": ("import math",),
+    "import math\nassert f(1) == 2": (),
+    "import math, re\nassert f(re.sub('a', 'b', 'c')) == 2": ("import re",),
+    "import numpy as np\nassert f(np.array([1])) == 1": ("import numpy as np",),
+    "from math import inf as oo, pi\nassert f(oo) == pi": ("from math import inf as oo", "from math import pi"),
+    "import collections.abc\nassert isinstance(f(1), collections.abc.Iterable)": ("import collections.abc",),
+    "from collections import Counter\nx = Counter('a')\nassert f(x) == 1": ("from collections import Counter",),
+    "from math import pi\nx = pi\nfrom math import e as pi2\nassert f(x) == pi2": (
+        "from math import e as pi2",
+        "from math import pi",
+    ),
+    "from __future__ import annotations\nassert f(1) == 1": (),
+    "from solution import f\nassert f(1) == 1": (),
+    "from .solution import f\nassert f(1) == 1": (),
+    "from math import f\nassert f(1) == 1": (),
+    "def test():\n    import math\n    assert f(math.pi) == 1": ("import math",),
+}
+
+
+@pytest.mark.parametrize(("text", "imports"), IMPORTS.items(), ids=IMPORTS)
+def test_a_case_carries_the_imports_that_it_needs(text, imports):
+    suite = block(text)
+    assert [case.imports for case in suite.cases] == [imports]
+    assert suite.rejections == ()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import os",
+        "import random as x",
+        "from solution import g",
+        "from solution import *",
+        "from math import *",
+        "import solution",
+        "import numpy.random",
+        "from numpy import random",
+        "from statistics import sys",
+        "from operator import attrgetter",
+        "from . import x",
+        "import math as f",
+        "from math import pi as f",
+        "from math import pi as __x",
+    ],
+)
+def test_other_imports_are_dropped_but_are_no_failed_tests(statement):
+    suite = block(f"{statement}\nassert f(1) == 1")
+    assert claims(suite) == ["f(1) => 1"]
+    assert suite.cases[0].imports == ()
+    assert reasons(suite) == ["not_an_assert"]
+    assert RejectionReason.NOT_AN_ASSERT not in COUNTED_AS_INVALID
+
+
+@pytest.mark.parametrize("use", ["os.sep", "np.random.rand()", "datetime.datetime.now()", "statistics.random.random()"])
+def test_clock_chance_and_machine_are_out_of_reach(use):
+    imports = "import os\nimport numpy as np\nimport datetime, statistics\n"
+    assert block(f"{imports}assert f({use}) == 1").cases == ()
+
+
+# -- direct calls --
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "",
+        "1, -1, +1.5, 'a', b'a', None, True, ...",
+        "1 + 2j, -1 - 2j, 3j",
+        "[1, (2, {3}), {'a': [{}]}]",
+        "k=[1], m=-2",
+    ],
+)
+def test_a_call_with_literal_arguments_is_direct(arguments):
+    assert is_direct_call(f"f({arguments})", "f")
+    assert block(f"assert f({arguments}) == 1").cases[0].direct
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "f(x)",
+        "f(*[1])",
+        "f(**{'a': 1})",
+        "f({**{}})",
+        "f([*[]])",
+        "f(f'a')",
+        "f([i for i in 'a'])",
+        "f(lambda: 1)",
+        "f(1 + 2)",
+        "f(2 * 'a')",
+        "f(not 1)",
+        "f(~1)",
+        "f(-True)",
+        "f(set())",
+        "f(f(1))",
+        "f(1)[0]",
+        "f(1) == 1",
+        "f(a=1, a=2)",
+        "g(1)",
+        "a.f(1)",
+        "f",
+        "f(1); f(2)",
+        "f(1",
+        "",
+        "\0",
+        "f(" * 500,
+    ],
+)
+def test_anything_else_is_not_direct(expression):
+    assert not is_direct_call(expression, "f")
+
+
+# -- statements around asserts --
+
+
+def test_asserts_in_plain_functions_and_methods_are_read_with_their_own_names():
+    suite = block(
+        '''"""Tests."""
+x = 1
+class TestF(unittest.TestCase):
+    """About f."""
+    x = 2
+    assert f(x) == "class"
+    def test_method(self):
+        y = [x]
+        assert f(y) == "method"
+def test_function():
+    x = 3
+    def inner():
+        assert f(x) == "inner"
+    assert f(x) == "function"
+    pass
+assert f(x) == "module"
+'''
+    )
+    assert claims(suite) == [
+        "f(2) => 'class'",
+        "f([1]) => 'method'",
+        "f(3) => 'inner'",
+        "f(3) => 'function'",
+        "f(1) => 'module'",
+    ]
+    assert suite.rejections == ()
+
+
+NOT_READ = {
+    "if": "if True:\n    assert f(1) == 1",
+    "for": "for i in range(3):\n    assert f(i) == i",
+    "while": "while True:\n    assert f(1) == 1",
+    "with": "with pytest.raises(ValueError):\n    f(-1)",
+    "try": "try:\n    f(1)\n    assert False\nexcept ValueError:\n    pass",
+    "match": "match f(1):\n    case 1:\n        assert f(1) == 1",
+    "parameters": "def check(candidate):\n    assert candidate(1) == f(1)",
+    "async": "async def test():\n    assert f(1) == 1",
+    "decorated": "@pytest.mark.parametrize('x', [1])\ndef test(self):\n    assert f(1) == 1",
+    "the program itself": "def f():\n    assert f(1) == 1",
+    "no assert": "def helper():\n    return 1",
+    "no assert in a class": "class A:\n    x = 1",
+    "bare call": "f(1)",
+    "bare comparison": "f(1) == 2",
+    "unittest": "self.assertEqual(f(1), 2)",
+    "attribute target": "a.b = 1",
+    "unpacking": "a, b = f(1)",
+    "starred": "a, *b = 1, 2",
+    "starred value": "a, b = 1, *c",
+    "unequal lengths": "a, b = 1, 2, 3",
+    "the entry point is assigned": "f = abs",
+    "the entry point is unpacked to": "a, f = 1, abs",
+    "annotation without a value": "x: int",
+    "augmented": "x += 1",
+}
+
+
+@pytest.mark.parametrize("text", NOT_READ.values(), ids=NOT_READ)
+def test_other_statements_are_dropped_with_their_line_and_are_no_failed_tests(text):
+    suite = block(f"{text}\nassert f(7) == 8")
+    assert claims(suite)[-1] == "f(7) => 8"
+    assert reasons(suite) == ["not_an_assert"]
+    rejection = suite.rejections[0]
+    assert rejection.line == (3 if text.startswith("@") else 2)
+    assert rejection.source.split("\n")[0] in text
+    assert rejection.detail
+
+
+def test_statements_within_a_test_function_have_their_own_rejections():
+    suite = block("def test():\n    assert f(1) == 0\n    return 1\n    assert f(2) == 0")
+    assert claims(suite) == ["f(1) => 0", "f(2) => 0"]
+    assert [(rejection.line, rejection.source) for rejection in suite.rejections] == [(4, "return 1")]
+
+
+@pytest.mark.parametrize("last", ["assert f(1) == 1", "assert f(1) =="])
+def test_functions_within_functions_are_entered_so_far_and_no_farther(last):
+    def nested(depth: int) -> str:
+        headers = "".join(f"{' ' * i}def t{i}():\n" for i in range(depth))
+        return f"{headers}{' ' * depth}assert f({depth}) == 1\n{' ' * depth}{last}"
+
+    assert block(nested(8)).cases[0].expression == "f(8)"
+    assert block(nested(9)).cases == ()
+
+
+# -- text that is only partly Python --
+
+
+def test_a_broken_statement_costs_only_itself():
+    suite = block(
+        """assert f(1) == 1
+assert f(2) ==
+assert f([3, 4) == 3
+assert f([5,
+          6] == 4
+x = [7
+y = 8
+assert f(y) == 5
+assert f('it's') == 6
+def test_a():
+    assert f(9) == 7
+    assert f(10 == 8
+    z = 11
+    assert f(z) == 9
+assert f(12) == 10"""
+    )
+    assert claims(suite) == ["f(1) => 1", "f(8) => 5", "f(9) => 7", "f(11) => 9", "f(12) => 10"]
+    assert [(r.reason.value, r.line, r.source) for r in suite.rejections] == [
+        ("syntax_error", 3, "assert f(2) =="),
+        ("syntax_error", 4, "assert f([3, 4) == 3"),
+        ("syntax_error", 5, "assert f([5,\n          6] == 4\nx = [7"),
+        ("syntax_error", 10, "assert f('it's') == 6"),
+        ("syntax_error", 13, "assert f(10 == 8"),
+    ]
+
+
+def test_an_unclosed_string_or_bracket_does_not_swallow_what_follows():
+    for opening in (
+        'assert f("""1) == 1',
+        "assert f('''1) == 1",
+        "assert f((((1) == 1",
+        "assert f({'a': [1) == 1",
+        'x = "',
+    ):
+        suite = block(f"{opening}\nassert f(2) == 2\n\nassert f(3) == 3")
+        assert claims(suite) == ["f(2) => 2", "f(3) => 3"], opening
+        assert reasons(suite) == ["syntax_error"]
+
+
+def test_asserts_under_a_broken_header_or_with_stray_indentation_are_still_read():
+    suite = block("def test(:\n    assert f(1) == 1\nassert f(2) == 2\n    assert f(3) == 3\n  assert f(4) == 4")
+    assert claims(suite) == ["f(1) => 1", "f(2) => 2", "f(3) => 3", "f(4) => 4"]
+    assert reasons(suite) == ["syntax_error"]
+
+
+def test_what_stands_under_a_broken_loop_is_not_read():
+    loop = "for i in range(3)\n    assert f(i) == i"
+    suite = block(f"{loop}\nif x:\n    assert f(1) ==\nelse:\n    assert f(2) == 2\nassert f(3) == 3")
+    assert claims(suite) == ["f(3) => 3"]
+    assert reasons(suite) == ["syntax_error"]
+
+
+def test_a_broken_function_with_parameters_is_not_read():
+    suite = block("def check(g):\n    assert g(1) == 1\n    assert g(2) ==\nassert f(3) == 3")
+    assert claims(suite) == ["f(3) => 3"]
+    assert reasons(suite) == ["not_an_assert"]
+
+
+def test_bare_text_gives_its_asserts_and_prose_is_no_failed_test():
+    suite = bare(
+        "Here are my tests. They're good (I think:\n"
+        "They cover edge cases.\n"
+        "\n"
+        "assert f(1) == 1\n"
+        "    assert f([2,\n"
+        "        3]) == 2\n"
+        "Then one more, which is broken:\n"
+        "assert f(4 == 3\n"
+        "\n"
+        "assert f(5) == 4\n"
+        "Done\n"
+    )
+    assert claims(suite) == ["f(1) => 1", "f([2, 3]) => 2", "f(5) => 4"]
+    assert [case.line for case in suite.cases] == [4, 5, 10]
+    assert [(r.reason.value, r.line) for r in suite.rejections] == [
+        ("not_an_assert", 1),
+        ("not_an_assert", 7),
+        ("syntax_error", 8),
+        ("not_an_assert", 11),
+    ]
+
+
+BLOCKS = {
+    "all blocks together": "```python\nx = 1\n```\n```py\nassert f(x) == 1\n```\n~~~\nassert f(2) == 2\n~~~",
+    "other languages ignored": "```bash\nassert f(0) == 0\n```\n```python\nassert f(1) == 1\nassert f(2) == 2\n```",
+    "unlabelled output ignored": "```python\nassert f(1) == 1\nassert f(2) == 2\n```\n```\n2 passed\n```",
+    "text outside ignored": "assert f(0) == 0\n```python\nassert f(1) == 1\nassert f(2) == 2\n```\nassert f(3) == 3",
+    "bare if no block has an assert": "```python\ndef f(x):\n    return x\n```\nassert f(1) == 1\nassert f(2) == 2",
+    "bare if blocks are in other languages": "assert f(1) == 1\nassert f(2) == 2\n```bash\npytest\n```",
+    "one line each": "```python assert f(1) == 1```\n```assert f(2) == 2```",
+    "unclosed": "```python\nassert f(1) == 1\nassert f(2) == 2",
+    "in a list": "- so:\n  ```python\n  assert f(1) == 1\n  assert f(2) == 2\n  ```",
+    "carriage returns": "```python\r\nassert f(1) == 1\r\nassert f(2) == 2\r\n```\r\n",
+    "byte order mark": "\ufeffassert f(1) == 1\nassert f(2) == 2",
+}
+
+
+@pytest.mark.parametrize("reply", BLOCKS.values(), ids=BLOCKS)
+def test_tests_are_found_in_blocks_of_any_style_or_in_bare_text_d20(reply):
+    assert claims(bare(reply)) == ["f(1) => 1", "f(2) => 2"]
+
+
+def test_lines_are_those_of_the_reply():
+    tests = "def t():\r\n  assert f(2,\r\n   3) == 2\r\n  g()"
+    suite = bare(f"Tests:\r\n\r\n~~~\r\n\r\nassert f(1) == 1\r\n~~~\r\n```py\r\n{tests}\r\n```")
+    assert [case.line for case in suite.cases] == [5, 9]
+    assert [rejection.line for rejection in suite.rejections] == [11]
+
+
+@pytest.mark.parametrize("reply", ["", "  \n\t", "\r\n" * 50])
+def test_a_blank_reply_is_an_empty_reply(reply):
+    assert reasons(bare(reply)) == ["empty_reply"]
+
+
+@pytest.mark.parametrize(
+    "reply", ["I cannot help.", "f(1) == 2", "```python\n# nothing\n```", "```json\n{}\n```", "x = 1", "```"]
+)
+def test_a_reply_without_an_assert_is_no_code(reply):
+    suite = bare(reply)
+    assert (suite.cases, reasons(suite)) == ((), ["no_code"])
+
+
+def test_a_reply_that_is_too_long_is_not_read():
+    assert reasons(bare("assert f(1) == 1", max_characters=15)) == ["too_long"]
+    assert reasons(bare("assert f(1) == 1", max_characters=16)) == []
+
+
+def test_rejected_text_is_cut():
+    assert len(block(f"assert g({'1' * 500}) == 1").rejections[0].source) == 200
+
+
+# -- numbers, depth, warnings --
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        ("0x" + "f" * 6000, "too_long"),
+        ("9" * 6000, "syntax_error"),
+        ("[" * 70 + "]" * 70, "syntax_error"),
+        ("[" * 300 + "]" * 300, "syntax_error"),
+        ("-" * 300 + "1", "syntax_error"),
+        ("1" + "+1" * 3000, "syntax_error"),
+        ("1" + "+1" * 90_000, "syntax_error"),
+    ],
+)
+def test_what_cannot_be_written_back_is_dropped(argument, reason):
+    suite = block(f"assert f({argument}) == 1\nassert f(2) == 2")
+    assert claims(suite) == ["f(2) => 2"]
+    assert reasons(suite) == [reason]
+
+
+def test_a_case_is_one_line_also_where_python_3_11_cannot_write_it_on_one():
+    for case in block("assert f(f'{1:\\n}') == 1\nassert f(f'{2}\\n') == 2").cases:
+        assert "\n" not in case.to_assert()
+    assert bare("assert f(f'{1:\\n}') == 1").rejections[:1] or sys.version_info >= (3, 12)
+
+
+def test_depth_is_bounded_where_names_are_filled_in_too():
+    nested = "x = 1\n" + "x = [[[[[[x]]]]]]\n" * 10
+    assert len(block(f"{nested}assert f(x) == 1").cases) == 1
+    assert reasons(block(f"{nested}x = [[[x]]]\nassert f(x) == 1")) == ["syntax_error"]
+
+
+def test_brackets_within_strings_and_comments_do_not_nest():
+    text = "(" * 500
+    suite = block(f"assert f('{text}') == 1  # {text}")
+    assert claims(suite) == [f"f('{text}') => 1"]
+
+
+def test_reading_warns_of_nothing_and_leaves_the_filters_alone():
+    before = list(warnings.filters)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        suite = block("assert f('\\d') == 1if 1else 2\nassert (f(1) == 1, 'always true')")
+    assert len(suite.cases) == 2
+    assert caught == []
+    assert list(warnings.filters) == before
+
+
+# -- printable characters --
+
+
+@pytest.mark.parametrize("text", ["assert f('é') == 'ß'", "“—…”", "😀👩‍👩‍👧 日本語", "a\tb\r\nc\u3000d\xa0e"])
+def test_letters_emoji_and_white_space_cost_nothing_d23(text):
+    assert bare(text).nonprintable_share == 0
+
+
+@pytest.mark.parametrize(("text", "share"), [("ab\0\x1b", 0.5), ("\ud800", 1.0), ("a\u202eb\x85", 0.5), ("", 0.0)])
+def test_control_characters_and_surrogates_count(text, share):
+    assert bare(text).nonprintable_share == share

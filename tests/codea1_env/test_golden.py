@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from codea1_env.golden import GOLDEN_LIMITS, GoldenResult, golden_jobs, golden_pass_rate, golden_results
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
+from codea1_env.rules.ruleset import Comparison
+from codea1_env.sandbox.interface import JobReport, Limits, Place, Sandbox
+from codea1_env.verdicts import Verdict
+
+DOUBLE = "def f(x):\n    return 2 * x\n"
+FAILING = GoldenHarness("def check(candidate):\n    assert False")
+HARNESS = GoldenHarness("def check(candidate):\n    assert candidate(3) == 6 == f(3)\n")
+
+
+def problem(*golden: GoldenTest, imports: str = "") -> Problem:
+    return Problem("toy", "Double it.", "f", DOUBLE, golden, imports=imports)
+
+
+def results(
+    sandbox: Sandbox,
+    given: Problem,
+    program: str = DOUBLE,
+    comparison: Comparison | None = None,
+    limits: Limits = GOLDEN_LIMITS,
+) -> tuple[GoldenResult, ...]:
+    reports = sandbox.run(golden_jobs(given, program, limits))
+    return golden_results(given, reports, comparison or Comparison())
+
+
+def verdicts(sandbox: Sandbox, given: Problem, program: str = DOUBLE) -> list[Verdict]:
+    return [result.verdict for result in results(sandbox, given, program)]
+
+
+def test_value_cases_share_one_job_and_each_harness_has_its_own() -> None:
+    jobs = golden_jobs(problem(GoldenCase("f(1)", "2"), HARNESS, GoldenCase("f(2)", "4"), HARNESS), DOUBLE)
+    assert [len(job.calls) for job in jobs] == [2, 1, 1]
+
+
+def test_no_expected_value_reaches_the_programs_process() -> None:
+    given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "2 + 2"), GoldenCase("f(f(1))", "4"), HARNESS)
+    in_program = [call for job in golden_jobs(given, DOUBLE) for call in job.calls if call.place is Place.PROGRAM]
+    assert [call.expression for call in in_program] == ["f(1)", "f(2)"]
+
+
+def test_results_stand_in_the_order_of_the_tests(sandbox: Sandbox) -> None:
+    given = problem(
+        HARNESS,
+        GoldenCase("f(1)", "3"),
+        FAILING,
+        GoldenCase("f(1)", "2"),
+    )
+    assert verdicts(sandbox, given) == [Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.WRONG_ANSWER, Verdict.PASSED]
+
+
+@pytest.mark.parametrize(
+    ("case", "program"),
+    [
+        (GoldenCase("f(1)", "2"), DOUBLE),
+        (GoldenCase("f(1)", "1 + 1"), DOUBLE),
+        (GoldenCase("f(x=[1])", "[1, 1]"), DOUBLE),
+        (GoldenCase("sorted(f([2, 1]))", "[1, 1, 2, 2]"), DOUBLE),
+        (GoldenCase("f(Fraction(1, 4))", "Fraction(1, 2)", ("from fractions import Fraction",)), DOUBLE),
+        (GoldenCase("f(1)", "float('inf')"), "def f(x):\n    return float('inf')"),
+        (GoldenCase("f(1)", "{1, 2}"), "def f(x):\n    return {2, 1}"),
+    ],
+)
+def test_a_case_passes_where_the_values_are_equal(sandbox: Sandbox, case: GoldenCase, program: str) -> None:
+    assert verdicts(sandbox, problem(case), program) == [Verdict.PASSED]
+    assert verdicts(sandbox, problem(case), "def f(x):\n    return 'wrong'") == [Verdict.WRONG_ANSWER]
+
+
+def test_the_comparison_decides_how_near_floats_must_be(sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(0.3)", "0.6000000001"))
+    assert [result.passed for result in results(sandbox, given)] == [False]
+    assert [result.passed for result in results(sandbox, given, comparison=Comparison(abs_tol=1e-6))] == [True]
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [
+        ("def f(x):\n    raise ValueError('no')", Verdict.RUNTIME_ERROR),
+        ("def f(x):\n    while True: pass", Verdict.TIME_LIMIT),
+        ("def f(x):\n    return object()", Verdict.WRONG_ANSWER),
+        ("def f(x):\n    return 'x' * 10**6", Verdict.OUTPUT_LIMIT),
+        ("import os\ndef f(x):\n    os._exit(0)", Verdict.RUNTIME_ERROR),
+        ("def f(x:", Verdict.SYNTAX_ERROR),
+        ("def g(x): ...", Verdict.NO_ENTRY_POINT),
+        ("raise ValueError('early')", Verdict.RUNTIME_ERROR),
+    ],
+)
+def test_a_programs_misdeeds_fail_both_kinds_of_tests(sandbox: Sandbox, program: str, verdict: Verdict) -> None:
+    limits = Limits(cpu_s=0.3, value_bytes=10_000)
+    found = results(sandbox, problem(GoldenCase("f(3)", "6"), HARNESS), program, limits=limits)
+    assert [result.passed for result in found] == [False, False]
+    assert found[0].verdict is verdict
+    assert all(result.detail for result in found)
+
+
+def test_a_program_cannot_pass_a_harness_by_overloading_equality(sandbox: Sandbox) -> None:
+    forger = "class Yes:\n    def __eq__(self, other):\n        return True\ndef f(x):\n    return Yes()\n"
+    found = results(sandbox, problem(GoldenCase("f(3)", "6"), HARNESS), forger)
+    assert [result.passed for result in found] == [False, False]
+
+
+def test_a_value_that_is_not_plain_data_is_something_for_a_harness(sandbox: Sandbox) -> None:
+    source = "def check(candidate):\n    assert candidate(1) is not None\n    assert f(1) is not None\n"
+    given = problem(GoldenHarness(source))
+    assert verdicts(sandbox, given, "import re\ndef f(x):\n    return re.match('a', 'a')") == [Verdict.PASSED]
+    assert verdicts(sandbox, given, "def f(x):\n    return None") == [Verdict.WRONG_ANSWER]
+
+
+def test_a_harness_may_import_from_the_future(sandbox: Sandbox) -> None:
+    source = f"from __future__ import annotations\n{HARNESS.source}"
+    assert verdicts(sandbox, problem(GoldenHarness(source))) == [Verdict.PASSED]
+
+
+def test_the_problems_imports_stand_before_the_program(sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(1.5)", "2"), imports="import math")
+    assert verdicts(sandbox, given, "def f(x):\n    return math.ceil(x)") == [Verdict.PASSED]
+
+
+def test_a_broken_expected_value_is_not_held_against_the_program(sandbox: Sandbox) -> None:
+    broken, fine = results(sandbox, problem(GoldenCase("f(1)", "1 / 0"), GoldenCase("f(1)", "2")))
+    assert (broken.passed, broken.broken_test, fine.passed) == (None, True, True)
+    assert "1 / 0 cannot be evaluated: ZeroDivisionError" in broken.detail
+
+
+def test_our_own_failure_is_no_evidence(broken_sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(1)", "2"), HARNESS)
+    found = results(broken_sandbox, given)
+    assert [result.passed for result in found] == [None, None]
+    assert golden_pass_rate(found) is None
+
+
+def test_tests_that_were_not_reached_are_not_passed() -> None:
+    given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "2 + 2"))
+    not_run = Outcome(OutcomeKind.NOT_RUN)
+    report = JobReport(Outcome(OutcomeKind.VALUE, b"null"), (not_run, not_run, not_run))
+    assert [result.passed for result in golden_results(given, [report], Comparison())] == [False, False]
+
+
+def test_the_pass_rate_is_the_share_of_tests_passed() -> None:
+    passed, failed = GoldenResult(Verdict.PASSED), GoldenResult(Verdict.TIME_LIMIT)
+    assert golden_pass_rate([passed, failed, passed, failed]) == 0.5
+    assert golden_pass_rate([]) is None
+    assert golden_pass_rate([passed, replace(failed, broken_test=True)]) is None

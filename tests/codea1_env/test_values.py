@@ -1,0 +1,579 @@
+"""Encoding, comparing and writing values; what hostile objects and hostile bytes can do to it."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import datetime
+import enum
+import importlib
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import codea1_env.values
+from codea1_env.values import Malformed, Opaque, TooLarge, decode, describe, encode, equal, to_source, validate
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@dataclasses.dataclass
+class Box:
+    width: int
+    content: list[int]
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=-(2**1100), max_value=2**1100)
+    | st.floats()
+    | st.complex_numbers()
+    | st.text(st.characters(codec=None, exclude_categories=()))
+    | st.binary()
+    | st.decimals(allow_nan=False)
+    | st.fractions()
+    | st.dates()
+    | st.times()
+    | st.datetimes(timezones=st.none() | st.just(datetime.UTC))
+    | st.timedeltas()
+    | st.builds(range, st.integers(-9, 9), st.integers(-9, 9), st.integers(1, 3))
+)
+HASHABLE = st.recursive(SCALARS, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=4), max_leaves=6)
+DATA = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.builds(collections.deque, st.lists(inner, max_size=3))
+        | st.sets(HASHABLE, max_size=4)
+        | st.dictionaries(HASHABLE, inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+SMALL = st.recursive(
+    st.sampled_from(
+        [None, True, False, 0, 1, 2, 1.0, 2.0, -0.0, 0.5, Decimal("0.5"), Fraction(1, 2), 1 + 0j, "", "1", b""]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.tuples(inner, inner) | st.dictionaries(st.integers(0, 2), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+FEW = settings(max_examples=40)
+
+
+def has_nan(value: Any) -> bool:
+    return b"nan" in encode(value).lower()
+
+
+# Round trips
+
+
+@FEW
+@given(DATA)
+def test_a_value_comes_back_with_its_type_and_bits(value: Any) -> None:
+    data = encode(value)
+    validate(data)
+    again = decode(data)
+    assert type(again) is type(value)
+    assert encode(again) == data
+
+
+@FEW
+@given(DATA)
+def test_a_value_without_nan_equals_itself_and_what_comes_back(value: Any) -> None:
+    if not has_nan(value):
+        assert decode(encode(value)) == value
+        assert equal(encode(value), encode(value))
+
+
+@FEW
+@given(st.sets(st.text() | st.floats(allow_nan=False) | st.frozensets(st.text()), max_size=6))
+def test_sets_have_one_encoding_whatever_their_order(value: set[Any]) -> None:
+    filler = {object() for _ in range(1000)}
+    other = filler | value  # a larger table, in which the elements stand in another order
+    other -= filler
+    assert encode(other) == encode(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Point(1, 2), (1, 2)),
+        (Level.LOW, 1),
+        (collections.Counter("aab"), {"a": 2, "b": 1}),
+        (collections.defaultdict(list, {1: [2]}), {1: [2]}),
+        (collections.OrderedDict(a=1), {"a": 1}),
+        (np.int64(5), 5),
+        (np.float32(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.str_("x"), "x"),
+        (type("MyList", (list,), {})([1]), [1]),
+        (type("MyStr", (str,), {})("x"), "x"),
+        (type("MyFloat", (float,), {})(1.5), 1.5),
+    ],
+)
+def test_subclasses_that_compare_as_their_base_travel_as_their_base(value: Any, plain: Any) -> None:
+    assert encode(value) == encode(plain)
+
+
+def test_a_dict_keeps_its_order() -> None:
+    assert list(decode(encode({"b": 1, "a": 2}))) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(6).reshape(2, 3), np.zeros((0, 2)), np.array(1.5), np.array(["a", "bc"]), np.array([1 + 2j])]
+)
+def test_arrays_come_back_with_shape_and_type(array: Any) -> None:
+    again = decode(encode(array))
+    assert again.dtype == array.dtype
+    assert np.array_equal(again, array)
+
+
+def test_a_dataclass_crosses_by_its_fields() -> None:
+    again = decode(encode(Box(1, [2])))
+    assert (type(again).__name__, again.width, again.content) == ("Box", 1, [2])
+    assert equal(encode(Box(1, [2])), encode(again))
+    assert not equal(encode(Box(1, [2])), encode(Box(1, [3])))
+
+
+def test_a_lone_surrogate_pair_is_not_the_character_it_would_make() -> None:
+    assert decode(encode("\ud800\udc00")) == "\ud800\udc00"
+    assert not equal(encode("\ud800\udc00"), encode("\U00010000"))
+
+
+# What cannot be carried
+
+
+class AlwaysEqual:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class EqualList(list):  # type: ignore[type-arg]
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class LyingList(list):  # type: ignore[type-arg]
+    def __iter__(self) -> Iterator[Any]:
+        return iter([1, 2, 3])
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: Any) -> Any:
+        return 3
+
+
+class LyingDict(dict):  # type: ignore[type-arg]
+    def items(self) -> Any:
+        return [("right", "answer")]
+
+
+class LyingInt(int):
+    def __index__(self) -> int:
+        return 42
+
+    def __int__(self) -> int:
+        return 42
+
+    def __repr__(self) -> str:
+        return "42"
+
+
+class HostileMeta(type):
+    def __eq__(cls, other: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return hash(int)
+
+    @property
+    def __mro__(cls) -> Any:  # type: ignore[override]
+        return (cls, int, object)
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise SystemExit
+
+
+class Disguised(metaclass=HostileMeta):
+    pass
+
+
+class OwnEqualityBox(Box):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        object(),
+        AlwaysEqual(),
+        EqualList([1]),
+        Disguised(),
+        OwnEqualityBox(1, []),
+        (n for n in [1]),
+        iter([1]),
+        lambda: 1,
+        int,
+        json,
+        enum.Enum("Color", "RED").RED,  # type: ignore[attr-defined]
+        type("MyDecimal", (Decimal,), {})(1),
+        np.array([object()]),
+        np.longdouble(1),
+        [1, (2, {3: object()})],
+    ],
+    ids=lambda value: type.__dict__["__name__"].__get__(type(value)),
+)
+def test_what_is_not_plain_data_is_opaque(value: Any) -> None:
+    with pytest.raises(Opaque):
+        encode(value)
+
+
+@pytest.mark.parametrize(
+    ("liar", "truth"),
+    [(LyingList([7]), [7]), (LyingDict({1: 2}), {1: 2}), (LyingInt(7), 7)],
+    ids=["list", "dict", "int"],
+)
+def test_a_lying_subclass_travels_as_what_it_holds(liar: Any, truth: Any) -> None:
+    assert encode(liar) == encode(truth)
+
+
+def test_too_much_is_refused_before_it_is_written_out() -> None:
+    started = time.process_time()
+    for value in (list(range(10**6)), "x" * 10**7, 1 << 10**8, [[0] * 50] * 10**5, b"x" * 10**7):
+        with pytest.raises(TooLarge):
+            encode(value, max_bytes=1000)
+    assert time.process_time() - started < 1.0
+
+
+def test_a_cycle_and_deep_nesting_are_too_large() -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (cycle, deep):
+        with pytest.raises(TooLarge):
+            encode(value)
+    while isinstance(deep, list):
+        deep = deep.pop()  # Python's own destructor would recurse
+
+
+def test_the_limit_is_the_length_of_the_encoding() -> None:
+    assert encode("abc", max_bytes=5) == b'"abc"'
+    with pytest.raises(TooLarge):
+        encode("abc", max_bytes=4)
+
+
+# Equality
+
+
+@given(SMALL, SMALL)
+def test_equality_is_that_of_python(a: Any, b: Any) -> None:
+    assert equal(encode(a), encode(b)) == (a == b)
+
+
+@FEW
+@given(DATA, DATA)
+def test_equality_is_that_of_python_on_anything(a: Any, b: Any) -> None:
+    if not has_nan(a) and not has_nan(b):
+        assert equal(encode(a), encode(b)) == (a == b)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (1, True, True),
+        (1, 1.0, True),
+        (2**53 + 1, float(2**53), False),
+        ([1], (1,), False),
+        ({1, 2}, frozenset([2, 1]), True),
+        ({1: 2, 3: 4}, {3: 4, 1: 2}, True),
+        ({1: "a"}, {True: "a"}, True),
+        (b"x", bytearray(b"x"), True),
+        (0.0, -0.0, True),
+        (math.nan, math.nan, False),
+        ([math.nan], [math.nan], False),
+        (math.inf, Decimal("Infinity"), True),
+        (Decimal("1.50"), Fraction(3, 2), True),
+        (Decimal("1E+999999999"), 1, False),
+        (Decimal("1E+999999999"), Decimal("10E+999999998"), True),
+        (collections.deque([1]), [1], False),
+        (range(0), range(3, 3), True),
+        (range(0, 3, 2), range(0, 4, 2), True),
+        (datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.date(2020, 1, 1), False),
+        (
+            datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC),
+            datetime.datetime(2020, 1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
+            True,
+        ),
+        ("1", 1, False),
+        (None, False, False),
+        (2**2000, 2**2000, True),
+        (2**2000, 2**2000 + 1, False),
+        (np.array([1, 2]), np.array([1.0, 2.0]), True),
+        (np.array([1, 2]), [1, 2], False),
+        (np.zeros((1, 2)), np.zeros((2, 1)), False),
+    ],
+)
+def test_equality_by_example(a: Any, b: Any, expected: bool) -> None:
+    assert equal(encode(a), encode(b)) is expected
+    assert equal(encode(b), encode(a)) is expected
+
+
+@pytest.mark.parametrize("a", [math.nan, [1, math.nan], {math.nan: 1}, Decimal("NaN"), complex(math.nan, 0)])
+def test_nan_equals_nan_only_where_asked_for(a: Any) -> None:
+    assert not equal(encode(a), encode(a))
+    assert equal(encode(a), encode(a), nan_equal=True)
+    assert equal(encode(a), encode(a), nan_equal=True, rel_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(1, True), (1, 1.0), ({1}, frozenset([1])), (b"", bytearray()), ([1], [1.0]), (1.0, 1 + 0j)]
+)
+def test_strict_types_tell_apart_what_python_does_not(a: Any, b: Any) -> None:
+    assert equal(encode(a), encode(b))
+    assert not equal(encode(a), encode(b), strict_types=True)
+    assert not equal(encode(a), encode(b), strict_types=True, rel_tol=1e-9)
+    assert equal(encode(a), encode(a), strict_types=True)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (1.0, 1.0 + 1e-8, True),
+        (1.0, 1.1, False),
+        (1, 1 + 1e-8, True),
+        (10**9, 10**9 + 1, False),  # two ints are never close, only equal
+        (2**2000, 1.0, False),
+        (math.inf, 1e308, False),
+        (math.inf, math.inf, True),
+        ([1.0, (2.0,)], [1.0 + 1e-8, (2.0 - 1e-8,)], True),
+        ([1.0], (1.0 + 1e-8,), False),
+        ({1.0, 2.0}, {2.0 + 1e-8, 1.0 - 1e-8}, True),
+        ({1.0, 2.0}, {1.0 + 1e-8, 1.0 - 1e-8}, False),  # one to one
+        ({"a": 1.0}, {"a": 1.0 + 1e-8}, True),
+        ({1.0: "a", 2.0: "b"}, {2.0 + 1e-8: "b", 1.0 - 1e-8: "a"}, True),
+        ({1.0: "a", 2.0: "b"}, {2.0 + 1e-8: "a", 1.0 - 1e-8: "b"}, False),
+        ({(1.0 + 1e-8, 2), (1.0 - 1e-8, 5)}, {(1.0, 2), (1.0, 5)}, True),
+        (1 + 1j, 1 + 1j * (1 + 1e-8), True),
+        ({float(n) for n in range(1, 500)}, {n + 1e-9 for n in range(1, 500)}, True),
+        ("1.0", "1.00000001", False),
+        (True, 1.0 + 1e-8, True),
+        ([1.0], [1.0, 1.0], False),
+    ],
+)
+def test_a_tolerance_holds_for_floats_at_any_depth(a: Any, b: Any, expected: bool) -> None:
+    for x, y in ((a, b), (b, a)):
+        assert equal(encode(x), encode(y), rel_tol=1e-6) is expected
+
+
+def test_an_absolute_tolerance_reaches_zero() -> None:
+    assert not equal(encode(0.0), encode(1e-9), rel_tol=1e-6)
+    assert equal(encode(0.0), encode(1e-9), abs_tol=1e-6)
+
+
+def test_hostile_numbers_cost_no_quadratic_time() -> None:
+    modulus = sys.hash_info.modulus
+    colliding = {n * modulus for n in range(1500)}
+    a, b = (encode(colliding | {extra}, max_bytes=1 << 20) for extra in (-1, -2))
+    started = time.process_time()
+    assert not equal(a, b)
+    assert not equal(a, b, rel_tol=1e-9)
+    assert time.process_time() - started < 1.0
+
+
+def test_one_of_two_almost_equal_sets_claims_no_element_twice() -> None:
+    forged = b'{"s":[1,1.0]}'  # no real set has both
+    validate(forged)
+    assert not equal(encode({1, 2}), forged)
+    assert not equal(encode({1}), forged)
+
+
+# Hostile bytes
+
+BROKEN = [
+    b"",
+    b"nul",
+    b"NaN",
+    b"Infinity",
+    b"1e999",
+    b"[1,]",
+    b'"\\ud800"',
+    b"\xff",
+    b"{}",
+    b'{"t":[],"s":[]}',
+    b'{"t":[1],"t":[2]}',
+    b'{"x":1}',
+    b'{"t":1}',
+    b'{"d":[[1]]}',
+    b'{"d":[[[1],2]]}',
+    b'{"s":[[1]]}',
+    b'{"s":[{"d":[]}]}',
+    b'{"f":"1"}',
+    b'{"f":[]}',
+    b'{"i":"5"}',
+    b'{"i":"-"}',
+    b'{"i":5}',
+    b'{"b":"0"}',
+    b'{"b":"GG"}',
+    b'{"u":"61"}',
+    b'{"u":"ff"}',
+    b'{"c":[1,2]}',
+    b'{"D":"1e5_"}',
+    b'{"D":"__import__"}',
+    b'{"r":[1,0]}',
+    b'{"r":[1,-2]}',
+    b'{"g":[1,2,0]}',
+    b'{"T":["date","2020-13-01"]}',
+    b'{"T":["eval","1"]}',
+    b'{"T":["timedelta","1"]}',
+    b'{"T":["timedelta","999999999999,0,0"]}',
+    b'{"k":["A",[[1,2]]]}',
+    b'{"n":["<f8",[2],[1.0]]}',
+    b'{"n":["object",[1],[1]]}',
+    b'{"n":["<f8",[-1],[]]}',
+    b"1" * 5000,
+    str(1 << 1100).encode(),
+    b"[" * 100_000,
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"t":[' * 900 + b"]}" * 900,
+    b'[1,2,3] "trailing"',
+]
+
+
+@pytest.mark.parametrize("data", BROKEN, ids=lambda data: repr(data[:30]))
+def test_broken_bytes_are_malformed_and_nothing_else(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        validate(data)
+
+
+JSON_LIKE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list("tszqdfciubBDrTgkn")), inner, max_size=1)
+    ),
+    max_leaves=10,
+)
+
+
+@given(JSON_LIKE)
+def test_whatever_passes_the_check_can_be_compared_written_and_described(tree: Any) -> None:
+    data = json.dumps(tree).encode()
+    try:
+        validate(data)
+    except Malformed:
+        return
+    assert isinstance(equal(data, data, nan_equal=True, rel_tol=1e-9), bool)
+    assert isinstance(equal(data, b"[1]"), bool)
+    assert describe(data)
+    to_source(data)
+    with contextlib.suppress(Malformed):  # a value that does not exist, such as an array of dates
+        decode(data)
+
+
+@given(st.binary(max_size=60))
+def test_random_bytes_are_malformed_or_fine(data: bytes) -> None:
+    try:
+        validate(data)
+    except Malformed:
+        return
+    describe(data)
+
+
+# Source
+
+
+@FEW
+@given(DATA)
+def test_source_evaluates_to_an_equal_value(value: Any) -> None:
+    data = encode(value)
+    source = to_source(data)
+    assert source is not None
+    scope: dict[str, Any] = {}
+    for statement in source.imports:
+        exec(statement, scope)
+    assert equal(encode(eval(source.expression, scope)), data, nan_equal=True, strict_types=True)
+
+
+def test_source_of_an_int_too_long_for_decimal_digits_is_hexadecimal() -> None:
+    source = to_source(encode(-(10**5000)))
+    assert source is not None
+    assert source.expression.startswith("-0x")
+    assert eval(source.expression) == -(10**5000)
+
+
+def test_source_of_an_array_needs_numpy_and_of_a_dataclass_does_not_exist() -> None:
+    source = to_source(encode(np.arange(4).reshape(2, 2)))
+    assert source is not None
+    assert source.imports == ("import numpy",)
+    assert np.array_equal(eval(source.expression, {"numpy": np}), np.arange(4).reshape(2, 2))
+    assert to_source(encode([Box(1, [])])) is None
+
+
+@FEW
+@given(DATA, st.integers(2, 50))
+def test_a_description_is_printable_and_short(value: Any, limit: int) -> None:
+    text = describe(encode(value), limit)
+    assert len(text) <= limit
+    assert text.isprintable() or any(not c.isprintable() for c in repr(value))
+
+
+def test_a_description_names_what_source_cannot() -> None:
+    assert describe(encode([Box(1, [2]), math.nan])) == "[Box(width=1, content=[2]), nan]"
+
+
+# Where it may be used
+
+
+def test_nothing_but_the_standard_library_is_needed() -> None:
+    folder = Path(codea1_env.values.__file__).parent
+    code = (
+        "import sys, types\n"
+        "for name, path in (('codea1_env', sys.argv[1] + '/..'), ('codea1_env.values', sys.argv[1])):\n"
+        "    sys.modules[name] = types.ModuleType(name); sys.modules[name].__path__ = [path]\n"
+        "from codea1_env.values import comparison, decoding, encoding, source, tree\n"
+        "assert decoding.decode(encoding.encode([1, {2: 3.5}])) == [1, {2: 3.5}]\n"
+        "assert 'numpy' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-S", "-I", "-c", code, str(folder)], check=True)
+
+
+def test_every_exported_name_exists() -> None:
+    for name in ("", ".comparison", ".decoding", ".encoding", ".source", ".tree"):
+        module = importlib.import_module(f"codea1_env.values{name}")
+        assert all(hasattr(module, exported) for exported in module.__all__)
