@@ -25,7 +25,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.ruleset import Reading, RewardScheme, Ruleset
 from codea1_env.rules.validation import SolutionEvidence, validate, values_equal
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.submissions import Candidate, Suite, TestCase
 from codea1_env.verdicts import (
     CandidateReport,
@@ -215,8 +215,7 @@ class Judge:
     # -- jobs --
 
     def _job(self, problem: Problem, program: str, questions: Sequence[_Question]) -> Job:
-        calls = tuple(question.to_call() for question in questions)
-        return Job(program, problem.entry_point, calls, preamble=problem.imports, limits=self.limits)
+        return _job(problem, program, questions, self.limits)
 
     def _golden_jobs(self, entry: _Entry) -> tuple[Job, ...]:
         return golden_jobs(entry.duel.problem, entry.candidate.program) if self.golden else ()
@@ -282,7 +281,11 @@ class _SolutionValues:
                 else:
                     unknown.setdefault(problem, {})[question] = None
         asked = [(problem, list(questions)) for problem, questions in unknown.items()]
-        jobs = [self._job(p, order) for p, questions in asked for order in (questions, questions[::-1])]
+        jobs = [
+            _job(problem, problem.solution, order, self._limits)
+            for problem, questions in asked
+            for order in (questions, questions[::-1])
+        ]
         reports = self._sandbox.run(jobs) if jobs else []
         for i, (problem, questions) in enumerate(asked):
             forward, backward = _answers(reports[2 * i]), _answers(reports[2 * i + 1])[::-1]
@@ -296,9 +299,11 @@ class _SolutionValues:
         while self._known and len(self._known) + n_new > _CACHE_ENTRIES:
             self._known.popitem(last=False)
 
-    def _job(self, problem: Problem, questions: Sequence[_Question]) -> Job:
-        calls = tuple(question.to_call() for question in questions)
-        return Job(problem.solution, problem.entry_point, calls, preamble=problem.imports, limits=self._limits)
+
+def _job(problem: Problem, program: str, questions: Sequence[_Question], limits: Limits) -> Job:
+    """The statement's imports are everyone's: the program's, and those of tests that use them unasked."""
+    calls = tuple(question.to_call() for question in questions)
+    return Job(program, problem.entry_point, calls, problem.imports, Harness(problem.imports), limits)
 
 
 @lru_cache(maxsize=4096)

@@ -1,10 +1,10 @@
 """Replies of models become candidates and suites, in one of two readings; any text at all is accepted.
 
-STRICT is ours. A coder's program is found as `rules.strict_programs` says, a tester's asserts as `rules.strict_reading`
-says: operators are respected, the entry point must be called, every dropped piece has a reason. What a test may mention
-is in `rules.allowed_names`; naming anything else, or the entry point without calling it, is FORBIDDEN_NAME.
+STRICT is ours. A coder's program is found as `rules.reading.strict_programs` says, a tester's asserts as
+`strict_suites` says: operators are respected, the entry point must be called, every dropped piece has a reason. What a
+test may mention is in `allowed_names`; naming anything else, or the entry point without calling it, is FORBIDDEN_NAME.
 
-RELEASE is what the Code-A1 release does (`rules.release_reading`), for comparison.
+RELEASE is what the Code-A1 release does (`rules.reading.release`), for comparison.
 
 In both, a rejection whose reason `rules.validation` counts as invalid is a failed attempt at a test; the other reasons
 (NOT_AN_ASSERT, NO_COMPARISON, NO_CODE, ...) are for people. Duplicates are kept: whether two cases are the same depends
@@ -16,12 +16,12 @@ from __future__ import annotations
 import string
 from collections import Counter
 
-from codea1_env.rules import release_reading, strict_programs
-from codea1_env.rules.direct_calls import is_direct_call
-from codea1_env.rules.fences import Block, Fenced, read_fences
+from codea1_env.rules.reading import release, strict_programs
+from codea1_env.rules.reading.direct_calls import is_direct_call
+from codea1_env.rules.reading.fences import Block, Fenced, read_fences
+from codea1_env.rules.reading.statements import read_statements
+from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
 from codea1_env.rules.ruleset import Reading
-from codea1_env.rules.statements import read_statements
-from codea1_env.rules.strict_reading import SuiteReader, holds_assert
 from codea1_env.submissions import Candidate, Rejection, RejectionReason, Suite, TestCase
 
 __all__ = ["MAX_CHARACTERS", "is_direct_call", "read_candidate", "read_suite"]
@@ -49,7 +49,7 @@ def read_candidate(
     if rejection is not None:
         return Candidate("", rejection)
     if reading is Reading.RELEASE:
-        program = release_reading.find_program(reply)
+        program = release.find_program(reply)
     else:
         program = strict_programs.find_program(read_fences(_normalised(reply)), entry_point)
     if not program.strip():
@@ -85,7 +85,7 @@ def read_suite(
     if rejection is not None:
         return Suite((), (rejection,), share)
     if reading is Reading.RELEASE:
-        cases, rejections = release_reading.read_tests(reply, entry_point, max_characters)
+        cases, rejections = release.read_tests(reply, entry_point, max_characters)
     else:
         cases, rejections = _read_strictly(_normalised(reply), entry_point, tests_per_suite, max_characters)
     if not cases and not rejections:

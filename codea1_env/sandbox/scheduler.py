@@ -121,12 +121,13 @@ class Scheduler:
             error = f"the sandbox's scheduler failed: {fault!r}"
         finally:
             self._is_closing = True
+            self._fail_all(error)
             for running in list(self._running):
                 running.execution.abort()
                 self._drop(running)
             self.pool.close()
             self._close_own()
-            self._fail_all(error)
+            self._fail_all(error)  # what was submitted meanwhile
 
     def _loop(self) -> None:
         next_tick = 0.0

@@ -34,7 +34,10 @@ _SPLICES = ((1, 1), (0, 1), (1, 0))  # elements removed and inserted: replace, i
 
 
 class InputSource:
-    """Argument tuples for one interface; keeps its strategy, so make it once per problem."""
+    """Argument tuples for one interface; keeps its strategy, so make it once per problem.
+
+    Within a hypothesis test of your own, making one trips the health check `nested_given`, which you can suppress.
+    """
 
     def __init__(self, interface: Interface) -> None:
         self._known = {literal(arguments) for arguments in interface.examples}

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from codea1_agents.scripted.fuzz_inputs import InputSource, changes_of, values_of
@@ -91,6 +92,21 @@ def test_drawing_leaves_the_global_generators_and_the_folder_alone(
     drawn(PAIR, 4)
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # type: ignore[index]
     assert list(tmp_path.iterdir()) == []
+
+
+OUTSIDE = [drawn(PAIR, seed) for seed in range(4)]
+
+
+@given(st.integers(0, 3))
+@settings(max_examples=4, suppress_health_check=[HealthCheck.nested_given])
+def test_inside_of_a_hypothesis_test_the_same_inputs_are_drawn(seed: int) -> None:
+    assert drawn(PAIR, seed) == OUTSIDE[seed]
+
+
+def test_several_threads_may_draw_at_once() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda seed: drawn(PAIR, seed), [1, 2, 1, 2, 1, 2]))
+    assert made == [drawn(PAIR, 1), drawn(PAIR, 2)] * 3
 
 
 @given(st.data())

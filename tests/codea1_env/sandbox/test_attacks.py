@@ -7,8 +7,6 @@ returned exactly (evidence that an attempt failed, or a right answer that an att
 
 from __future__ import annotations
 
-import os
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +34,9 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_attack_gains_nothing_and_leaves_nothing(sandbox: LocalSandbox, name: str) -> None:
+def test_an_attack_gains_nothing_and_leaves_nothing(
+    sandbox: LocalSandbox, name: str, descendants: Any, left_over: Any
+) -> None:
     case = CASES[name]
     assert_honest_is_answered(sandbox)
     before = descendants()
@@ -66,28 +66,6 @@ def check(case: dict[str, Any], report: JobReport) -> None:
 def assert_honest_is_answered(sandbox: LocalSandbox) -> None:
     report = sandbox.run([HONEST])[0]
     assert [outcome.value for outcome in report.outcomes] == [b"42", b'"abab"']
-
-
-def descendants() -> set[int]:
-    """All processes that this one has started, directly or not."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has just ended
-            continue
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
-
-
-def left_over(before: set[int]) -> set[int]:
-    """Processes that are there and were not before, after time to end."""
-    deadline = time.monotonic() + 5.0
-    while (left := descendants() - before) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return left
 
 
 def test_each_case_says_what_it_tries_and_what_must_come_of_it() -> None:

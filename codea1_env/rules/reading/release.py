@@ -19,8 +19,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from codea1_env.rules.direct_calls import is_direct
-from codea1_env.rules.python_text import REFUSALS, UnreadableError, parse
+from codea1_env.rules.reading.direct_calls import is_direct
+from codea1_env.rules.reading.python_text import REFUSALS, UnreadableError, parse
 from codea1_env.submissions import Rejection, RejectionReason, TestCase
 
 __all__ = ["find_program", "read_tests"]

@@ -20,9 +20,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codea1_env.rules.fences import Block, Fenced, without_margin
-from codea1_env.rules.python_text import UnreadableError, parse
-from codea1_env.rules.statements import segments
+from codea1_env.rules.reading.fences import Block, Fenced, without_margin
+from codea1_env.rules.reading.python_text import UnreadableError, parse
+from codea1_env.rules.reading.statements import segments
 
 __all__ = ["find_program"]
 

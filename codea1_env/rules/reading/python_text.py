@@ -12,7 +12,7 @@ import threading
 import warnings
 from typing import Any
 
-from codea1_env.rules.logical_lines import bracket_depth
+from codea1_env.rules.reading.logical_lines import bracket_depth
 from codea1_env.submissions import RejectionReason
 
 __all__ = ["MAX_DEPTH", "REFUSALS", "UnreadableError", "parse", "write"]

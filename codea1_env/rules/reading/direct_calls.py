@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from codea1_env.rules.python_text import UnreadableError, parse
+from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 __all__ = ["is_direct", "is_direct_call"]
 

@@ -13,8 +13,8 @@ import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from codea1_env.rules.allowed_names import SAFE_BUILTINS, may_be_imported_from
-from codea1_env.rules.python_text import MAX_DEPTH, UnreadableError
+from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS, may_be_imported_from
+from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError
 from codea1_env.submissions import RejectionReason
 
 __all__ = ["Filled", "Imported", "Scope", "Unusable", "fill"]

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from codea1_env.rules.logical_lines import LogicalLine, logical_lines
-from codea1_env.rules.python_text import UnreadableError, parse
+from codea1_env.rules.reading.logical_lines import LogicalLine, logical_lines
+from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 __all__ = ["MAX_NESTING", "Broken", "Partial", "Piece", "Segment", "Source", "Statement", "read_statements", "segments"]
 

@@ -24,11 +24,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import EllipsisType
 
-from codea1_env.rules.allowed_names import is_importable, may_be_imported_from
-from codea1_env.rules.direct_calls import is_direct
-from codea1_env.rules.inlining import Filled, Imported, Scope, Unusable, fill
-from codea1_env.rules.python_text import MAX_DEPTH, UnreadableError, write
-from codea1_env.rules.statements import MAX_NESTING, Broken, Partial, Piece, Statement
+from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
+from codea1_env.rules.reading.direct_calls import is_direct
+from codea1_env.rules.reading.inlining import Filled, Imported, Scope, Unusable, fill
+from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
+from codea1_env.rules.reading.statements import MAX_NESTING, Broken, Partial, Piece, Statement
 from codea1_env.submissions import Rejection, RejectionReason, TestCase
 
 __all__ = ["SuiteReader", "holds_assert"]

@@ -1,0 +1,1 @@
+"""How replies are read: the parts behind `rules.replies`."""

@@ -1,0 +1,57 @@
+"""The same seed gives the same replies in another process, whatever its hash seed and whoever acted before."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+
+PLAY = """
+import hashlib, json
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.problems import humaneval, starter
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.sandbox import load_sandbox
+
+NAMES = ["mutant", "random", "boundary", "fuzz", "boundary,hunt=true", "fuzz,hunt=true", "fuzz,predict=none", "invalid"]
+
+def play(order):
+    problems = ProblemSet("some", (*starter.load()[::9], *humaneval.load()[::27]))
+    context = AgentContext(problems, load_sandbox("local"), seed=11)
+    agents = {name: load_agent(name, context) for name in NAMES}
+    replies = {}
+    for agent in agents.values():
+        agent.reset(4)
+    for name in order(NAMES):
+        for problem in problems:
+            observation = {
+                "problem": problem.statement,
+                "entry_point": problem.entry_point,
+                "examples": "\\n".join(problem.examples),
+                "program": problem.wrong_programs[0].program if problem.wrong_programs else "",
+                "feedback": "",
+                "round": 0,
+            }
+            info = {"problem_id": problem.id, "tests_per_suite": 8}
+            replies[name, problem.id] = agents[name].act(observation, info)
+    return sorted((*key, reply) for key, reply in replies.items())
+
+if __name__ == "__main__":
+    import sys
+    print(json.dumps(play(reversed if sys.argv[1] == "reversed" else list)))
+"""
+
+
+def played(order: str, hash_seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(
+        [sys.executable, "-c", PLAY, order], capture_output=True, text=True, env=environment, timeout=120, check=True
+    )
+    return done.stdout
+
+
+def test_two_processes_give_the_same_replies() -> None:
+    first, second = played("forward", "1"), played("reversed", "2")
+    assert len(first) > 10_000
+    assert hashlib.sha256(first.encode()).digest() == hashlib.sha256(second.encode()).digest()

@@ -1,0 +1,354 @@
+"""Starting, ending, dying and forking: nothing hangs, nothing is left, nothing is lost."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import codea1_env.sandbox.scheduler
+import codea1_env.sandbox.worker
+from codea1_env.errors import SandboxError
+from codea1_env.outcomes import OutcomeKind
+from codea1_env.sandbox.interface import Call, Job, Limits
+from codea1_env.sandbox.local import LocalSandbox, shared_sandbox
+
+DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
+NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(0.4)"),))
+LONG = Job("import time\ndef f(): time.sleep(60)\n", "f", (Call("f()"),))
+SPIN = Job("def f():\n    while True: pass\n", "f", (Call("f()"),), limits=Limits(cpu_s=30))
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = LINUX
+
+
+@pytest.fixture
+def sandbox() -> Iterator[LocalSandbox]:
+    with LocalSandbox(1) as sandbox:
+        yield sandbox
+
+
+def answers(sandbox: LocalSandbox) -> bool:
+    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
+
+
+def in_background(work: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 5.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (result := condition()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return result
+
+
+# Ending
+
+
+def test_close_ends_everything_twice_and_a_later_run_starts_afresh(descendants: Any, left_over: Any) -> None:
+    before, files = descendants(), len(os.listdir("/proc/self/fd"))
+    sandbox = LocalSandbox(2)
+    assert answers(sandbox)
+    sandbox.close()
+    sandbox.close()
+    assert left_over(before) == set()
+    assert len(os.listdir("/proc/self/fd")) == files
+    assert answers(sandbox)
+    sandbox.close()
+    assert left_over(before) == set()
+
+
+def test_a_forgotten_sandbox_ends_with_its_last_reference(descendants: Any, left_over: Any) -> None:
+    before = descendants()
+    sandbox = LocalSandbox(1)
+    assert answers(sandbox)
+    del sandbox
+    gc.collect()
+    assert left_over(before) == set()
+
+
+def test_closing_under_a_running_job_is_an_error_for_who_waits(descendants: Any, left_over: Any) -> None:
+    before = descendants()
+    sandbox = LocalSandbox(1)
+    assert answers(sandbox)
+    idle = descendants()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(sandbox.run, [LONG])
+        assert wait_until(lambda: descendants() - idle)
+        sandbox.close()
+        with pytest.raises(SandboxError, match="closed"):
+            waiting.result(timeout=0.9)
+    assert left_over(before) == set()
+
+
+def test_an_interrupted_run_ends_its_jobs(sandbox: LocalSandbox, descendants: Any, left_over: Any) -> None:
+    assert answers(sandbox)
+    before = descendants()
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        sandbox.run([LONG, SPIN])
+    timer.join()
+    assert left_over(before) == set()
+    assert answers(sandbox)
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+ENDINGS = {
+    "falls off the end": "",
+    "raises": "raise ValueError",
+    "exits": "import sys; sys.exit(3)",
+    "exits at once": "import os; os._exit(0)",
+    "is terminated": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "is killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "crashes": "import os; os.abort()",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_however_a_user_ends_nothing_is_left(ending: str, descendants: Any) -> None:
+    code = f"""
+        import threading, time
+        from codea1_env.sandbox.interface import Call, Job, Limits
+        from codea1_env.sandbox.local import LocalSandbox
+        sandbox = LocalSandbox(1)
+        busy = Job("def f():\\n    while True: pass\\n", "f", (Call("f()"),), limits=Limits(cpu_s=60, wall_s=60))
+        sandbox.run([Job("def f(): pass", "f")])
+        threading.Thread(target=sandbox.run, args=([busy],), daemon=True).start()
+        time.sleep(0.2)
+        print("running", flush=True)
+        input()
+        {ENDINGS[ending]}
+    """
+    user = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert user.stdout is not None
+    assert user.stdout.readline() == "running\n"
+    started = descendants(user.pid) - {user.pid}
+    assert len(started) >= 2  # a zygote and a job at least
+    user.communicate("\n", timeout=30)
+    assert wait_until(lambda: not any(map(runs, started)))
+
+
+# Dying workers
+
+
+def kill_workers(pids: set[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_worker_killed_under_a_job_is_replaced_and_the_job_run_again(
+    sandbox: LocalSandbox, descendants: Any, left_over: Any
+) -> None:
+    before = descendants()
+    assert answers(sandbox)
+    workers = descendants() - before
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(sandbox.run, [NAP, DOUBLE, NAP])
+        assert wait_until(lambda: descendants() - before - workers)
+        kill_workers(workers)
+        reports = waiting.result(timeout=20)
+    assert [report.outcomes[0].value for report in reports] == [b"0.4", b"42", b"0.4"]
+    sandbox.close()
+    assert left_over(before) == set()
+
+
+def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbox, descendants: Any) -> None:
+    before = descendants()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(sandbox.run, [LONG])
+        while not waiting.done():
+            time.sleep(0.2)
+            kill_workers(descendants() - before)
+    (report,) = waiting.result()
+    assert report.load.kind is OutcomeKind.INTERNAL_ERROR
+    assert report.outcomes[0].kind is OutcomeKind.INTERNAL_ERROR
+    assert answers(sandbox)
+
+
+def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox, descendants: Any) -> None:
+    before = descendants()
+    assert answers(sandbox)
+    kill_workers(descendants() - before)
+    assert answers(sandbox)
+
+
+# What only the machine is to blame for
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "kind"),
+    [(100.0, OutcomeKind.INTERNAL_ERROR), (0.0, OutcomeKind.TIME_LIMIT), (None, OutcomeKind.TIME_LIMIT)],
+)
+def test_a_starved_job_is_run_again_and_never_blamed(
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, waited_s: float | None, kind: OutcomeKind
+) -> None:
+    asked: list[int] = []
+
+    def seconds_waited(ancestor: int, pid: int) -> float | None:
+        asked.append(pid)
+        return waited_s
+
+    monkeypatch.setattr(codea1_env.sandbox.scheduler, "seconds_waited", seconds_waited)
+    job = Job(LONG.program, "f", LONG.calls, limits=Limits(wall_s=0.3))
+    assert sandbox.run([job])[0].outcomes[0].kind is kind
+    assert len(asked) == (1 if waited_s == 0.0 else 2)
+
+
+def test_a_sleeper_is_told_from_a_starved_process(sandbox: LocalSandbox) -> None:
+    job = Job(LONG.program, "f", LONG.calls, limits=Limits(wall_s=0.3))
+    started = time.monotonic()
+    assert sandbox.run([job])[0].outcomes[0].kind is OutcomeKind.TIME_LIMIT
+    assert time.monotonic() - started < 1.5  # at once, without a second try
+
+
+def test_an_interpreter_that_does_not_start_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with LocalSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"do not start: .*/nowhere/python"):
+        sandbox.run([DOUBLE])
+
+
+def test_a_worker_that_ends_at_once_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "bootstrap.py"
+    script.write_text("raise SystemExit\n")
+    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    with LocalSandbox(1) as sandbox, pytest.raises(SandboxError, match="do not start"):
+        sandbox.run([DOUBLE])
+
+
+def refusing(*tiers: str) -> str:
+    return f"""
+import json, os, runpy, socket, sys
+options = json.loads(sys.argv[1])
+if options["tier"] in {tiers!r}:
+    socket.socket(fileno=options["control"]).send(b"N" + b"not today")
+    os._exit(1)
+runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name="__main__")
+"""
+
+
+def test_a_refused_tier_gives_way_to_the_next_and_the_reason_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "bootstrap.py"
+    script.write_text(refusing("namespaces", "landlock"))
+    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    with LocalSandbox(2) as sandbox:
+        assert sandbox.tier in ("seccomp", "rlimits")
+        assert sandbox.refusals[:2] == ("namespaces: not today", "landlock: not today")
+        assert answers(sandbox)
+        assert sandbox.run([DOUBLE])[0].tier == sandbox.tier
+
+
+def test_no_weaker_tier_than_asked_for_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "bootstrap.py"
+    script.write_text(refusing("namespaces"))
+    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    with LocalSandbox(1, tiers=("namespaces",)) as sandbox:
+        for _ in range(2):
+            with pytest.raises(SandboxError, match="namespaces: not today"):
+                sandbox.run([DOUBLE])
+
+
+# Threads, forks, pickles
+
+
+def test_threads_share_the_workers_and_each_gets_its_own_reports(sandbox: LocalSandbox) -> None:
+    def work(n: int) -> list[bytes | None]:
+        jobs = [Job(f"def f(x): return [x, {n}]\n", "f", (Call(f"f({k})"),)) for k in range(10)]
+        return [report.outcomes[0].value for report in sandbox.run(jobs)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for n, values in enumerate(pool.map(work, range(16))):
+            assert values == [f"[{k},{n}]".encode() for k in range(10)]
+
+
+def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox) -> None:
+    assert answers(sandbox)
+    busy = Job("def f():\n    for _ in range(10**6): pass\n", "f", (Call("f()"),))
+    with ThreadPoolExecutor(1) as pool:
+        large = pool.submit(sandbox.run, [busy] * 60)
+        time.sleep(0.05)
+        assert answers(sandbox)
+        assert not large.done()
+        large.result(timeout=30)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # forking with threads is what is tested
+def test_after_a_fork_both_processes_have_workers_of_their_own(
+    sandbox: LocalSandbox, descendants: Any, left_over: Any
+) -> None:
+    before = descendants()
+    assert answers(sandbox)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ok = answers(sandbox)
+            sandbox.close()
+        finally:
+            os._exit(0 if ok else 1)
+    assert answers(sandbox)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert answers(sandbox)
+    sandbox.close()
+    assert left_over(before) == set()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(sandbox: LocalSandbox) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(sandbox.run, [NAP] * 4)
+        for _ in range(5):
+            time.sleep(0.05)
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+        assert [report.outcomes[0].value for report in waiting.result(timeout=20)] == [b"0.4"] * 4
+
+
+def test_a_process_has_one_shared_sandbox() -> None:
+    assert shared_sandbox() is shared_sandbox()
+
+
+def test_a_pickled_sandbox_is_another_one_with_the_same_settings() -> None:
+    with LocalSandbox(1, tiers=("seccomp",), packages=()) as sandbox:
+        again = pickle.loads(pickle.dumps(sandbox))
+        assert answers(again)
+        assert (again.tier, again is sandbox) == ("seccomp", False)
+        again.close()
+
+
+def test_hundreds_of_jobs_leave_no_descriptor_and_no_process(
+    sandbox: LocalSandbox, descendants: Any, left_over: Any
+) -> None:
+    assert answers(sandbox)
+    before, files = descendants(), len(os.listdir("/proc/self/fd"))
+    crash = Job("import os\ndef f(): os._exit(1)\n", "f", (Call("f()"), Call("f()")))
+    sandbox.run([DOUBLE, crash] * 100)
+    assert len(os.listdir("/proc/self/fd")) == files
+    assert left_over(before) == set()
