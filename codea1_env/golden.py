@@ -18,7 +18,7 @@ from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place
-from codea1_env.verdicts import Verdict
+from codea1_env.verdicts import Verdict, verdict_of
 
 __all__ = ["GOLDEN_LIMITS", "GoldenResult", "golden_jobs", "golden_pass_rate", "golden_results", "load_failure"]
 
@@ -51,20 +51,6 @@ _stand_in = {entry_point}
 """
 """Stands behind every harness: where the candidate returns what is not plain data, the harness gets a thing that equals
 nothing. In three problems of MBPP+ a match object is a right answer, and only has to be something."""
-
-_VERDICTS = {
-    OutcomeKind.VALUE: Verdict.PASSED,
-    OutcomeKind.OPAQUE: Verdict.WRONG_ANSWER,
-    OutcomeKind.ERROR: Verdict.RUNTIME_ERROR,
-    OutcomeKind.CRASHED: Verdict.RUNTIME_ERROR,
-    OutcomeKind.EXITED: Verdict.RUNTIME_ERROR,
-    OutcomeKind.TIME_LIMIT: Verdict.TIME_LIMIT,
-    OutcomeKind.MEMORY_LIMIT: Verdict.MEMORY_LIMIT,
-    OutcomeKind.OUTPUT_LIMIT: Verdict.OUTPUT_LIMIT,
-    OutcomeKind.NOT_RUN: Verdict.NOT_RUN,
-    OutcomeKind.INTERNAL_ERROR: Verdict.INTERNAL_ERROR,
-}
-_LOAD_VERDICTS = {"SyntaxError": Verdict.SYNTAX_ERROR, "NoEntryPoint": Verdict.NO_ENTRY_POINT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +109,7 @@ def load_failure(report: JobReport) -> GoldenResult | None:
     load = report.load
     if report.loaded:
         return None
-    verdict = _LOAD_VERDICTS.get(load.error_type) if load.kind is OutcomeKind.ERROR else None
-    return GoldenResult(verdict or _VERDICTS[load.kind], f"the program does not load: {_said(load)}")
+    return GoldenResult(verdict_of(load, loading=True), f"the program does not load: {load.said}")
 
 
 def _cases(problem: Problem) -> list[GoldenCase]:
@@ -175,14 +160,14 @@ def _expected(case: GoldenCase, outcome: Outcome) -> tuple[bytes | None, GoldenR
     if outcome.value is not None:
         return outcome.value, None
     if outcome.kind in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR):  # of which the test is innocent
-        return None, GoldenResult(_VERDICTS[outcome.kind], f"{case.expression}: {_said(outcome)}")
-    detail = f"the expected value {case.expected} cannot be evaluated: {_said(outcome)}"
-    return None, GoldenResult(_VERDICTS[outcome.kind], detail, broken_test=True)
+        return None, GoldenResult(verdict_of(outcome), f"{case.expression}: {outcome.said}")
+    detail = f"the expected value {case.expected} cannot be evaluated: {outcome.said}"
+    return None, GoldenResult(verdict_of(outcome), detail, broken_test=True)
 
 
 def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: Comparison) -> GoldenResult:
     if outcome.value is None:
-        return GoldenResult(_VERDICTS[outcome.kind], f"{case.expression}: {_said(outcome)}")
+        return GoldenResult(verdict_of(outcome), f"{case.expression}: {outcome.said}")
     if values_equal(expected, outcome.value, comparison):
         return GoldenResult(Verdict.PASSED)
     return GoldenResult(
@@ -198,10 +183,4 @@ def _harness_result(report: JobReport) -> GoldenResult:
     if outcome.kind is OutcomeKind.VALUE:
         return GoldenResult(Verdict.PASSED)
     failed_assert = outcome.kind is OutcomeKind.ERROR and outcome.error_type == "AssertionError"
-    return GoldenResult(Verdict.WRONG_ANSWER if failed_assert else _VERDICTS[outcome.kind], f"check: {_said(outcome)}")
-
-
-def _said(outcome: Outcome) -> str:
-    if outcome.error_type:
-        return f"{outcome.error_type}: {outcome.message}".removesuffix(": ")
-    return outcome.message or outcome.kind.value.replace("_", " ")
+    return GoldenResult(Verdict.WRONG_ANSWER if failed_assert else verdict_of(outcome), f"check: {outcome.said}")

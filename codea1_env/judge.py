@@ -12,21 +12,18 @@ in a harness process with a stand-in for the entry point. So tests, solution and
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.golden import golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.ruleset import Reading, RewardScheme, Ruleset
 from codea1_env.rules.validation import SolutionEvidence, validate, values_equal
-from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place, Sandbox
-from codea1_env.submissions import Candidate, Suite, TestCase
+from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
+from codea1_env.solution_values import Question, SolutionValues, TwoRuns, program_job, questions_of
+from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import (
     CandidateReport,
     CaseReport,
@@ -35,11 +32,10 @@ from codea1_env.verdicts import (
     ValidCase,
     ValidSuite,
     Verdict,
+    verdict_of,
 )
 
 __all__ = ["CandidateCheck", "Duel", "Judge", "invalid_report"]
-
-_CACHE_ENTRIES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +63,6 @@ class CandidateCheck:
     detail: str = ""
 
 
-class _Question(NamedTuple):
-    """One distinct thing to evaluate; equal questions are asked once. A tuple, since each is hashed many times."""
-
-    expression: str
-    imports: tuple[str, ...]
-    direct: bool
-
-    @classmethod
-    def of_case(cls, case: TestCase) -> _Question:
-        return cls(case.expression, case.imports, case.direct)
-
-    @classmethod
-    def of_prediction(cls, case: TestCase) -> _Question:
-        prediction = case.prediction or "None"
-        # A literal harms nobody, so it may be evaluated beside the solution and needs no second process.
-        return cls(prediction, case.imports, _is_literal(prediction))
-
-    def to_call(self) -> Call:
-        place = Place.PROGRAM if self.direct else Place.HARNESS
-        return Call(self.expression, () if self.direct else self.imports, place)
-
-
 class Judge:
     """Judges duels under one ruleset through one sandbox. Thread-safe where the sandbox is."""
 
@@ -107,7 +81,7 @@ class Judge:
         self.rules = rules
         self.limits = limits or Limits()
         self.golden = rules.reward.scheme is RewardScheme.GOLDEN if golden is None else golden
-        self._solutions = _SolutionValues(sandbox, self.limits)
+        self._solutions = SolutionValues(sandbox, self.limits)
 
     def check(self, problem: Problem, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
         """Load each candidate and call nothing."""
@@ -130,23 +104,20 @@ class Judge:
 
     def _validate(self, duels: Sequence[Duel]) -> list[list[tuple[ValidSuite, ...]]]:
         """Return (D, M, N) validated suites."""
-        wanted = {
-            id(duel): list(dict.fromkeys(q for suites in duel.suites for suite in suites for q in _questions(suite)))
-            for duel in duels
-        }
-        self._solutions.learn([(duel.problem, wanted[id(duel)]) for duel in duels])
-        return [
-            [tuple(self._validate_suite(duel.problem, suite) for suite in suites) for suites in duel.suites]
+        asked = [
+            (duel.problem, [q for suites in duel.suites for suite in suites for q in questions_of(suite)])
             for duel in duels
         ]
+        return [
+            [tuple(self._validate_suite(suite, known) for suite in suites) for suites in duel.suites]
+            for duel, known in zip(duels, self._solutions.answers(asked), strict=True)
+        ]
 
-    def _validate_suite(self, problem: Problem, suite: Suite) -> ValidSuite:
+    def _validate_suite(self, suite: Suite, known: Mapping[Question, TwoRuns]) -> ValidSuite:
         evidence = []
         for case in suite.cases:
-            runs = self._solutions.get(problem, _Question.of_case(case))
-            prediction = None
-            if case.prediction is not None:
-                prediction = self._solutions.get(problem, _Question.of_prediction(case)).first
+            runs = known[Question.of_case(case)]
+            prediction = None if case.prediction is None else known[Question.of_prediction(case)].first
             evidence.append(SolutionEvidence(runs.first, runs.second, prediction))
         return validate(suite, evidence, validation=self.rules.validation, comparison=self.rules.comparison)
 
@@ -167,14 +138,14 @@ class Judge:
 
     def _report(self, entry: _Entry, report: JobReport | None, golden_pass_rate: float | None) -> CandidateReport:
         check = self._checked(report, entry.candidate)
-        outcomes: dict[_Question, Outcome] = {}
+        outcomes: dict[Question, Outcome] = {}
         if report is not None:
             outcomes = dict(zip(entry.questions, self._outcomes(report), strict=True))
 
         def judged(cases: Iterable[ValidCase]) -> tuple[CaseReport, ...]:
             if check.verdict is not Verdict.PASSED:
                 return tuple(CaseReport(case, Verdict.NOT_RUN) for case in cases)
-            return tuple(self._case_report(case, outcomes[_Question.of_case(case.case)]) for case in cases)
+            return tuple(self._case_report(case, outcomes[Question.of_case(case.case)]) for case in cases)
 
         return CandidateReport(
             candidate=entry.candidate,
@@ -188,25 +159,21 @@ class Judge:
     def _checked(self, report: JobReport | None, candidate: Candidate) -> CandidateCheck:
         if report is None:
             return CandidateCheck(Verdict.NO_CODE, candidate.rejection.detail if candidate.rejection else "")
-        load = report.load
-        if load.kind is OutcomeKind.ERROR and load.error_type == "NoEntryPoint":
-            # The release calls a program valid if its module body runs (R:585-600); its calls then fail one by one.
-            lenient = self.rules.reading is Reading.RELEASE
-            return CandidateCheck(Verdict.PASSED if lenient else Verdict.NO_ENTRY_POINT, load.message)
-        if load.kind is OutcomeKind.ERROR and load.error_type == "SyntaxError":
-            return CandidateCheck(Verdict.SYNTAX_ERROR, load.message)
-        return CandidateCheck(_verdict_of(load), _said(load))
+        verdict = verdict_of(report.load, loading=True)
+        # The release calls a program valid if its module body runs (R:585-600); its calls then fail one by one.
+        if verdict is Verdict.NO_ENTRY_POINT and self.rules.reading is Reading.RELEASE:
+            verdict = Verdict.PASSED
+        return CandidateCheck(verdict, report.load.said)
 
     def _outcomes(self, report: JobReport) -> tuple[Outcome, ...]:
-        if report.load.kind is OutcomeKind.ERROR and report.load.error_type == "NoEntryPoint":
-            return (Outcome(OutcomeKind.ERROR, error_type="NameError", message=report.load.message),) * len(
-                report.outcomes
-            )
-        return report.outcomes
+        if verdict_of(report.load, loading=True) is not Verdict.NO_ENTRY_POINT:
+            return report.outcomes
+        missing = Outcome(OutcomeKind.ERROR, error_type="NameError", message=report.load.message)
+        return (missing,) * len(report.outcomes)
 
     def _case_report(self, case: ValidCase, outcome: Outcome) -> CaseReport:
         if outcome.value is None:
-            return CaseReport(case, _verdict_of(outcome), _said(outcome))
+            return CaseReport(case, verdict_of(outcome), outcome.said)
         same = values_equal(case.expected, outcome.value, self.rules.comparison)
         if same:
             return CaseReport(case, Verdict.PASSED)
@@ -214,8 +181,8 @@ class Judge:
 
     # -- jobs --
 
-    def _job(self, problem: Problem, program: str, questions: Sequence[_Question]) -> Job:
-        return _job(problem, program, questions, self.limits)
+    def _job(self, problem: Problem, program: str, questions: Sequence[Question]) -> Job:
+        return program_job(problem, program, questions, self.limits)
 
     def _golden_jobs(self, entry: _Entry) -> tuple[Job, ...]:
         return golden_jobs(entry.duel.problem, entry.candidate.program) if self.golden else ()
@@ -250,100 +217,4 @@ class _Entry:
         self.candidate = candidate
         self.suites = suites
         cases = (*duel.replayed, *(case for suite in suites for case in suite.cases))
-        self.questions = tuple(dict.fromkeys(_Question.of_case(case.case) for case in cases))
-
-
-@dataclass(frozen=True, slots=True)
-class _TwoRuns:
-    first: Outcome
-    second: Outcome
-
-
-class _SolutionValues:
-    """What solutions return, remembered per (problem, question), so that candidates and rounds share it."""
-
-    def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
-        self._sandbox = sandbox
-        self._limits = limits
-        self._known: OrderedDict[tuple[Problem, _Question], _TwoRuns] = OrderedDict()
-
-    def get(self, problem: Problem, question: _Question) -> _TwoRuns:
-        return self._known[problem, question]
-
-    def learn(self, wanted: Sequence[tuple[Problem, list[_Question]]]) -> None:
-        """Ask what is not known yet, each question in two processes, the second time in reverse order."""
-        self._forget_oldest(sum(len(questions) for _, questions in wanted))
-        unknown: dict[Problem, dict[_Question, None]] = {}
-        for problem, questions in wanted:
-            for question in questions:
-                if (problem, question) in self._known:
-                    self._known.move_to_end((problem, question))
-                else:
-                    unknown.setdefault(problem, {})[question] = None
-        asked = [(problem, list(questions)) for problem, questions in unknown.items()]
-        jobs = [
-            _job(problem, problem.solution, order, self._limits)
-            for problem, questions in asked
-            for order in (questions, questions[::-1])
-        ]
-        reports = self._sandbox.run(jobs) if jobs else []
-        for i, (problem, questions) in enumerate(asked):
-            forward, backward = _answers(reports[2 * i]), _answers(reports[2 * i + 1])[::-1]
-            for question, first, second in zip(questions, forward, backward, strict=True):
-                self._remember(problem, question, _TwoRuns(first, second))
-
-    def _remember(self, problem: Problem, question: _Question, runs: _TwoRuns) -> None:
-        self._known[problem, question] = runs
-
-    def _forget_oldest(self, n_new: int) -> None:
-        while self._known and len(self._known) + n_new > _CACHE_ENTRIES:
-            self._known.popitem(last=False)
-
-
-def _job(problem: Problem, program: str, questions: Sequence[_Question], limits: Limits) -> Job:
-    """The statement's imports are everyone's: the program's, and those of tests that use them unasked."""
-    calls = tuple(question.to_call() for question in questions)
-    return Job(program, problem.entry_point, calls, problem.imports, Harness(problem.imports), limits)
-
-
-@lru_cache(maxsize=4096)
-def _is_literal(source: str) -> bool:
-    return is_direct_call(f"f({source})", "f")
-
-
-def _answers(report: JobReport) -> tuple[Outcome, ...]:
-    """A solution that does not load answers every question with why."""
-    return report.outcomes if report.loaded else (report.load,) * len(report.outcomes)
-
-
-def _questions(suite: Suite) -> Iterable[_Question]:
-    for case in suite.cases:
-        yield _Question.of_case(case)
-        if case.prediction is not None:
-            yield _Question.of_prediction(case)
-
-
-def _said(outcome: Outcome) -> str:
-    """What happened, for people."""
-    if outcome.kind is OutcomeKind.VALUE:
-        return ""
-    said = f"{outcome.error_type}: {outcome.message}" if outcome.error_type else outcome.kind.value.replace("_", " ")
-    return said[:300]
-
-
-_VERDICTS = {
-    OutcomeKind.VALUE: Verdict.PASSED,
-    OutcomeKind.OPAQUE: Verdict.WRONG_ANSWER,
-    OutcomeKind.ERROR: Verdict.RUNTIME_ERROR,
-    OutcomeKind.CRASHED: Verdict.RUNTIME_ERROR,
-    OutcomeKind.EXITED: Verdict.RUNTIME_ERROR,
-    OutcomeKind.TIME_LIMIT: Verdict.TIME_LIMIT,
-    OutcomeKind.MEMORY_LIMIT: Verdict.MEMORY_LIMIT,
-    OutcomeKind.OUTPUT_LIMIT: Verdict.OUTPUT_LIMIT,
-    OutcomeKind.NOT_RUN: Verdict.NOT_RUN,
-    OutcomeKind.INTERNAL_ERROR: Verdict.INTERNAL_ERROR,
-}
-
-
-def _verdict_of(outcome: Outcome) -> Verdict:
-    return _VERDICTS[outcome.kind]
+        self.questions = tuple(dict.fromkeys(Question.of_case(case.case) for case in cases))

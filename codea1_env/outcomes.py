@@ -48,3 +48,12 @@ class Outcome:
     def __post_init__(self) -> None:
         if (self.value is not None) != (self.kind is OutcomeKind.VALUE):
             raise ValueError(f"an outcome of kind {self.kind} with value {self.value!r}")
+
+    @property
+    def said(self) -> str:
+        """What happened, for people; empty for a value."""
+        if self.kind is OutcomeKind.VALUE:
+            return ""
+        if self.error_type:
+            return f"{self.error_type}: {self.message}".removesuffix(": ")[:300]
+        return (self.message or self.kind.value.replace("_", " "))[:300]

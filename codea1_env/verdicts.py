@@ -8,9 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.submissions import Candidate, Rejection, TestCase
 
-__all__ = ["CandidateReport", "CaseReport", "ProblemReport", "SuiteReport", "ValidCase", "ValidSuite", "Verdict"]
+__all__ = [
+    "CandidateReport",
+    "CaseReport",
+    "ProblemReport",
+    "SuiteReport",
+    "ValidCase",
+    "ValidSuite",
+    "Verdict",
+    "verdict_of",
+]
 
 
 class Verdict(StrEnum):
@@ -43,6 +53,33 @@ class Verdict(StrEnum):
     def is_failure(self) -> bool:
         """True iff this is evidence against the candidate."""
         return self not in (Verdict.PASSED, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)
+
+
+_VERDICTS = {
+    OutcomeKind.VALUE: Verdict.PASSED,
+    OutcomeKind.OPAQUE: Verdict.WRONG_ANSWER,
+    OutcomeKind.ERROR: Verdict.RUNTIME_ERROR,
+    OutcomeKind.CRASHED: Verdict.RUNTIME_ERROR,
+    OutcomeKind.EXITED: Verdict.RUNTIME_ERROR,
+    OutcomeKind.TIME_LIMIT: Verdict.TIME_LIMIT,
+    OutcomeKind.MEMORY_LIMIT: Verdict.MEMORY_LIMIT,
+    OutcomeKind.OUTPUT_LIMIT: Verdict.OUTPUT_LIMIT,
+    OutcomeKind.NOT_RUN: Verdict.NOT_RUN,
+    OutcomeKind.INTERNAL_ERROR: Verdict.INTERNAL_ERROR,
+}
+_LOAD_ERRORS = {"SyntaxError": Verdict.SYNTAX_ERROR, "NoEntryPoint": Verdict.NO_ENTRY_POINT}
+
+
+def verdict_of(outcome: Outcome, *, loading: bool = False) -> Verdict:
+    """Return what an outcome says by itself; a value is PASSED until it has been compared.
+
+    Args:
+        outcome: of a call, or of loading a program.
+        loading: the latter, where two errors have verdicts of their own.
+    """
+    if loading and outcome.kind is OutcomeKind.ERROR and outcome.error_type in _LOAD_ERRORS:
+        return _LOAD_ERRORS[outcome.error_type]
+    return _VERDICTS[outcome.kind]
 
 
 @dataclass(frozen=True, slots=True)

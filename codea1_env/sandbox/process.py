@@ -158,12 +158,13 @@ def error_fields(frame: Frame) -> tuple[str, str, str, bool]:
         WireError: it is not of that form.
     """
     try:
-        name, base, message, from_program = json.loads(frame.payload)
-    except (ValueError, TypeError, RecursionError) as error:
+        fields = json.loads(frame.payload)
+    except (ValueError, RecursionError) as error:
         raise WireError("an error frame that cannot be read") from error
-    if not all(isinstance(text, str) for text in (name, base, message)):
+    if not (isinstance(fields, list) and [type(field) for field in fields] == [str, str, str, bool]):
         raise WireError("an error frame that cannot be read")
-    return printable(name)[:100], printable(base)[:100], printable(message), from_program is True
+    name, base, message = map(printable, fields[:3])
+    return name[:100], base[:100], message, fields[3]
 
 
 def printable(text: str) -> str:

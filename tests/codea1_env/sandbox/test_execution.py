@@ -1,0 +1,258 @@
+"""The state machine of one job, fed by hand: whatever a process sends, the report is well-formed."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Sequence
+from typing import Any, cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env.outcomes import OutcomeKind
+from codea1_env.sandbox.execution import Execution, internal_error_report
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place
+from codea1_env.sandbox.process import Process
+from codea1_env.sandbox.wire import APPLY, LOAD, Notice, Op, Tag, frame_bytes
+from codea1_env.sandbox.worker import Worker
+
+ENDED, KILLED, ABORTED = 0, 9, 6
+HARNESS = Call("check(f)", place=Place.HARNESS)
+
+
+class Stage:
+    """Stands where a zygote would: holds the far ends of all channels."""
+
+    def __init__(self, calls: Sequence[Call], **limits: Any) -> None:
+        self.far: dict[int, socket.socket] = {}
+        self.killed: list[int] = []
+        self.execution = Execution(Job("program", "f", tuple(calls), limits=Limits(**limits)), self.spawn)
+
+    def spawn(self, cpu_s: int, max_payload: int) -> Process:
+        number = len(self.far)
+        return Process(number, cast(Worker, self), cpu_s=cpu_s, memory_mb=1, max_payload=max_payload)
+
+    def fork(self, number: int, cpu_s: int, memory_mb: int) -> socket.socket:
+        near, self.far[number] = socket.socketpair()
+        return near
+
+    def tell(self, op: bytes, number: int) -> None:
+        assert op == Op.KILL
+        self.killed.append(number)
+
+    def process(self, number: int) -> Process | None:
+        return next((process for process in self.execution.processes if process.number == number), None)
+
+    def says(self, number: int, *frames: bytes) -> None:
+        self.far[number].sendall(b"".join(frames))
+        process = self.process(number)
+        if process is not None:
+            self.execution.on_readable(process)
+
+    def ends(self, number: int, status: int = ENDED, cpu_us: int = 1000) -> None:
+        process = self.process(number)
+        if process is not None:
+            self.execution.on_exit(process, Notice(Op.EXIT, number, status, cpu_us))
+
+    def report(self) -> JobReport:
+        while processes := self.execution.processes:
+            self.ends(processes[0].number, KILLED)
+        for far in self.far.values():
+            far.close()
+        assert self.execution.is_over
+        return self.execution.report("test")
+
+
+def loaded(cpu_us: int = 0) -> bytes:
+    return frame_bytes(Tag.LOADED, LOAD, cpu_us=cpu_us)
+
+
+def gives(call: int, payload: bytes = b"1", cpu_us: int = 0) -> bytes:
+    return frame_bytes(Tag.VALUE, call, payload, cpu_us)
+
+
+def kinds(report: JobReport) -> list[str]:
+    return [outcome.kind.value for outcome in report.outcomes]
+
+
+TWO = (Call("f(1)"), Call("f(2)"))
+
+
+def test_what_was_sent_before_the_end_counts() -> None:
+    stage = Stage(TWO)
+    stage.far[0].sendall(loaded() + gives(0) + gives(1, b"2"))
+    stage.ends(0)
+    report = stage.report()
+    assert [outcome.value for outcome in report.outcomes] == [b"1", b"2"]
+    assert report.cpu_s == 0.001
+
+
+def test_a_missing_answer_is_never_a_value() -> None:
+    stage = Stage(TWO, max_restarts=0)
+    stage.far[0].sendall(loaded() + gives(0))
+    stage.ends(0)
+    assert kinds(stage.report()) == ["value", "exited"]
+
+
+def test_an_answer_to_another_call_breaks_the_channel() -> None:
+    for wrong in (
+        gives(1),
+        gives(0) + gives(0),
+        gives(APPLY),
+        loaded(),
+        frame_bytes(b"?", 0),
+        frame_bytes(Tag.APPLY, 0),
+    ):
+        stage = Stage(TWO, max_restarts=0)
+        stage.says(0, loaded(), wrong)
+        outcomes = stage.report().outcomes
+        assert {outcome.error_type for outcome in outcomes} & {"BrokenChannel"}
+        assert stage.killed == [0]
+
+
+def test_nothing_counts_that_a_process_says_after_its_channel_broke() -> None:
+    stage = Stage(TWO, max_restarts=0)
+    stage.says(0, loaded(), gives(5), gives(0), gives(1))
+    assert kinds(stage.report()) == ["crashed", "not_run"]
+
+
+def test_a_value_before_loading_does_not_count() -> None:
+    stage = Stage(TWO)
+    stage.says(0, gives(0), loaded(), gives(0), gives(1))
+    report = stage.report()
+    assert report.load.kind is OutcomeKind.CRASHED
+    assert kinds(report) == ["not_run", "not_run"]
+
+
+def test_the_rest_goes_on_in_a_new_process() -> None:
+    stage = Stage(TWO)
+    stage.says(0, loaded())
+    stage.ends(0, ABORTED)
+    stage.says(1, loaded(), gives(1))
+    report = stage.report()
+    assert kinds(report) == ["crashed", "value"]
+    assert report.outcomes[0].error_type == "SIGABRT"
+
+
+def test_a_program_that_loads_only_once_leaves_the_rest_not_run() -> None:
+    stage = Stage(TWO)
+    stage.says(0, loaded())
+    stage.ends(0)
+    stage.ends(1)
+    report = stage.report()
+    assert report.loaded
+    assert kinds(report) == ["exited", "not_run"]
+
+
+def test_a_call_over_its_time_by_the_processs_own_account_is_a_time_limit() -> None:
+    stage = Stage(TWO, cpu_s=1.0)
+    stage.says(0, loaded(500_000), gives(0, cpu_us=1_400_000), gives(1, cpu_us=2_500_001))
+    assert kinds(stage.report()) == ["value", "time_limit"]
+
+
+def test_a_measurement_over_the_limit_kills() -> None:
+    stage = Stage(TWO, cpu_s=1.0)
+    stage.says(0, loaded(500_000))
+    process = stage.process(0)
+    assert process is not None
+    stage.execution.on_cpu(process, 1_500_000, lambda: None, is_retry=False)
+    assert stage.killed == []
+    stage.execution.on_cpu(process, 1_600_000, lambda: None, is_retry=False)
+    assert stage.killed == [0]
+    stage.says(1, loaded(), gives(1))
+    assert kinds(stage.report()) == ["time_limit", "value"]
+
+
+def test_claiming_to_have_used_much_before_buys_no_time() -> None:
+    stage = Stage(TWO, cpu_s=1.0)
+    stage.says(0, loaded(900_000))  # it says so; in truth it has used next to nothing
+    process = stage.process(0)
+    assert process is not None
+    stage.execution.on_cpu(process, 60_000, lambda: None, is_retry=False)
+    stage.execution.on_cpu(process, 1_200_000, lambda: None, is_retry=False)
+    assert stage.killed == [0]
+    stage.report()
+
+
+def test_a_process_that_could_not_be_made_is_nobodys_fault() -> None:
+    stage = Stage(TWO)
+    stage.ends(0, -1)
+    assert stage.execution.is_starved
+    stage.execution.abort()
+    stage.report()
+
+
+def test_a_harness_call_is_passed_on_and_back() -> None:
+    stage = Stage([HARNESS])
+    stage.says(0, loaded())
+    stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"arguments"))
+    assert stage.far[0].recv(1 << 16).endswith(b"arguments")
+    stage.says(0, gives(APPLY, b'"answer"'))
+    assert stage.far[1].recv(1 << 16).endswith(b'"answer"')
+    stage.says(1, gives(0, b"true"))
+    assert kinds(stage.report()) == ["value"]
+
+
+def test_a_harness_cannot_blame_the_program_for_what_it_did_not_do() -> None:
+    stage = Stage([HARNESS])
+    stage.says(0, loaded())
+    blame = json.dumps(["ValueError", "ValueError", "it was the program", True]).encode()
+    stage.says(1, loaded(), frame_bytes(Tag.ERROR, 0, blame))
+    (outcome,) = stage.report().outcomes
+    assert outcome.message == "it was the program"
+    assert outcome.kind is OutcomeKind.ERROR
+
+
+def test_an_uncaught_fault_of_the_program_is_reported_as_the_program_stated_it() -> None:
+    stage = Stage([HARNESS])
+    stage.says(0, loaded())
+    stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"x"))
+    stage.says(0, frame_bytes(Tag.OPAQUE, APPLY, b"a generator"))
+    stage.says(1, frame_bytes(Tag.ERROR, 0, json.dumps(["OpaqueResultUse", "TypeError", "m", True]).encode()))
+    (outcome,) = stage.report().outcomes
+    assert (outcome.kind, outcome.message) == (OutcomeKind.OPAQUE, "a generator")
+
+
+def test_a_program_that_speaks_unasked_during_a_harness_breaks_its_channel() -> None:
+    stage = Stage([HARNESS], max_restarts=0)
+    stage.says(0, loaded())
+    stage.says(1, loaded())
+    stage.says(0, gives(APPLY))
+    assert stage.report().outcomes[0].error_type == "BrokenChannel"
+    assert set(stage.killed) == {0, 1}
+
+
+def test_a_job_that_we_could_not_run_has_no_outcome_but_our_failure() -> None:
+    report = internal_error_report(Job("", "f", TWO), "why")
+    assert {outcome.kind for outcome in (report.load, *report.outcomes)} == {OutcomeKind.INTERNAL_ERROR}
+
+
+CALL_NUMBERS = st.sampled_from([0, 1, 2, LOAD, APPLY, 77])
+FRAMES = st.builds(
+    frame_bytes,
+    st.sampled_from([Tag.LOADED, Tag.VALUE, Tag.ERROR, Tag.MEMORY, Tag.OPAQUE, Tag.TOO_LARGE, Tag.APPLY, b"?"]),
+    CALL_NUMBERS,
+    st.sampled_from([b"", b"1", b"[", json.dumps(["E", "ValueError", "m", True]).encode()]),
+    st.integers(0, 2**63),
+)
+EVENTS = st.lists(
+    st.tuples(st.integers(0, 3), FRAMES | st.sampled_from([loaded(), gives(0), gives(1), gives(2)]))
+    | st.tuples(st.integers(0, 3), st.sampled_from([ENDED, KILLED, ABORTED, -1]))
+    | st.tuples(st.integers(0, 3), st.binary(max_size=30)),
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(EVENTS)
+def test_whatever_processes_send_and_however_they_end_the_report_is_well_formed(events: list[Any]) -> None:
+    stage = Stage([Call("f(1)"), HARNESS, Call("f(2)")], max_restarts=2)
+    for number, event in events:
+        if number in stage.far and stage.process(number) is not None:
+            stage.says(number, event) if isinstance(event, bytes) else stage.ends(number, event)
+    stage.execution.abort()
+    report = stage.report()
+    assert len(report.outcomes) == 3
+    assert (report.load.kind is OutcomeKind.VALUE) or not any(o.kind is OutcomeKind.VALUE for o in report.outcomes)
+    assert OutcomeKind.INTERNAL_ERROR not in {outcome.kind for outcome in report.outcomes}

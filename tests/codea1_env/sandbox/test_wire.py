@@ -1,0 +1,82 @@
+"""Bytes from a stranger's process: cut into frames, read as claims, never believed further than that."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env.outcomes import OutcomeKind
+from codea1_env.sandbox.process import as_outcome, error_fields, printable
+from codea1_env.sandbox.wire import Frame, FrameReader, Notice, Op, Request, Tag, WireError, frame_bytes
+from codea1_env.values import encode
+
+TAGS = st.sampled_from([Tag.LOADED, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.MEMORY, Tag.ERROR, Tag.APPLY, b"?"])
+PAYLOADS = (
+    st.binary(max_size=60)
+    | st.sampled_from([b"null", b"[1]", b"", json.dumps(["E", "E", "m", True]).encode()])
+    | st.lists(st.text(max_size=5) | st.booleans() | st.none(), max_size=5).map(
+        lambda value: json.dumps(value).encode()
+    )
+)
+FRAMES = st.builds(Frame, TAGS, st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), PAYLOADS)
+
+
+@given(st.lists(FRAMES, max_size=5), st.integers(1, 50))
+def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(frames: list[Frame], step: int) -> None:
+    stream = b"".join(frame_bytes(f.tag, f.call, f.payload, f.cpu_us) for f in frames)
+    reader, found = FrameReader(1000), []
+    for start in range(0, len(stream), step):
+        reader.feed(stream[start : start + step])
+        while (frame := reader.next()) is not None:
+            found.append(frame)
+    assert found == frames
+
+
+def test_a_frame_longer_than_may_be_is_refused_by_its_header_alone() -> None:
+    reader = FrameReader(10)
+    reader.feed(frame_bytes(Tag.VALUE, 0, b"x" * 11)[:17])
+    with pytest.raises(WireError, match="11 bytes"):
+        reader.next()
+
+
+def test_control_messages_come_back_as_they_were_packed() -> None:
+    request = Request(Op.FORK, 2**63, 7, 512)
+    assert Request.unpack(request.pack()) == request
+    notice = Notice(Op.EXIT, 2**63, -1, 2**40, 5, 6)
+    assert Notice.unpack(notice.pack()) == notice
+
+
+@settings(max_examples=300)
+@given(FRAMES)
+def test_any_frame_is_an_outcome_fit_for_people_or_refused(frame: Frame) -> None:
+    try:
+        outcome = as_outcome(frame)
+    except WireError:
+        return
+    assert (outcome.kind is OutcomeKind.VALUE) == (frame.tag == Tag.VALUE)
+    assert outcome.kind not in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN)
+    assert len(outcome.message) <= 300
+    assert (outcome.message + outcome.error_type).isprintable()
+
+
+@pytest.mark.parametrize("payload", [b"", b"NaN", b"{}", b"\xff", encode(1) + b" 2", b'{"s":[[]]}'])
+def test_a_value_that_is_no_encoding_is_refused(payload: bytes) -> None:
+    with pytest.raises(WireError):
+        as_outcome(Frame(Tag.VALUE, 0, 0, payload))
+
+
+@pytest.mark.parametrize(
+    "payload", [b"", b"[]", b"[1,2,3,4]", b'["a","b","c"]', b"[" * 10**5, b"null", b'"abcd"', b"5"]
+)
+def test_an_error_of_another_form_is_refused(payload: bytes) -> None:
+    with pytest.raises(WireError):
+        error_fields(Frame(Tag.ERROR, 0, 0, payload))
+
+
+@given(st.text(st.characters(codec=None, exclude_categories=()), max_size=400))
+def test_texts_are_cut_and_made_printable(text: str) -> None:
+    assert printable(text).isprintable()
+    assert len(printable(text)) == min(300, len(text))
