@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from codea1_env.sandbox.interface import Job, JobReport
+from codea1_env.sandbox.worker import Setup
 
 __all__ = ["Batch", "Queue", "Ticket"]
 
@@ -31,6 +32,8 @@ class Batch:
     """The jobs of one call of `run`."""
 
     jobs: Sequence[Job]
+    setup_for: Callable[[Job], Setup]
+    """Which kind of zygote a job needs."""
     done: threading.Event = field(default_factory=threading.Event)
     """Set when all reports are there, or an error."""
     error: str = ""
@@ -39,11 +42,18 @@ class Batch:
     reports: list[JobReport | None] = field(init=False)
     waiting: deque[Ticket] = field(init=False)
     _n_open: int = field(init=False)
+    _setups: dict[int, Setup] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.reports = [None] * len(self.jobs)
         self.waiting = deque(Ticket(self, position, 1) for position in range(len(self.jobs)))
         self._n_open = len(self.jobs)
+
+    def setup_of(self, position: int) -> Setup:
+        """Return which kind of zygote a job needs, read from its texts once."""
+        if position not in self._setups:
+            self._setups[position] = self.setup_for(self.jobs[position])
+        return self._setups[position]
 
     def settle(self, position: int, report: JobReport) -> None:
         """Enter a report."""

@@ -80,9 +80,9 @@ class Execution:
         return self._stage is _Stage.DONE
 
     @property
-    def is_relaying(self) -> bool:
-        """Whether processes wait for answers of one another, passed on here."""
-        return self._harness is not None
+    def needs_answers(self) -> bool:
+        """Whether processes wait, now or soon, for something that is done here."""
+        return bool(self._indirect)
 
     @property
     def active(self) -> Process:
@@ -243,9 +243,9 @@ class Execution:
         self._program = self._start(
             len(self._direct) + len(self._indirect) + 1,
             role="program",
-            preamble=job.preamble,
-            program=job.program,
-            calls=[[index, job.calls[index].expression] for index in self._direct],
+            preamble=_plain(job.preamble),
+            program=_plain(job.program),
+            calls=[[index, _plain(job.calls[index].expression)] for index in self._direct],
             serve=bool(self._indirect),
         )
 
@@ -256,8 +256,8 @@ class Execution:
         self._harness = self._start(
             len(calls) + 1,
             role="harness",
-            source=job.harness.source,
-            calls=[[index, call.expression, call.imports] for index, call in calls],
+            source=_plain(job.harness.source),
+            calls=[[index, _plain(call.expression), [*map(_plain, call.imports)]] for index, call in calls],
         )
         self._program_fault = None
 
@@ -265,7 +265,7 @@ class Execution:
         limits = self.job.limits
         process = self._spawn(math.ceil(limits.cpu_s * n_activities) + 1, limits.value_bytes + _FRAME_EXTRA)
         self.processes.append(process)
-        text = {"entry": self.job.entry_point, "value_bytes": limits.value_bytes, **fields}
+        text: dict[str, object] = {"entry": _plain(self.job.entry_point), "value_bytes": limits.value_bytes, **fields}
         process.send(Tag.JOB, LOAD, marshal.dumps(text))
         return process
 
@@ -326,6 +326,10 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
     """Return the report of a job that we could not run."""
     outcome = Outcome(OutcomeKind.INTERNAL_ERROR, message=message[:300])
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
+
+
+def _plain(text: str) -> str:
+    return str.__str__(text)  # marshal refuses subclasses, such as numpy's
 
 
 def _time_limit(message: str) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
@@ -53,6 +54,7 @@ class LocalSandbox:
         self._n_workers = workers or _n_usable_cores()
         self._packages = tuple(packages)
         self._tiers = tuple(tiers)
+        self._kinds = _Kinds(self._packages)
         self._lock = threading.Lock()
         self._scheduler: Scheduler | None = None
         self._end: weakref.finalize[..., LocalSandbox] | None = None
@@ -99,10 +101,10 @@ class LocalSandbox:
         Raises:
             SandboxError: no worker starts, or the sandbox was closed meanwhile.
         """
-        batch = Batch(tuple(jobs))
-        if not batch.jobs:
+        if not jobs:
             return []
         scheduler = self._started()
+        batch = Batch(tuple(jobs), self._kinds.setup_for)
         scheduler.submit(batch)
         try:
             while not batch.done.wait(1.0):
@@ -134,7 +136,7 @@ class LocalSandbox:
     def _started(self) -> Scheduler:
         with self._lock:
             if self._scheduler is None or not self._scheduler.is_alive:
-                self._scheduler = Scheduler(self._n_workers, self._tiers, _Kinds(self._packages).setup_for)
+                self._scheduler = Scheduler(self._n_workers, self._tiers)
                 self._end = weakref.finalize(self, self._scheduler.close)  # also at interpreter exit
             return self._scheduler
 
@@ -159,9 +161,15 @@ class _Kinds:
     """The two kinds of zygote: plain, and with numpy imported already (which takes longer than most jobs)."""
 
     def __init__(self, packages: Sequence[str]) -> None:
-        folders = {name: folder for name in packages if (folder := _site_folder(name))}
-        self._plain = Setup(folders)
-        self._with_numpy = Setup(folders, ("numpy",)) if "numpy" in folders else self._plain
+        self._packages = packages
+
+    @functools.cached_property
+    def _plain(self) -> Setup:
+        return Setup({name: folder for name in self._packages if (folder := _site_folder(name))})
+
+    @functools.cached_property
+    def _with_numpy(self) -> Setup:
+        return Setup(self._plain.packages, ("numpy",)) if "numpy" in self._plain.packages else self._plain
 
     def setup_for(self, job: Job) -> Setup:
         texts = (job.program, job.preamble, job.harness.source, *(text for call in job.calls for text in call.imports))

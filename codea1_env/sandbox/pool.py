@@ -8,9 +8,9 @@ from time import monotonic
 
 from codea1_env.sandbox.worker import Setup, Worker, WorkerDied
 
-__all__ = ["JOBS_PER_WORKER", "Pool"]
+__all__ = ["Pool"]
 
-JOBS_PER_WORKER = 2  # one runs while the other is handed out or collected
+_JOBS_PER_WORKER = 2  # one runs while the other is handed out or collected
 _MAX_SLEEPERS_PER_WORKER = 16
 _START_TIMEOUT_S = 60.0
 _MAX_FAILED_STARTS = 3
@@ -48,6 +48,10 @@ class Pool:
         """Whether a worker is not ready yet."""
         return any(not worker.ready for worker in self.workers)
 
+    def is_full(self, n_busy: int) -> bool:
+        """Whether so many jobs keep all cores busy."""
+        return n_busy >= self._n_workers * _JOBS_PER_WORKER
+
     def free(self, setup: Setup, busy: Iterable[Worker], asleep: Iterable[Worker]) -> Worker | None:
         """Return a worker of a kind that can take a job now, starting one if that may help.
 
@@ -57,7 +61,7 @@ class Pool:
             asleep: the worker of each job that uses no processor.
         """
         loads, sleepers = Counter(map(id, busy)), Counter(map(id, asleep))
-        if loads.total() >= self._n_workers * JOBS_PER_WORKER:
+        if self.is_full(loads.total()):
             return None
         same = [worker for worker in self.workers if worker.setup is setup]
         ready = [worker for worker in same if worker.ready and sleepers[id(worker)] < _MAX_SLEEPERS_PER_WORKER]
@@ -66,7 +70,7 @@ class Pool:
             return best
         if len(same) < self._n_workers and all(worker.ready for worker in same):
             self._start(setup)
-        return best if best is not None and loads[id(best)] < JOBS_PER_WORKER else None
+        return best if best is not None and loads[id(best)] < _JOBS_PER_WORKER else None
 
     def note_ready(self, worker: Worker) -> None:
         """A worker has said that it is ready."""
@@ -74,13 +78,13 @@ class Pool:
         self.guarantee = worker.guarantee
 
     def overdue(self) -> list[Worker]:
-        """Return the workers that take too long to start."""
-        return [worker for worker in self.workers if not worker.ready and monotonic() > worker.deadline]
+        """Return the workers that hang, or take too long to start."""
+        return [worker for worker in self.workers if worker.is_overdue]
 
     def lose(self, worker: Worker) -> None:
         """A worker has died, or refuses its tier."""
         self.workers.remove(worker)
-        worker.close()
+        worker.kill()
         if worker.refusal:
             self._refuse(worker)
         elif not worker.ready:

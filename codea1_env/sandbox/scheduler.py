@@ -17,12 +17,11 @@ from time import monotonic
 
 from codea1_env.sandbox.batches import Batch, Queue, Ticket
 from codea1_env.sandbox.execution import Execution, internal_error_report
-from codea1_env.sandbox.interface import Job
 from codea1_env.sandbox.pool import Pool
 from codea1_env.sandbox.process import Process
 from codea1_env.sandbox.waiting import seconds_waited
 from codea1_env.sandbox.wire import Notice, Op
-from codea1_env.sandbox.worker import Setup, Worker, WorkerDied
+from codea1_env.sandbox.worker import Worker, WorkerDied
 
 __all__ = ["Scheduler"]
 
@@ -52,12 +51,10 @@ class Scheduler:
     Args:
         n_workers: zygotes per kind.
         tiers: kinds of isolation, tried in this order.
-        setup_for: which kind of zygote a job needs.
     """
 
-    def __init__(self, n_workers: int, tiers: Sequence[str], setup_for: Callable[[Job], Setup]) -> None:
+    def __init__(self, n_workers: int, tiers: Sequence[str]) -> None:
         self.pool = Pool(n_workers, tiers, self._listen_to)
-        self._setup_for = setup_for
         self._inbox: deque[Batch] = deque()
         self._queue = Queue()
         self._running: dict[_Running, None] = {}
@@ -173,7 +170,9 @@ class Scheduler:
             for ticket in self._queue.heads():
                 asleep = [running.worker for running in self._running if running.is_asleep]
                 busy = [running.worker for running in self._running if not running.is_asleep]
-                worker = self.pool.free(self._setup_for(ticket.job), busy, asleep)
+                if self.pool.is_full(len(busy)):
+                    break
+                worker = self.pool.free(ticket.batch.setup_of(ticket.position), busy, asleep)
                 if worker is not None:
                     self._queue.take(ticket)
                     self._start(ticket, worker)
@@ -295,7 +294,7 @@ class Scheduler:
     def _listen_for(self, running: _Running) -> None:
         for process in running.execution.processes:
             wanted = selectors.EVENT_WRITE if process.has_unsent else 0
-            if running.execution.is_relaying and not process.abandoned:
+            if running.execution.needs_answers and not process.abandoned:
                 wanted |= selectors.EVENT_READ
             self._select(process, wanted)
 
@@ -337,6 +336,6 @@ class Scheduler:
             for process in list(execution.processes):
                 execution.on_readable(process)
             if not execution.is_done and now - execution.active.started > _MEASURE_AFTER_S:
-                running.worker.tell(Op.CPU, execution.active.number)
+                running.worker.ask_for_cpu(execution.active.number)
 
         self._advance(running, step)

@@ -6,13 +6,13 @@ import json
 import math
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.wire import Notice, Op, Request
@@ -24,6 +24,7 @@ _ROOT = Path(__file__).parents[2]
 # macOS has no SOCK_SEQPACKET for local sockets.
 _CONTROL_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _LISTEN_TIMEOUT_S = 5.0
+_ANSWER_TIMEOUT_S = 20.0
 _CLEAN_ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -66,6 +67,7 @@ class Worker:
         self.ready = False
         self.deadline = math.inf
         """When it is given up if it is not ready (monotonic clock)."""
+        self._asked_at = math.inf
         self.control, far = socket.socketpair(socket.AF_UNIX, _CONTROL_KIND)
         try:
             self._process = subprocess.Popen(
@@ -130,12 +132,24 @@ class Worker:
     def _wait_until_writable(self) -> None:
         select.select([], [self.control], [], _LISTEN_TIMEOUT_S)
 
+    def ask_for_cpu(self, number: int) -> None:
+        """Ask for the processor time of a process; the answer is a notice."""
+        self._asked_at = min(self._asked_at, monotonic())
+        self.tell(Op.CPU, number)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it does not start, or has not answered for so long that it must hang."""
+        now = monotonic()
+        return now - self._asked_at > _ANSWER_TIMEOUT_S if self.ready else now > self.deadline
+
     def notices(self) -> list[Notice]:
         """Return what the zygote has said since the last call.
 
         Raises:
             WorkerDied: it has ended.
         """
+        self._asked_at = math.inf
         heard: list[Notice] = []
         while True:
             try:
@@ -154,6 +168,11 @@ class Worker:
             else:
                 heard.append(Notice.unpack(data))
 
+    def kill(self) -> None:
+        """End it without asking, which also ends one that hangs."""
+        self._process.kill()
+        self.close()
+
     def close(self) -> None:
         """End the zygote and everything that it forked; idempotent."""
         self.control.close()  # the zygote kills its children when it sees this
@@ -162,7 +181,7 @@ class Worker:
         try:
             self._process.wait(1.0)
         except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
 
     def forget(self) -> None:

@@ -36,6 +36,8 @@ _PR_SET_DUMPABLE = 4
 
 _child_filter: seccomp.Installer | None = None
 _bounds_threads = False
+_inherited: dict[int, int] = {}
+"""Hard limits that were there before us and cannot be raised."""
 _must_follow = sys.platform == "linux"
 
 
@@ -65,8 +67,9 @@ def seal_child(cpu_s: int, address_space: int) -> None:
         kernel.die_with_parent()
     if _bounds_threads:
         resource.setrlimit(resource.RLIMIT_NPROC, (_MAX_THREADS_CHILD, _MAX_THREADS_CHILD))
-    resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    for number, value in ((resource.RLIMIT_AS, address_space), (resource.RLIMIT_CPU, cpu_s)):
+        bound = min(value, _inherited.get(number, value))
+        resource.setrlimit(number, (bound, bound))
     if _child_filter is not None:
         _child_filter.install(os.getpid())
 
@@ -180,6 +183,10 @@ def _limit(*, bounds_processes: bool) -> None:
     """Set the limits that hold for the zygote and, unless they are tightened, for all that it forks."""
     global _bounds_threads  # noqa: PLW0603  -- see _filter
     _bounds_threads = bounds_processes
+    for per_job in (resource.RLIMIT_AS, resource.RLIMIT_CPU):
+        _, hard = resource.getrlimit(per_job)
+        if hard != resource.RLIM_INFINITY:
+            _inherited[per_job] = hard
     wanted = {"CORE": 0, "MEMLOCK": 0, "MSGQUEUE": 0, "SIGPENDING": 64, "NOFILE": _MAX_FILES, "FSIZE": _MAX_FILE_BYTES}
     if bounds_processes:
         wanted["NPROC"] = _MAX_PROCESSES_ZYGOTE

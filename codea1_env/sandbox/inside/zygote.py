@@ -56,13 +56,15 @@ def main(options: dict[str, Any]) -> NoReturn:
     _warm()
     try:
         sealed = seal.seal(options)
-    except kernel.KernelRefuses as refusal:
+        own_bytes = _address_space()
+        _try_a_child(own_bytes)
+    except OSError as refusal:  # KernelRefuses, or /proc is not there
         control.send(Op.REFUSED + str(refusal).encode())
         exit_now(1)
     for name in [name for name in sys.modules if name.startswith("codea1_env")]:
         del sys.modules[name]  # what is in use stays in use, but no program can import it
     control.send(Op.READY + json.dumps(sealed).encode())
-    _Zygote(control).serve()
+    _Zygote(control, own_bytes).serve()
 
 
 class _AllowedPackages:
@@ -96,8 +98,9 @@ def _warm() -> None:
 
 
 class _Zygote:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, own_bytes: int) -> None:
         self._control = control
+        self._own_bytes = own_bytes
         self._child_of: dict[int, int] = {}
         self._pid_of: dict[int, int] = {}
         self._wake, wake = os.pipe()
@@ -105,7 +108,6 @@ class _Zygote:
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._own_bytes = _address_space()
 
     def serve(self) -> NoReturn:
         poll = select.poll()
@@ -173,6 +175,21 @@ class _Zygote:
         for pid in self._child_of:
             os.kill(pid, signal.SIGKILL)
         os._exit(0)
+
+
+def _try_a_child(own_bytes: int) -> None:
+    """Fork and seal a process that does nothing: what fails here must not be taken for a program's fault later."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            seal.seal_child(60, own_bytes + (64 << 20))
+            status = 0
+        finally:
+            exit_now(status)
+    _, status = os.waitpid(pid, 0)
+    if status != 0:
+        raise kernel.KernelRefuses(f"a sealed process ends with status {status}")
 
 
 def _become_child(channel: int, request: Request, own_bytes: int) -> NoReturn:

@@ -22,22 +22,26 @@ from codea1_env.values import encode, equal
 FILES = sorted(Path(__file__).parents[2].glob("cases/attacks/*.toml"))
 CASES = {path.stem: tomllib.loads(path.read_text()) for path in FILES}
 HONEST = Job("def f(x):\n    'NEEDLE-4711'\n    return x * 2\n", "f", (Call("f(21)"), Call("f('ab')")))
-TIERS = ("namespaces", "landlock")
+ALL = [("namespaces", name) for name in CASES]
+# What a process can reach is where tiers differ; how it can end is the same in all.
+PROBES = [("landlock", name) for name, case in CASES.items() if "values" in case]
 
 
-@pytest.fixture(scope="module", params=TIERS)
-def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
-    with LocalSandbox(1, tiers=(request.param, "seccomp")) as sandbox:
-        if sandbox.tier != request.param:
-            pytest.skip(f"no {request.param} here: {sandbox.refusals}")
-        yield sandbox
+@pytest.fixture(scope="module")
+def sandboxes() -> Iterator[dict[str, LocalSandbox]]:
+    found = {tier: LocalSandbox(1, tiers=(tier, "seccomp")) for tier in ("namespaces", "landlock")}
+    yield found
+    for sandbox in found.values():
+        sandbox.close()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("tier", "name"), ALL + PROBES)
 def test_an_attack_gains_nothing_and_leaves_nothing(
-    sandbox: LocalSandbox, name: str, descendants: Any, left_over: Any
+    sandboxes: dict[str, LocalSandbox], tier: str, name: str, descendants: Any, left_over: Any
 ) -> None:
-    case = CASES[name]
+    case, sandbox = CASES[name], sandboxes[tier]
+    if sandbox.tier != tier:
+        pytest.skip(f"no {tier} here: {sandbox.refusals}")
     assert_honest_is_answered(sandbox)
     before = descendants()
     calls = tuple(Call(expression) for expression in case["calls"])

@@ -501,6 +501,11 @@ def test_no_jobs_and_no_calls_are_fine(sandbox: LocalSandbox) -> None:
     assert run(sandbox, "def f(): pass").outcomes == ()
 
 
+def test_texts_may_be_of_a_subclass_of_str(sandbox: LocalSandbox) -> None:
+    job = Job(np.str_("def f(x): return x\n"), np.str_("f"), (Call(np.str_("f(1)")), *through_harness(np.str_("f(2)"))))
+    assert [value(outcome) for outcome in sandbox.run([job])[0].outcomes] == [1, 2]
+
+
 def test_sleeping_jobs_do_not_keep_others_from_running(sandbox: LocalSandbox) -> None:
     sleeper = Job("import time\ndef f(): time.sleep(0.5)\n", "f", direct("f()"))
     started = time.monotonic()
