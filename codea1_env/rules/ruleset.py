@@ -150,9 +150,7 @@ _FIXED = Ruleset(
 
 PRESETS: dict[str, Ruleset] = {
     "fixed": _FIXED,
-    "paper": Ruleset(
-        name="paper", tests_per_suite=5, reward=RewardRules(scheme=RewardScheme.PAPER), book=BookRules(n_replayed=5)
-    ),
+    "paper": Ruleset(name="paper", tests_per_suite=5, reward=RewardRules(scheme=RewardScheme.PAPER)),
     "release": Ruleset(
         name="release",
         reading=Reading.RELEASE,
