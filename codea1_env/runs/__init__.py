@@ -1,0 +1,1 @@
+"""Runs on disk: what is recorded, how it was configured, and the folder that survives a crash."""

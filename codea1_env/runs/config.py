@@ -1,0 +1,145 @@
+"""What a run was asked to do, resolved: every option, every rule, the seed and the versions. Stored as TOML."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from enum import Enum
+from hashlib import sha256
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.runs.records import SCHEMA_VERSION, first_fault
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.sandbox.interface import Limits
+
+__all__ = ["RunConfig", "problems_digest", "read_config", "to_toml"]
+
+
+class RunConfig(BaseModel):
+    """The resolved configuration of a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    problems: str
+    """Source by name or path, as it was asked for."""
+    problems_digest: str
+    """Of the problems' contents: a resumed run may find them elsewhere, but must find the same ones."""
+    n_problems: int = Field(ge=1)
+    coder: str
+    tester: str
+    episodes: int = Field(ge=1)
+    rounds: int = Field(ge=1)
+    seed: int = Field(ge=0)
+    tester_view: Literal["white_box", "black_box"]
+    sandbox: str
+    limit: int | None = Field(default=None, ge=1)
+    """Only so many problems of the source are used; None: all."""
+    strict: bool = False
+    """Whether a broken row of the source is an error."""
+    limits: Limits
+    """Bounds per call of a program."""
+    rules: Ruleset
+    versions: dict[str, str]
+    """Version of each package that can move a result, and of Python."""
+    git: str | None = None
+    """Commit of the environment's own checkout, where it runs from one."""
+
+    def differences(self, asked: RunConfig) -> tuple[str, ...]:
+        """Return one clause per option in which `asked` would not continue this run, e.g. `seed was 0, now 1`.
+
+        The number of episodes may grow. Versions and the place of the problems may change: the contents may not.
+        """
+        mine, other = _flat(_plain(self)), _flat(_plain(asked))
+        ignored = ("versions.", "git", "problems", "episodes")
+        found = [
+            f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
+            for name in dict.fromkeys((*mine, *other))
+            if not name.startswith("versions.") and name not in ignored and mine.get(name) != other.get(name)
+        ]
+        if asked.episodes < self.episodes:
+            found.append(f"episodes was {self.episodes}, now {asked.episodes}")
+        return tuple(found)
+
+
+def problems_digest(problems: ProblemSet) -> str:
+    """Return a digest of everything in the problems that can move a result; the same on every host."""
+    text = json.dumps([asdict(problem) for problem in problems], sort_keys=True)
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def to_toml(config: RunConfig) -> str:
+    """Return the configuration as TOML; what is None is left out."""
+    return "\n".join(_toml(_plain(config), ())) + "\n"
+
+
+def read_config(text: bytes, place: str) -> RunConfig:
+    """Return the configuration that `to_toml` wrote.
+
+    Raises:
+        BrokenInput: not TOML, of another schema version, or an option is missing, unknown or out of range.
+    """
+    try:
+        data = tomllib.loads(text.decode())
+    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError
+        raise BrokenInput(f"{place}: not TOML ({error})") from error
+    if data.get("schema_version") != SCHEMA_VERSION:
+        raise BrokenInput(
+            f"{place}: schema version {data.get('schema_version')!r}, this program reads {SCHEMA_VERSION}"
+        )
+    try:
+        return RunConfig.model_validate(data)
+    except ValidationError as error:
+        raise BrokenInput(f"{place}: {first_fault(error)}") from error
+
+
+def _plain(config: RunConfig) -> dict[str, Any]:
+    return config.model_dump(mode="json")
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _toml(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    """Yield the lines of one table, its own values before its sub-tables, as TOML wants it."""
+    if path:
+        yield ""
+        yield f"[{'.'.join(map(_key, path))}]"
+    for key, value in table.items():
+        if value is not None and not isinstance(value, Mapping):
+            yield f"{_key(key)} = {_value(value)}"
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _toml(value, (*path, key))
+
+
+def _key(key: str) -> str:
+    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _value(key)
+
+
+def _value(value: object) -> str:
+    """Write a scalar. TOML's basic strings are JSON's but for DEL, which TOML wants escaped."""
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    raise TypeError(f"TOML cannot hold {value!r} here")
+
+
+def _shown(value: object) -> str:
+    return "unset" if value is None else str(value)

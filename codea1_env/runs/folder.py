@@ -1,0 +1,276 @@
+"""The folder of one run: `config.toml`, `episodes.jsonl`, `book.sqlite`, `metrics.json`.
+
+Theory of operation. `episodes.jsonl` is the run: a line is appended, flushed and synced when its episode is over, and
+nothing is ever rewritten. Whatever a crash leaves behind follows from that. A last line without line feed was being
+written: it is cut, and its episode is played again from the same seeds. The Mistake Book may be some rounds ahead of
+the last line, so a resumed run starts from a book that is built again out of the recorded rounds. Nothing in the
+folder names a host or a folder, so it can be carried elsewhere and resumed there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from codea1_env.book.store import MistakeBook
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.runs.records import EpisodeRecord, from_line, to_line
+from codea1_env.rules.mistake_book import Provenance
+from codea1_env.runs.config import RunConfig, read_config, to_toml
+
+__all__ = ["RunFolder", "iter_episodes", "stored_config"]
+
+_CONFIG, _EPISODES, _BOOK, _METRICS, _LOCK = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json", ".lock"
+
+
+class RunFolder:
+    """A run that is being written; use it as a context manager. One process at a time."""
+
+    def __init__(self, path: Path, config: RunConfig) -> None:
+        """Not for callers: use `create` or `open`."""
+        self.path = path
+        self.config = config
+        self.n_episodes = 0
+        """Episodes recorded so far."""
+        self.notes: tuple[str, ...] = ()
+        """What was repaired while opening, one sentence each."""
+        with _told(path):
+            self._lock: BinaryIO = (path / _LOCK).open("ab")
+            _take(self._lock, path)
+            self._lines: BinaryIO = (path / _EPISODES).open("ab")
+
+    @classmethod
+    def create(
+        cls, out: Path | None, config: RunConfig, *, root: Path = Path("runs"), now: datetime | None = None
+    ) -> RunFolder:
+        """Start a run in an empty or new folder.
+
+        Args:
+            out: the folder; None: a new one under `root`, named after the time.
+            config: everything that was resolved.
+            root: parent of unnamed runs.
+            now: the time that names an unnamed run; None: the clock's.
+
+        Raises:
+            UserError: the folder is a file, holds something, or cannot be written.
+        """
+        path = out if out is not None else _unused(root, now or datetime.now())  # noqa: DTZ005  people's own time
+        with _told(path):
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise UserError(f"{path} is not empty: choose another folder, or continue its run with --resume {path}")
+            (path / _EPISODES).touch()
+            _replace(path / _CONFIG, to_toml(config))
+        return cls(path, config)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Continue a run: check every line, and cut a last one that a crash has left half-written.
+
+        Raises:
+            BrokenInput: no run, an unreadable config, or a corrupted line.
+            UserError: the folder cannot be read or written, or another process is writing to it.
+        """
+        folder = cls(path, stored_config(path))
+        try:  # only now, under the lock: no other process can be in the middle of a line
+            folder.n_episodes = sum(1 for _ in iter_episodes(path))
+            folder.notes = folder._cut_half_written()
+        except UserError:
+            folder.close()
+            raise
+        return folder
+
+    @property
+    def book_path(self) -> Path:
+        """Where this run's Mistake Book is stored."""
+        return self.path / _BOOK
+
+    def open_book(self) -> MistakeBook:
+        """Return this run's Mistake Book. It need not survive a power cut: `rebuild_book` restores what is missing."""
+        return MistakeBook(self.book_path, survives_power_loss=False)
+
+    def append(self, record: EpisodeRecord) -> None:
+        """Write one episode so that it survives a crash of the machine.
+
+        Raises:
+            ValueError: not the next episode.
+            UserError: the disk is full or gone; what was recorded before is safe.
+        """
+        if record.episode != self.n_episodes:
+            raise ValueError(f"episode {record.episode} cannot follow {self.n_episodes} recorded ones")
+        with _told(self.path, "; the episodes recorded before are safe"):
+            self._lines.write(to_line(record))
+            self._lines.flush()
+            os.fsync(self._lines.fileno())
+        self.n_episodes += 1
+
+    def extend(self, n_episodes: int) -> None:
+        """Ask this run for more episodes than it began with."""
+        self.config = self.config.model_copy(update={"episodes": n_episodes})
+        with _told(self.path):
+            _replace(self.path / _CONFIG, to_toml(self.config))
+
+    def rebuild_book(self) -> None:
+        """Build `book.sqlite` again from the recorded rounds, so that it agrees with them.
+
+        Raises:
+            BrokenInput: a recorded change does not follow from its round.
+        """
+        with MistakeBook() as rebuilt:
+            for record in iter_episodes(self.path):
+                self._replay(rebuilt, record)
+            with _told(self.path):
+                for suffix in ("", "-wal", "-shm"):
+                    self.book_path.with_name(_BOOK + suffix).unlink(missing_ok=True)
+            with self.open_book() as book:
+                book.restore(rebuilt.snapshot())
+
+    def write_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Replace `metrics.json`."""
+        with _told(self.path):
+            _replace(self.path / _METRICS, json.dumps(metrics, indent=2, allow_nan=False) + "\n")
+
+    def close(self) -> None:
+        """Let go of the files; idempotent."""
+        self._lines.close()
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _replay(self, book: MistakeBook, record: EpisodeRecord) -> None:
+        for played in record.rounds:
+            if played.book is None:
+                continue
+            provenance = Provenance(episode_id=record.episode_id, round=played.round)
+            delta = book.record(record.to_problem_report(played), self.config.rules.book, provenance)
+            if delta != played.book.to_delta():
+                place = f"{self.path / _EPISODES} line {record.episode + 1} round {played.round}"
+                raise BrokenInput(f"{place}: the recorded change of the book does not follow from the round")
+
+    def _cut_half_written(self) -> tuple[str, ...]:
+        path = self.path / _EPISODES
+        with _told(self.path):
+            length, whole = path.stat().st_size, _whole_length(path)
+            if whole == length:
+                return ()
+            os.ftruncate(self._lines.fileno(), whole)
+            os.fsync(self._lines.fileno())
+        return (f"{path}: cut a half-written last line of {length - whole} bytes; its episode is played again",)
+
+
+def stored_config(path: Path) -> RunConfig:
+    """Return the configuration of the run in this folder.
+
+    Raises:
+        BrokenInput: no run there, or its configuration cannot be read.
+    """
+    with _told(path):
+        if not path.is_dir():
+            raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
+        if not (path / _CONFIG).is_file() or not (path / _EPISODES).is_file():
+            missing = _EPISODES if (path / _CONFIG).is_file() else _CONFIG
+            raise BrokenInput(f"{path}: not a run folder, it has no {missing}")
+        return read_config((path / _CONFIG).read_bytes(), str(path / _CONFIG))
+
+
+def iter_episodes(path: Path) -> Iterator[EpisodeRecord]:
+    """Yield the recorded episodes of a run folder; changes nothing. A half-written last line is left out.
+
+    Raises:
+        BrokenInput: no run there, or a corrupted line (the message names it).
+    """
+    stored_config(path)
+    lines = path / _EPISODES
+    with _told(path), lines.open("rb") as file:
+        for number, line in enumerate(file):
+            if not line.endswith(b"\n"):
+                return
+            place = f"{lines} line {number + 1}"
+            record = from_line(line, place)
+            if record.episode != number:
+                raise BrokenInput(f"{place}: holds episode {record.episode}, expected {number}")
+            yield record
+
+
+def _unused(root: Path, now: datetime) -> Path:
+    """Return a new folder's path; the folder is made, so that two runs of one second cannot share it."""
+    stem = f"{now:%Y%m%d-%H%M%S}"
+    for attempt in range(1, 1000):
+        path = root / (stem if attempt == 1 else f"{stem}-{attempt}")
+        try:
+            with _told(root):
+                root.mkdir(parents=True, exist_ok=True)
+                path.mkdir()
+        except FileExistsError:
+            continue
+        return path
+    raise UserError(f"{root}: a thousand runs of one second; name a folder with --out")
+
+
+def _whole_length(path: Path) -> int:
+    """Return the length of the file up to and with its last line feed."""
+    block = 1 << 16
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - block)
+            file.seek(start)
+            position = file.read(end - start).rfind(b"\n")
+            if position >= 0:
+                return start + position + 1
+            end = start
+    return 0
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a whole file, or leave the old one."""
+    new = path.with_name(path.name + ".new")
+    with new.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def _take(lock: BinaryIO, path: Path) -> None:
+    """Keep other processes out, for as long as this one has the file open."""
+    try:
+        import fcntl  # noqa: PLC0415  not on Windows, where two writers are not told apart
+    except ImportError:
+        return
+    try:
+        # A record lock, in a file of its own: unlike flock's it is not shared with forked children, which may outlive
+        # a killed run by a moment; but closing any other handle of the same file would give it up.
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            lock.close()
+            raise UserError(f"{path}: another process is writing to this run") from error
+        # Anything else: a file system without locks.
+
+
+@contextmanager
+def _told(path: Path, consolation: str = "") -> Iterator[None]:
+    """Turn what the file system refuses into one sentence; FileExistsError passes for those who ask again."""
+    try:
+        yield
+    except FileExistsError as error:
+        if Path(error.filename or path).is_dir():
+            raise
+        raise UserError(f"{path}: a file of this name is in the way") from error
+    except OSError as error:
+        place = error.filename or path
+        raise UserError(f"{place}: {error.strerror or error}{consolation}") from error

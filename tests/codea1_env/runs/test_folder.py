@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from codea1_env import values
+from codea1_env.book.store import MistakeBook
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.problems.problem import Problem
+from codea1_env.runs.records import EpisodeRecord, RoundRecord
+from codea1_env.rounds import JudgedRound
+from codea1_env.rules.mistake_book import Provenance
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import preset
+from codea1_env.runs.config import RunConfig
+from codea1_env.runs.folder import RunFolder, iter_episodes
+from codea1_env.sandbox.interface import Limits
+from codea1_env.submissions import Candidate, TestCase
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
+
+RULES = preset("fixed")
+PROBLEM = Problem("P/1", "def f(x): ...", "f", "def f(x): return x", ())
+CONFIG = RunConfig(
+    problems="starter",
+    problems_digest="abc",
+    n_problems=1,
+    coder="mutant",
+    tester="fuzz",
+    episodes=4,
+    rounds=1,
+    seed=0,
+    tester_view="white_box",
+    sandbox="local",
+    limits=Limits(),
+    rules=RULES,
+    versions={},
+)
+
+
+def play(number: int, book: MistakeBook) -> EpisodeRecord:
+    """One episode whose candidate fails a case of its own and passes all that is replayed but the first."""
+    replayed = tuple(
+        CaseReport(entry.to_valid_case(), Verdict.PASSED if i else Verdict.RUNTIME_ERROR)
+        for i, entry in enumerate(book.retrieve(PROBLEM.id, RULES.book))
+    )
+    case = ValidCase(TestCase(f"f({number})", str(number)), values.encode(number), True)
+    suite = SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, Verdict.WRONG_ANSWER, "-1"),))
+    candidate = CandidateReport(Candidate("def f(x): return -1"), Verdict.PASSED, replayed=replayed, suites=(suite,))
+    report = ProblemReport(PROBLEM.id, (candidate,))
+    delta = book.record(report, RULES.book, Provenance(episode_id=f"{number:x}", round=0))
+    judged = JudgedRound(PROBLEM, f"{number:x}", 0, "c", "t", report, score(candidate, RULES), delta)
+    return EpisodeRecord(
+        episode=number, episode_id=f"{number:x}", problem_id=PROBLEM.id, seed=number, rounds=(RoundRecord.of(judged),)
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run of three episodes."""
+    path = tmp_path / "run"
+    with RunFolder.create(path, CONFIG) as folder, folder.open_book() as book:
+        for number in range(3):
+            folder.append(play(number, book))
+    return path
+
+
+def entries(path: Path) -> list[object]:
+    with MistakeBook(path / "book.sqlite", create=False) as book:
+        return list(book.entries())
+
+
+def test_what_was_appended_is_read_back_in_order(run: Path) -> None:
+    assert [record.episode for record in iter_episodes(run)] == [0, 1, 2]
+    with RunFolder.open(run) as folder:
+        assert (folder.n_episodes, folder.config, folder.notes) == (3, CONFIG, ())
+
+
+def test_a_run_without_a_name_gets_a_dated_one_and_two_of_one_second_do_not_meet(tmp_path: Path) -> None:
+    now = datetime(2026, 3, 4, 5, 6, 7)  # noqa: DTZ001
+    paths = []
+    for _ in range(2):
+        with RunFolder.create(None, CONFIG, root=tmp_path / "runs", now=now) as folder:
+            paths.append(folder.path.relative_to(tmp_path).as_posix())
+    assert paths == ["runs/20260304-050607", "runs/20260304-050607-2"]
+
+
+def test_a_folder_that_holds_something_is_not_taken(run: Path) -> None:
+    before = sorted(file.name for file in run.iterdir())
+    with pytest.raises(UserError, match=r"is not empty: .* --resume "):
+        RunFolder.create(run, CONFIG)
+    assert sorted(file.name for file in run.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "act", [lambda p: RunFolder.create(p, CONFIG), RunFolder.open, lambda p: next(iter_episodes(p))]
+)
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path, act: object) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(UserError, match=f"{path}: a file"):
+        act(path)  # type: ignore[operator]
+
+
+def test_a_file_above_the_folder_is_one_sentence_too(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="Not a directory"):
+        RunFolder.create(tmp_path / "file" / "run", CONFIG)
+    with pytest.raises(UserError, match="a file of this name is in the way"):
+        RunFolder.create(None, CONFIG, root=tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("config.toml", "it has no config.toml"), ("episodes.jsonl", "no episodes")]
+)
+def test_a_folder_without_its_parts_is_no_run(run: Path, name: str, said: str) -> None:
+    (run / name).unlink()
+    with pytest.raises(BrokenInput, match=said):
+        RunFolder.open(run)
+
+
+def test_a_half_written_last_line_is_cut_with_a_note_and_the_run_goes_on(run: Path) -> None:
+    lines = run / "episodes.jsonl"
+    whole = lines.read_bytes()
+    lines.write_bytes(whole + b'{"schema_version":1,"epis')
+    assert len(list(iter_episodes(run))) == 3  # readers leave it alone
+    with RunFolder.open(run) as folder, folder.open_book() as book:
+        assert folder.n_episodes == 3
+        assert "cut a half-written last line of 25 bytes" in folder.notes[0]
+        folder.append(play(3, book))
+    assert len(list(iter_episodes(run))) == 4
+    assert lines.read_bytes().startswith(whole)
+
+
+def test_a_file_that_is_one_long_half_written_line_is_cut_to_nothing(run: Path) -> None:
+    (run / "episodes.jsonl").write_bytes(b"x" * 200_000)
+    with RunFolder.open(run) as folder:
+        assert folder.n_episodes == 0
+    assert (run / "episodes.jsonl").read_bytes() == b""
+
+
+def test_a_corrupted_line_in_the_middle_is_named_and_nothing_is_changed(run: Path) -> None:
+    lines = run / "episodes.jsonl"
+    first, second, third = lines.read_bytes().splitlines(keepends=True)
+    broken = first + second[:-40] + b"\n" + third + b"half"
+    lines.write_bytes(broken)
+    with pytest.raises(BrokenInput, match=r"episodes.jsonl line 2: not a JSON object"):
+        RunFolder.open(run)
+    assert lines.read_bytes() == broken
+
+
+def test_a_lost_line_is_noticed(run: Path) -> None:
+    lines = run / "episodes.jsonl"
+    first, _, third = lines.read_bytes().splitlines(keepends=True)
+    lines.write_bytes(first + third)
+    with pytest.raises(BrokenInput, match="line 2: holds episode 2, expected 1"):
+        RunFolder.open(run)
+
+
+def test_an_episode_out_of_turn_is_not_written(run: Path) -> None:
+    with RunFolder.open(run) as folder, folder.open_book() as book, pytest.raises(ValueError, match="cannot follow"):
+        folder.append(play(5, book))
+
+
+def test_a_book_that_is_ahead_of_the_lines_is_built_again(run: Path) -> None:
+    as_recorded = entries(run)
+    with RunFolder.open(run) as folder:
+        with folder.open_book() as book:
+            play(3, book)  # its line was never written
+        assert entries(run) != as_recorded
+        folder.rebuild_book()
+    assert entries(run) == as_recorded
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"no database")])
+def test_a_lost_or_damaged_book_is_built_again(run: Path, damage: object) -> None:
+    as_recorded = entries(run)
+    damage(run / "book.sqlite")  # type: ignore[operator]
+    with RunFolder.open(run) as folder:
+        folder.rebuild_book()
+    assert entries(run) == as_recorded
+
+
+def test_a_recorded_change_of_the_book_that_does_not_follow_is_named(run: Path) -> None:
+    lines = run / "episodes.jsonl"
+    lines.write_bytes(lines.read_bytes().replace(b'"added":1', b'"added":3', 2))
+    with RunFolder.open(run) as folder, pytest.raises(BrokenInput, match=r"line 1 round 0: the recorded change"):
+        folder.rebuild_book()
+
+
+def test_nothing_in_the_folder_names_the_host_or_a_place(run: Path) -> None:
+    with RunFolder.open(run) as folder:
+        folder.write_metrics({"games": 3})
+    for name in ("config.toml", "episodes.jsonl", "metrics.json", "book.sqlite"):
+        content = (run / name).read_bytes()
+        assert str(run).encode() not in content
+        assert os.uname().nodename.encode() not in content
+
+
+def test_a_moved_run_goes_on(run: Path, tmp_path: Path) -> None:
+    moved = run.rename(tmp_path / "elsewhere")
+    with RunFolder.open(moved) as folder:
+        folder.rebuild_book()
+        with folder.open_book() as book:
+            folder.append(play(3, book))
+    assert len(list(iter_episodes(moved))) == 4
+
+
+def test_more_episodes_are_written_into_the_config(run: Path) -> None:
+    with RunFolder.open(run) as folder:
+        folder.extend(9)
+    with RunFolder.open(run) as folder:
+        assert folder.config.episodes == 9
+
+
+def test_metrics_are_replaced_as_a_whole_and_never_hold_nan(run: Path) -> None:
+    with RunFolder.open(run) as folder:
+        folder.write_metrics({"games": 3})
+        with pytest.raises(ValueError, match="JSON"):
+            folder.write_metrics({"games": float("nan")})
+    assert json.loads((run / "metrics.json").read_text()) == {"games": 3}
+
+
+def _in_fork(act: object) -> int:
+    process = multiprocessing.get_context("fork").Process(target=act)
+    process.start()
+    process.join(30)
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def test_a_folder_without_permission_is_one_sentence(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+
+    def try_create() -> None:
+        if os.geteuid() == 0:  # root may do everything
+            os.setuid(65534)
+        try:
+            RunFolder.create(tmp_path / "run", CONFIG)
+        except UserError as error:
+            os._exit(3 if "Permission denied" in str(error) else 4)
+
+    assert _in_fork(try_create) == 3
+
+
+def test_a_second_process_is_kept_out_until_the_first_has_closed(run: Path) -> None:
+    def try_open() -> None:
+        try:
+            RunFolder.open(run).close()
+        except UserError as error:
+            sys.exit(3 if "another process is writing" in str(error) else 4)
+
+    with RunFolder.open(run):
+        assert _in_fork(try_open) == 3
+    assert _in_fork(try_open) == 0
+
+
+def test_a_full_disk_is_one_sentence_and_loses_no_finished_episode(run: Path) -> None:
+    size = (run / "episodes.jsonl").stat().st_size
+
+    def write_until_full() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        with RunFolder.open(run) as folder, MistakeBook() as book:
+            for record in iter_episodes(run):
+                book.record(record.to_problem_report(record.rounds[0]), RULES.book)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, size + 100))
+            try:
+                folder.append(play(3, book))
+            except UserError as error:
+                told = "too large" in str(error) and str(error).endswith("; the episodes recorded before are safe")
+                os._exit(3 if told else 4)
+        os._exit(5)
+
+    assert _in_fork(write_until_full) == 3
+    with RunFolder.open(run) as folder:
+        assert folder.n_episodes == 3
+        assert "half-written" in folder.notes[0]

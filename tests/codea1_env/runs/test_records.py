@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import isnan, nan
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codea1_env import values
+from codea1_env.runs import records
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.problem import Problem
+from codea1_env.runs.records import EpisodeRecord, RoundRecord, episode_schema, from_line, to_line
+from codea1_env.rounds import JudgedRound
+from codea1_env.rules.mistake_book import BookDelta
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
+from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
+
+PROBLEM = Problem("P/1", "def f(x): ...", "f", "def f(x): return x", ())
+
+words = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
+encoded = st.one_of(st.integers(), st.floats(), words, st.binary(max_size=4), st.lists(st.booleans())).map(
+    values.encode
+)
+shares = st.floats(0, 1)
+rejections = st.builds(Rejection, st.sampled_from(RejectionReason), words, st.integers(0, 99), words)
+test_cases = st.builds(
+    TestCase, words, st.none() | words, st.lists(words, max_size=2).map(tuple), st.booleans(), st.integers(0, 99)
+)
+valid_cases = st.builds(ValidCase, test_cases, encoded, st.sampled_from([True, False, None]))
+case_verdicts = st.sampled_from([Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.TIME_LIMIT, Verdict.NOT_RUN])
+case_reports = st.builds(CaseReport, valid_cases, case_verdicts | st.just(Verdict.INTERNAL_ERROR), words)
+
+
+@st.composite
+def suite_reports(draw: st.DrawFn) -> SuiteReport:
+    cases = tuple(draw(st.lists(case_reports, max_size=4)))
+    dropped = tuple(draw(st.lists(rejections, max_size=2)))
+    n_invalid, share, broken = draw(st.integers(0, 9)), draw(shares), draw(st.sampled_from([False, False, True]))
+    return SuiteReport(ValidSuite(tuple(c.case for c in cases), dropped, n_invalid, share, broken), cases)
+
+
+candidate_reports = st.builds(
+    CandidateReport,
+    st.builds(Candidate, words, st.none() | rejections),
+    st.sampled_from([Verdict.PASSED, Verdict.PASSED, Verdict.SYNTAX_ERROR, Verdict.INTERNAL_ERROR]),
+    words,
+    st.lists(case_reports, max_size=3).map(tuple),
+    st.lists(suite_reports(), max_size=2).map(tuple),
+    st.none() | shares,
+)
+deltas = st.none() | st.builds(BookDelta, *[st.integers(0, 9)] * 6)
+
+
+def judged(report: CandidateReport, rules: Ruleset, delta: BookDelta | None = None, reply: str = "r") -> JudgedRound:
+    return JudgedRound(PROBLEM, "0a", 0, reply, None, ProblemReport(PROBLEM.id, (report,)), score(report, rules), delta)
+
+
+def episode(*rounds: JudgedRound) -> EpisodeRecord:
+    played = tuple(RoundRecord.of(each) for each in rounds)
+    return EpisodeRecord(episode=0, episode_id="0a", problem_id=PROBLEM.id, seed=7, rounds=played)
+
+
+def simple_report(verdict: Verdict = Verdict.WRONG_ANSWER) -> CandidateReport:
+    case = ValidCase(TestCase("f(1)", "1"), values.encode(1), True)
+    suite = SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, verdict, "2"),))
+    return CandidateReport(Candidate("def f(x): return 2"), Verdict.PASSED, suites=(suite,))
+
+
+@settings(deadline=None)
+@given(candidate_reports, st.sampled_from(sorted(PRESETS)), deltas, words)
+def test_a_line_gives_back_every_fact_that_was_written(
+    report: CandidateReport, name: str, delta: BookDelta | None, reply: str
+) -> None:
+    played = judged(report, preset(name), delta, reply)
+    back = from_line(to_line(episode(played)), "here").rounds[0]
+    assert back.to_report() == report
+    assert repr(back.rewards.to_rewards()) == repr(played.rewards)  # repr: nan is not equal to itself
+    assert (None if back.book is None else back.book.to_delta()) == delta
+    assert back.coder_reply == reply
+
+
+@settings(deadline=None)
+@given(candidate_reports, st.sampled_from(sorted(PRESETS)), st.sampled_from(sorted(PRESETS)), shares)
+def test_rewards_under_other_rules_follow_exactly_from_the_line(
+    report: CandidateReport, played_under: str, asked: str, alpha: float
+) -> None:
+    back = from_line(to_line(episode(judged(report, preset(played_under)))), "here")
+    rules = preset(asked)
+    rules = replace(rules, reward=replace(rules.reward, alpha=alpha))
+    assert repr(score(back.rounds[0].to_report(), rules)) == repr(score(report, rules))
+
+
+@settings(deadline=None)
+@given(candidate_reports, deltas)
+def test_every_line_obeys_the_published_schema(report: CandidateReport, delta: BookDelta | None) -> None:
+    line = to_line(episode(judged(report, preset("fixed"), delta)))
+    jsonschema.validate(json.loads(line), episode_schema())
+
+
+def test_the_published_schema_is_the_one_of_the_models() -> None:
+    path = Path(records.__file__).parent / "schemas" / f"episode_v{records.SCHEMA_VERSION}.json"
+    assert json.loads(path.read_text()) == episode_schema(), "write json.dumps(episode_schema(), indent=2) there"
+
+
+def test_the_published_schema_refuses_a_line_without_a_verdict() -> None:
+    data = json.loads(to_line(episode(judged(simple_report(), preset("fixed")))))
+    jsonschema.validate(data, episode_schema())
+    del data["rounds"][0]["suites"][0]["cases"][0]["verdict"]
+    with pytest.raises(jsonschema.ValidationError, match="verdict"):
+        jsonschema.validate(data, episode_schema())
+
+
+def test_the_schema_version_comes_first_in_the_line() -> None:
+    assert to_line(episode()).startswith(b'{"schema_version":1,')
+
+
+@pytest.mark.parametrize("reply", ["\x00", "a\r\nb\u2028c\x85d", "😀", "\ud800lone", "x" * 100_000])
+def test_any_reply_becomes_one_line_of_ascii(reply: str) -> None:
+    line = to_line(episode(judged(simple_report(), preset("fixed"), reply=reply)))
+    assert line.isascii()
+    assert len(line.decode().splitlines()) == 1
+    assert from_line(line, "here").rounds[0].coder_reply == reply.encode("utf-8", "backslashreplace").decode()
+
+
+def test_a_masked_reward_is_null_and_comes_back_as_nan() -> None:
+    record = episode(judged(simple_report(Verdict.INTERNAL_ERROR), preset("fixed")))
+    line = to_line(record)
+    assert json.loads(line)["rounds"][0]["rewards"]["coder"] == {"value": None, "parts": []}
+    assert isnan(from_line(line, "here").rounds[0].rewards.to_rewards().testers[0].value)
+    assert record.masked
+    assert not episode(judged(simple_report(), preset("fixed"))).masked
+
+
+def edited(**changes: object) -> bytes:
+    data = json.loads(to_line(episode(judged(simple_report(), preset("fixed")))))
+    return json.dumps({**data, **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"", "not a JSON object"),
+        (b"{}", "schema version None"),
+        (b"[1]", "schema version None"),
+        (b'{"schema_version": 2}', "schema version 2, this program reads 1"),
+        (b"\xff\xfe", "not a JSON object"),
+        (b"[" * 100_000, "not a JSON object"),
+        (edited(episode=-1), "episode: Input should be greater"),
+        (edited(extra=1), "extra: Extra inputs are not permitted"),
+        (edited(rounds=[{"round": 0}]), r"rounds.0.coder_reply: Field required \(and 6 more\)"),
+        (edited()[:-10], "not a JSON object"),
+    ],
+)
+def test_a_broken_line_is_refused_with_its_place_and_its_first_fault(line: bytes, said: str) -> None:
+    with pytest.raises(BrokenInput, match=f"^lines.jsonl line 3: {said}"):
+        from_line(line, "lines.jsonl line 3")
+
+
+def test_nan_cannot_hide_in_a_number() -> None:
+    part = records.RewardPartRecord(name="a", value=nan, weight=1.0)
+    reward = records.RewardRecord(value=1.0, parts=(part,))
+    rewards = records.RewardsRecord(coder=reward, testers=())
+    broken = episode(judged(simple_report(), preset("fixed"))).rounds[0].model_copy(update={"rewards": rewards})
+    with pytest.raises(ValueError, match="JSON"):
+        to_line(episode().model_copy(update={"rounds": (broken,)}))
