@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.problem import ProblemSet
-from codea1_env.runs.records import SCHEMA_VERSION, first_fault
 from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.records import SCHEMA_VERSION, first_fault
 from codea1_env.sandbox.interface import Limits
 
 __all__ = ["RunConfig", "problems_digest", "read_config", "to_toml"]

@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, Self
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.runs.config import RunConfig, read_config, to_toml
+from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 
 __all__ = ["RunFolder", "iter_episodes", "stored_config"]
 

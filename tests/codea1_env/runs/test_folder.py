@@ -15,13 +15,13 @@ from codea1_env import values
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.problem import Problem
-from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig
 from codea1_env.runs.folder import RunFolder, iter_episodes
+from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox.interface import Limits
 from codea1_env.submissions import Candidate, TestCase
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env import values
-from codea1_env.runs import records
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.problem import Problem
-from codea1_env.runs.records import EpisodeRecord, RoundRecord, episode_schema, from_line, to_line
 from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
+from codea1_env.runs import records
+from codea1_env.runs.records import EpisodeRecord, RoundRecord, episode_schema, from_line, to_line
 from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
