@@ -6,18 +6,19 @@ or newer. A request is one process with one role:
 * *program*: loads a program, evaluates direct calls, then applies the entry point to given arguments;
 * *harness*: loads a harness and evaluates calls in it, where the stand-in replays recorded answers of the program. From
   the first question without a recorded answer on, it *guesses*: the stand-in returns something that agrees with
-  everything, so that the questions which probably follow are found as well. Nothing computed from a guess is reported.
+  everything, so that the questions which probably follow are found as well. Nothing computed from a guess is reported;
+* *scout*: the same without any answers, where moreover no assert fails. Reports questions only.
 
-Answers are frames of `wire`, each on a line of its own with the request's nonce and a digest, written as soon as they
-are known, so that a hang or a crash loses only what was under way. The nonce and the digest tell our lines from others
-and whole lines from cut ones. They are no secret from the program, which shares the process and can find both: what
+Answers are frames of `wire`, each on a line of its own with the request's nonce and a checksum, written as soon as they
+are known, so that a hang or a crash loses only what was under way. The nonce tells our lines from others, the checksum
+whole lines from cut or mixed ones. They are no secret from the program, which shares the process and can find both: what
 arrives is a claim about the program's own calls, no more.
 """
 
 from __future__ import annotations
 
+import ast
 import base64
-import hashlib
 import json
 import os
 import random
@@ -32,9 +33,9 @@ from typing import Any, NoReturn
 from codea1_env.sandbox.inside import program
 from codea1_env.sandbox.inside.channel import Channel
 from codea1_env.sandbox.wire import APPLY, Frame, Tag, frame_bytes
-from codea1_env.values import decoding
+from codea1_env.values.decoding import decode
 
-__all__ = ["Mark", "line", "run"]
+__all__ = ["Mark", "checksum", "run"]
 
 _exit = os._exit
 _RESERVED_BYTES = 1024  # of the output, for the last words
@@ -64,7 +65,7 @@ def run(task: dict[str, Any]) -> NoReturn:
     Args:
         task: `role`, `job` (as in `inside.program` and `inside.harness`), `nonce`, `max_output_bytes`, `cpu_s`,
             `wall_s`, `memory_mb`, `life_s` (processor seconds of the whole process) and what the role needs: `applies`
-            and `quiet`, or `answers` and `may_guess`.
+            and `quiet`, or `answers` and `may_guess`, or nothing.
     """
     voice = _Voice(task["nonce"], task["max_output_bytes"])
     voice.say(Mark.HELLO, payload=json.dumps([list(sys.version_info[:3])]).encode())
@@ -78,10 +79,9 @@ def run(task: dict[str, Any]) -> NoReturn:
     channel.finish(Mark.END)
 
 
-def line(nonce: str, frame: bytes) -> str:
-    """Return a frame as it is printed."""
-    text = base64.b64encode(zlib.compress(frame, 1)).decode()
-    return f"\n{nonce}:{text}:{hashlib.sha256(f'{nonce}:{text}'.encode()).hexdigest()[:16]}\n"
+def checksum(nonce: str, text: str) -> str:
+    """Return what stands at the end of a line, which is `nonce:text:checksum`, to tell whole lines from cut ones."""
+    return f"{zlib.crc32(f'{nonce}:{text}'.encode()):08x}"
 
 
 class _Voice:
@@ -94,11 +94,13 @@ class _Voice:
 
     def say(self, tag: bytes, call: int = 0, payload: bytes = b"") -> bool:
         """Print a frame; return whether it fits."""
-        text = line(self._nonce, frame_bytes(tag, call, payload, time.process_time_ns() // 1000))
-        if len(text) > self._left:
+        frame = frame_bytes(tag, call, payload, time.process_time_ns() // 1000)
+        text = base64.b64encode(zlib.compress(frame, 1)).decode()
+        line = f"\n{self._nonce}:{text}:{checksum(self._nonce, text)}\n"
+        if len(line) > self._left:
             return False
-        self._left -= len(text)
-        self._write(text)
+        self._left -= len(line)
+        self._write(line)
         return True
 
     def end(self, tag: bytes) -> NoReturn:
@@ -232,16 +234,21 @@ class _HarnessChannel(Channel):
         self._voice = voice
         self._clocks = clocks
         self._clocks.before_end = self._tell_questions
-        self._answers = [[text.encode("latin-1") for text in answer] for answer in task["answers"]]
-        self._may_guess = task["may_guess"]
-        self._is_guessing = False
+        is_scout = task["role"] == "scout"
+        self._answers = [[text.encode("latin-1") for text in answer] for answer in task.get("answers", [])]
+        self._may_guess = is_scout or task["may_guess"]
+        self._is_guessing = is_scout
+        self._max_questions = max(_MAX_QUESTIONS, len(self._answers))  # doubles what is known: few rounds, small waste
         self._n_asked = 0
+        self._n_right = 0
         self._untold: list[str] = []
         self._reply = _A_GUESS
-        decode = decoding.decode
-        decoding.decode = lambda data: _Agreeable() if data is _A_GUESS.payload else decode(data)
-        from codea1_env.sandbox.inside import harness  # noqa: PLC0415  -- takes `decode` as it is by now
+        from codea1_env.sandbox.inside import harness  # noqa: PLC0415  -- only sent to where it is needed
 
+        # So that the stand-in returns what agrees with everything where it would decode an answer that nobody knows.
+        vars(harness)["decode"] = lambda data: _Agreeable() if data is _A_GUESS.payload else decode(data)
+        if is_scout:
+            vars(harness)["compile"] = _compiled_without_asserts
         self._run = harness.run
 
     def run(self, job: dict[str, Any]) -> None:
@@ -271,6 +278,7 @@ class _HarnessChannel(Channel):
         number = self._n_asked
         self._n_asked += 1
         if not self._is_guessing:
+            self._n_right = number
             if number < len(self._answers) and self._answers[number][0] == arguments:
                 _, tag, payload = self._answers[number]
                 if tag == Mark.LOST:
@@ -282,7 +290,7 @@ class _HarnessChannel(Channel):
             self._tell_questions()  # at once: should guessing end badly, this much is certain
         else:
             self._untold.append(arguments.decode("latin-1"))
-        if not self._may_guess or self._n_asked >= _MAX_QUESTIONS:
+        if not self._may_guess or self._n_asked - self._n_right >= self._max_questions:
             self.finish(Mark.END)
         if len(self._untold) >= _QUESTIONS_AT_ONCE:
             self._tell_questions()
@@ -292,6 +300,20 @@ class _HarnessChannel(Channel):
         untold, self._untold = self._untold, []
         if untold and not self._voice.say(Mark.QUESTIONS, payload=json.dumps(untold).encode()):
             self._voice.end(Mark.FULL)
+
+
+def _compiled_without_asserts(source: str, filename: str, mode: str, **_: Any) -> Any:
+    tree = ast.fix_missing_locations(_Lenient().visit(ast.parse(source, filename, mode)))
+    return compile(tree, filename, mode, dont_inherit=True)
+
+
+class _Lenient(ast.NodeTransformer):
+    """Turns `assert x` into `x`, whose exceptions do not count."""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        condition: ast.stmt = ast.Expr(node.test)
+        ignored = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
+        return ast.copy_location(ast.Try([condition], [ignored], [], []), node)
 
 
 class _Agreeable:

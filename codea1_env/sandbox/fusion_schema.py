@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["BadRequest", "CommandResult", "CommandStatus", "MalformedAnswer", "RunAnswer", "RunRequest", "RunStatus"]
+__all__ = [
+    "DEFAULT_TIMEOUT_S",
+    "MAX_TIMEOUT_S",
+    "BadRequest",
+    "CommandResult",
+    "CommandStatus",
+    "MalformedAnswer",
+    "RunAnswer",
+    "RunRequest",
+    "RunStatus",
+]
 
 DEFAULT_TIMEOUT_S = 10.0
 MAX_TIMEOUT_S = 3600.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import json
 import math
@@ -16,20 +17,16 @@ from typing import Any
 from codea1_env.sandbox.fusion_schema import MAX_TIMEOUT_S
 from codea1_env.sandbox.interface import Job
 
-__all__ = ["Answer", "Script", "harness_script", "program_script"]
+__all__ = ["Answer", "Script", "harness_script", "program_script", "scout_script"]
 
 _START_S = 5.0  # for the interpreter and our runner, on a loaded machine
-_MODULES = (
-    "values.encoding",
-    "values.tree",
-    "values.decoding",
-    "sandbox.wire",
-    "sandbox.inside.channel",
-    "sandbox.inside.program",
-    "sandbox.inside.harness",
-    "sandbox.fusion_runner",
-)
-"""In the order in which they can be loaded."""
+_RUNNER = "codea1_env.sandbox.fusion_runner"
+_ROLES = {
+    "program": (_RUNNER,),
+    "harness": ("codea1_env.sandbox.inside.harness", _RUNNER),
+    "scout": ("codea1_env.sandbox.inside.harness", _RUNNER),
+}
+"""Modules that are needed there, the last of which is run."""
 
 _PRELUDE = """\
 import os, sys
@@ -52,7 +49,7 @@ def install(name, source):
     exec(compile(source or "", "<" + name + ">", "exec", dont_inherit=True), vars(module))
 for name, source in unpacked("{modules}"):
     install(name, source)
-sys.modules["codea1_env.sandbox.fusion_runner"].run(unpacked("{task}"))
+sys.modules[name].run(unpacked("{task}"))
 """
 
 
@@ -112,15 +109,23 @@ def harness_script(
         answers: what the program said, in the order in which the harness asked.
         may_guess: whether to go on after a question without an answer.
     """
-    texts = {
+    rows = [[answer.arguments, answer.tag.decode("latin-1"), answer.payload.decode("latin-1")] for answer in answers]
+    task = {"role": "harness", "job": _harness_texts(job, calls), "answers": rows, "may_guess": may_guess}
+    return _script(job, task, 1 + len(calls), max_output_bytes)
+
+
+def scout_script(job: Job, calls: Sequence[int], max_output_bytes: int) -> Script:
+    """Return the request that finds out what a harness will probably ask."""
+    return _script(job, {"role": "scout", "job": _harness_texts(job, calls)}, 1 + len(calls), max_output_bytes)
+
+
+def _harness_texts(job: Job, calls: Sequence[int]) -> dict[str, Any]:
+    return {
         "entry": job.entry_point,
         "value_bytes": job.limits.value_bytes,
         "source": job.harness.source,
         "calls": [[index, job.calls[index].expression, list(job.calls[index].imports)] for index in calls],
     }
-    rows = [[answer.arguments, answer.tag.decode("latin-1"), answer.payload.decode("latin-1")] for answer in answers]
-    task = {"role": "harness", "job": texts, "answers": rows, "may_guess": may_guess}
-    return _script(job, task, 1 + len(calls), max_output_bytes)
 
 
 def _script(job: Job, task: dict[str, Any], n_activities: int, max_output_bytes: int) -> Script:
@@ -145,13 +150,40 @@ def _script(job: Job, task: dict[str, Any], n_activities: int, max_output_bytes:
 
 @cache
 def _modules(role: str) -> str:
-    packages = ["codea1_env", "codea1_env.values", "codea1_env.sandbox", "codea1_env.sandbox.inside"]
-    sources: list[tuple[str, str | None]] = [(name, None) for name in packages]
-    for name in _MODULES:
-        if name != "sandbox.inside.harness" or role == "harness":
-            source = files("codea1_env").joinpath(name.replace(".", "/") + ".py").read_text("utf-8")
-            sources.append((f"codea1_env.{name}", source))
-    return _packed(sources)
+    """Return the sources of the modules that a role needs and, before them, of all of ours that they import."""
+    sources: dict[str, str | None] = {}
+
+    def add(name: str) -> None:
+        package = name.rpartition(".")[0]
+        if package and package not in sources:
+            add(package)
+        source = None if _is_package(name) else _source(name)
+        for needed in _imports(source or ""):
+            if needed not in sources:
+                add(needed)
+        sources[name] = source
+
+    for name in _ROLES[role]:
+        add(name)
+    return _packed(list(sources.items()))
+
+
+def _source(name: str) -> str:
+    return files("codea1_env").joinpath(*name.split(".")[1:-1], f"{name.rpartition('.')[2]}.py").read_text("utf-8")
+
+
+def _is_package(name: str) -> bool:
+    return files("codea1_env").joinpath(*name.split(".")[1:], "__init__.py").is_file()
+
+
+def _imports(source: str) -> list[str]:
+    """Return the modules of ours that a source imports when it is loaded."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("codea1_env"):
+            is_package = _is_package(node.module)
+            found += [f"{node.module}.{name.name}" for name in node.names] if is_package else [node.module]
+    return found
 
 
 def _packed(data: object) -> str:

@@ -9,18 +9,19 @@ import re
 import signal
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox.fusion_runner import Mark, line
+from codea1_env.sandbox.fusion_runner import Mark, checksum
 from codea1_env.sandbox.fusion_schema import CommandResult, CommandStatus
 from codea1_env.sandbox.interface import Limits
-from codea1_env.sandbox.wire import APPLY, HEADER, Frame
+from codea1_env.sandbox.wire import HEADER, Frame
 
 __all__ = ["Ending", "Talk", "read_talk", "time_limit"]
 
-_MAX_EXTRA = 16_384  # over the value: a header, or an error's texts
+_MAX_UNPACKED = 64 << 20  # of all frames of an output together: a program can print what unpacks to anything
 _CPU_SIGNALS = (signal.SIGPROF, signal.SIGVTALRM, signal.SIGXCPU)
+_SHELL_SIGNALS = 128  # what a shell adds to the number of the signal that ended its child
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,52 +33,124 @@ class Ending:
     """The machine may be to blame: ask once more before it counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Talk:
-    """What a process said."""
+    """What a process said. All of it is claims, and a missing answer is never taken for a value."""
 
-    frames: tuple[Frame, ...]
-    """Without the marks; of frames about the same call the last."""
-    marks: frozenset[bytes]
-    counts: dict[int, int]
-    """By harness call, how often the stand-in had been called at its end; by APPLY, when guessing began."""
-    questions: tuple[str, ...]
-    """Arguments that the stand-in was called with while guessing."""
     ending: Ending
+    marks: set[bytes] = field(default_factory=set)
+    answers: dict[int, Frame] = field(default_factory=dict)
+    """By call; of several about the same call the last."""
+    counts: dict[int, int] = field(default_factory=dict)
+    """By harness call, how often the stand-in had been called at its end; by APPLY, when guessing began."""
+    questions: list[str] = field(default_factory=list)
+    """Arguments that the stand-in was called with and no answer was recorded for, from the first such call on."""
+    cpu_s: float = 0.0
+    """Processor seconds that the process has used, by its own account."""
 
     @property
     def has_begun(self) -> bool:
-        """Whether the output came back at all."""
-        return Mark.HELLO in self.marks
+        """Whether anything of ours came back."""
+        return bool(self.marks or self.answers)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the process ended because its next answer did not fit."""
-        return Mark.FULL in self.marks
+    def take(self, frame: Frame) -> None:
+        """Enter a frame.
 
-    @property
-    def cpu_s(self) -> float:
-        """Processor time that the process says it has used."""
-        return max((frame.cpu_us for frame in self.frames), default=0) / 1e6
-
-
-def read_talk(result: CommandResult, nonce: str, limits: Limits) -> Talk:
-    """Read an output; what is not whole lines of ours with this nonce is ignored.
-
-    The program shares the process with our runner: frames are claims about its own calls, and a missing one is never
-    taken for a value.
-    """
-    frames: dict[tuple[bytes, int], Frame] = {}
-    marks, counts, questions = set(), {}, []
-    for frame in _frames(result.stdout, nonce, limits.value_bytes + _MAX_EXTRA):
+        Raises:
+            ValueError: it is not of the form that its tag promises.
+        """
+        self.cpu_s = max(self.cpu_s, frame.cpu_us / 1e6)
         if frame.tag == Mark.COUNT:
-            counts[frame.call] = _count(frame.payload)
+            self.counts[frame.call] = int(frame.payload[:10])
         elif frame.tag == Mark.QUESTIONS:
-            questions += _questions(frame.payload)
+            self.questions += _texts(frame.payload)
         elif frame.tag.islower():
-            marks.add(frame.tag)
+            self.marks.add(frame.tag)
         else:
-            frames.pop((b"", frame.call), None)
-            frames[b"", frame.call] = frame
-    ending = _ending(result, frozenset(marks), limits)
-    return Talk(tuple(frames.values()), frozenset(marks), counts, tuple(questions), ending)
+            self.answers[frame.call] = frame
+
+
+def read_talk(result: CommandResult | None, nonce: str, limits: Limits) -> Talk:
+    """Read an output; what is not a whole line of ours with this nonce is ignored.
+
+    Args:
+        result: what the process did; None if it printed more than is read.
+        nonce: the request's.
+        limits: the job's.
+    """
+    if result is None:
+        flood = Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message="printed more than is read")
+        return Talk(Ending(flood))
+    talk = Talk(_ending(result))
+    for frame in _frames(result.stdout, nonce, max(_MAX_UNPACKED, 2 * limits.value_bytes)):
+        try:
+            talk.take(frame)
+        except (ValueError, RecursionError):
+            continue
+    if Mark.TIME in talk.marks:
+        talk.ending = Ending(time_limit(limits))
+    elif Mark.WALL in talk.marks:
+        talk.ending = _asleep(limits.wall_s)
+    elif talk.ending.outcome.kind is OutcomeKind.TIME_LIMIT and not talk.ending.is_doubtful:
+        talk.ending = Ending(time_limit(limits))
+    return talk
+
+
+def time_limit(limits: Limits) -> Outcome:
+    """Return the outcome of a call that used too much processor time."""
+    return Outcome(OutcomeKind.TIME_LIMIT, message=f"more than {limits.cpu_s:g} s of processor time")
+
+
+def _asleep(wall_s: float) -> Ending:
+    outcome = Outcome(OutcomeKind.TIME_LIMIT, message=f"more than {wall_s:g} s, mostly asleep")
+    return Ending(outcome, is_doubtful=True)
+
+
+def _frames(output: str, nonce: str, max_bytes: int) -> Iterator[Frame]:
+    pattern = re.compile(rf"^{re.escape(nonce)}:([A-Za-z0-9+/=]*):([0-9a-f]{{8}})$", re.MULTILINE)
+    for match in pattern.finditer(output):
+        if match[2] != checksum(nonce, match[1]):
+            continue
+        try:
+            unpacker = zlib.decompressobj()
+            data = unpacker.decompress(base64.b64decode(match[1], validate=True), max_bytes)
+        except (zlib.error, binascii.Error):
+            continue
+        max_bytes -= len(data)
+        if max_bytes <= 0:
+            return
+        if len(data) < HEADER.size:
+            continue
+        tag, call, cpu_us, length = HEADER.unpack_from(data)
+        if length == len(data) - HEADER.size:
+            yield Frame(tag, call, cpu_us, data[HEADER.size :])
+
+
+def _texts(payload: bytes) -> list[str]:
+    texts = json.loads(payload)
+    if not (isinstance(texts, list) and all(isinstance(text, str) for text in texts)):
+        raise ValueError("questions that are no texts")
+    "".join(texts).encode("latin-1")
+    return texts
+
+
+def _ending(result: CommandResult) -> Ending:
+    """Read the process's end, for when it ended without having answered everything."""
+    if result.status is not CommandStatus.FINISHED or result.return_code is None:
+        message = f"the server's own time limit, after {result.execution_time or 0.0:.0f} s"
+        return Ending(Outcome(OutcomeKind.TIME_LIMIT, message=message), is_doubtful=True)
+    number = _signal_of(result.return_code)
+    if number is None:
+        return Ending(Outcome(OutcomeKind.EXITED, message="ended its own process"))
+    if number in _CPU_SIGNALS:
+        return Ending(Outcome(OutcomeKind.TIME_LIMIT, message="too much processor time"))
+    crash = Outcome(OutcomeKind.CRASHED, error_type=number.name, message=f"killed by {number.name}")
+    return Ending(crash, is_doubtful=number in (signal.SIGKILL, signal.SIGALRM))
+
+
+def _signal_of(return_code: int) -> signal.Signals | None:
+    number = -return_code if return_code < 0 else return_code - _SHELL_SIGNALS
+    try:
+        return signal.Signals(number)
+    except ValueError:  # an exit code, or a real-time signal
+        return None
