@@ -86,7 +86,7 @@ def _sandbox() -> Finding:
     except SandboxError as error:
         return Finding("sandbox", False, str(error), "see docs/sandbox.md")
     better = "" if promise.guarantee is Guarantee.ISOLATED else "see docs/sandbox.md for what isolates better"
-    return Finding("sandbox", True, promise.sentence(), better)
+    return Finding("sandbox", True, "; not ".join([promise.sentence(), *promise.refusals]), better)
 
 
 def _docker() -> Finding:

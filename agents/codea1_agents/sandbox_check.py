@@ -43,6 +43,8 @@ class SandboxPromise:
     name: str
     guarantee: Guarantee
     tier: str
+    refusals: tuple[str, ...] = ()
+    """Why nothing stronger can be had here, one sentence each."""
 
     def sentence(self) -> str:
         """Say it, with what it means."""
@@ -63,7 +65,8 @@ def promise_of(sandbox: Sandbox) -> SandboxPromise:
         SandboxError: the back end cannot be used at all.
     """
     report = sandbox.run([Job("def f():\n    return 1\n", "f", (Call("f()"),))])[0]
-    return SandboxPromise(sandbox.name, sandbox.guarantee, report.tier)
+    refusals = tuple(getattr(sandbox, "refusals", ()))  # other back ends have nothing to choose from
+    return SandboxPromise(sandbox.name, sandbox.guarantee, report.tier, refusals)
 
 
 def check_sandbox(sandbox: Sandbox, *, cpu_s: float = 0.5) -> tuple[SandboxFinding, ...]:

@@ -30,6 +30,8 @@ __all__ = ["Execution", "internal_error_report"]
 _NULL = Outcome(OutcomeKind.VALUE, encode(None))
 _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
+_MAX_STRETCH = 10  # times the wall clock that a starved process gets before the job is run again
+_NO_PROCESS = -1
 _FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
 
 Spawn = Callable[[int, int], Process]
@@ -50,7 +52,7 @@ class Execution:
     def __init__(self, job: Job, spawn: Spawn) -> None:
         self.job = job
         self.is_starved = False
-        """The machine gave it no processor: nothing that happened counts."""
+        """The machine gave it no processor or no process, or killed it: nothing that happened counts."""
         self.processes: list[Process] = []
         """All that have not ended."""
         self._spawn = spawn
@@ -61,6 +63,8 @@ class Execution:
         self._indirect = deque(index for index, place in places if place is Place.HARNESS)
         self._n_faults = 0
         self._cpu_us = 0
+        self._longest_call_s = 0.0
+        self._patient_until = 0.0
         self._applying = False
         self._program_fault: Outcome | None = None
         self._program: Process
@@ -93,7 +97,7 @@ class Execution:
     def report(self, tier: str) -> JobReport:
         """Return what was found; call it when `is_over`."""
         outcomes = tuple(outcome or _NOT_RUN for outcome in self._outcomes)
-        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier)
+        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier, self._longest_call_s)
 
     # Events
 
@@ -101,9 +105,12 @@ class Execution:
         """Take what a process has sent."""
         try:
             for frame in process.frames():
-                if self.is_done:
+                if self._stage is _Stage.DONE:
                     return
-                self._take(process, frame)
+                if process is self._program:
+                    self._take_from_program(frame)
+                else:
+                    self._take_from_harness(frame)
         except WireError as error:
             message = f"wrote to the sandbox's channel: {error}"
             self._lose(Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message[:300]))
@@ -117,7 +124,7 @@ class Execution:
         self._cpu_us += notice.cpu_us
         if process.abandoned or self.is_done:
             return
-        if notice.status == -1:
+        if notice.status == _NO_PROCESS or _was_killed_by_others(process, notice):
             self.is_starved = True
         else:
             self._lose(_outcome_of_end(process, notice))
@@ -136,12 +143,20 @@ class Execution:
         limits = self.job.limits
         if process.measured_use_s(cpu_us) > limits.cpu_s + _CPU_SLACK_S:
             self._lose(_time_limit(f"more than {limits.cpu_s:g} s of processor time"))
-        elif monotonic() - self._clock().started > limits.wall_s:
-            waited = waited_s()
-            if (waited is None and not is_retry) or (waited is not None and waited > limits.wall_s / 2):
-                self.is_starved = True
-            else:
-                self._lose(_time_limit(f"more than {limits.wall_s:g} s, mostly asleep"))
+        elif monotonic() > max(self._clock().started + limits.wall_s, self._patient_until):
+            self._run_out_of_wall(waited_s(), is_retry)
+
+    def _run_out_of_wall(self, waited_s: float | None, is_retry: bool) -> None:
+        """Tell a sleeper from a process that the machine keeps waiting, whose waiting does not count."""
+        wall_s, started = self.job.limits.wall_s, self._clock().started
+        if waited_s is None and not is_retry:
+            self.is_starved = True
+        elif waited_s is None or monotonic() - started > wall_s + waited_s:
+            self._lose(_time_limit(f"more than {wall_s:g} s, mostly asleep"))
+        elif monotonic() - started > wall_s * _MAX_STRETCH:
+            self.is_starved = True
+        else:
+            self._patient_until = started + wall_s + waited_s
 
     def abort(self) -> None:
         """Kill everything; what is not known yet stays unknown."""
@@ -150,21 +165,21 @@ class Execution:
 
     # Frames
 
-    def _take(self, process: Process, frame: Frame) -> None:
-        if process is self._program:
-            self._take_from_program(frame)
-        else:
-            self._take_from_harness(frame)
-
     def _take_from_program(self, frame: Frame) -> None:
-        if self._applying and frame.call == APPLY:
+        if self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
+            outcome = as_outcome(frame)
+            used_s = self._program.begin_after(frame)
+            if used_s > self._longest_call_s:
+                self._longest_call_s = used_s
+            if used_s > self.job.limits.cpu_s:
+                outcome = self._took_too_long()
+            self._outcomes[self._direct.popleft()] = outcome
+            if not self._direct:
+                self._next_stage()
+        elif self._applying and frame.call == APPLY:
             self._pass_back(frame)
         elif self._stage is _Stage.LOADING and frame.call == LOAD:
             self._take_load(frame)
-        elif self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
-            self._outcomes[self._direct.popleft()] = self._within_time(self._program, frame, as_outcome(frame))
-            self._program.begin_after(frame)
-            self._next_stage()
         else:
             raise WireError("a frame that nobody asked for")
 
@@ -231,8 +246,13 @@ class Execution:
 
     def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
         """Replace an outcome that took too long, so that the verdict does not depend on when we measured."""
-        limit_s = self.job.limits.cpu_s
-        return outcome if process.claimed_use_s(frame) <= limit_s else _time_limit(f"more than {limit_s:g} s")
+        used_s = process.claimed_use_s(frame)
+        if frame.call != LOAD:
+            self._longest_call_s = max(self._longest_call_s, used_s)
+        return outcome if used_s <= self.job.limits.cpu_s else self._took_too_long()
+
+    def _took_too_long(self) -> Outcome:
+        return _time_limit(f"more than {self.job.limits.cpu_s:g} s")
 
     # Stages
 
@@ -336,11 +356,21 @@ def _time_limit(message: str) -> Outcome:
     return Outcome(OutcomeKind.TIME_LIMIT, message=message)
 
 
+def _was_killed_by_others(process: Process, notice: Notice) -> bool:
+    """Whether the end is nobody's doing but the machine's (short of memory) or another user's."""
+    killed = WIFSIGNALED(notice.status) and WTERMSIG(notice.status) == signal.SIGKILL
+    return killed and not process.worker.jobs_can_kill_themselves and not _has_used_its_life_up(process, notice)
+
+
+def _has_used_its_life_up(process: Process, notice: Notice) -> bool:
+    return notice.cpu_us >= (process.cpu_limit_s - 0.1) * 1e6
+
+
 def _outcome_of_end(process: Process, notice: Notice) -> Outcome:
     if not WIFSIGNALED(notice.status):
         return Outcome(OutcomeKind.EXITED, message="ended its own process")
     number = WTERMSIG(notice.status)
-    if number in (signal.SIGKILL, signal.SIGXCPU) and notice.cpu_us >= (process.cpu_limit_s - 0.1) * 1e6:
+    if number in (signal.SIGKILL, signal.SIGXCPU) and _has_used_its_life_up(process, notice):
         return _time_limit("used up the processor time of the whole job")
     try:
         name = signal.Signals(number).name

@@ -100,6 +100,9 @@ class JobReport:
     """User and system time of the job's processes."""
     tier: str = ""
     """Name of the isolation that held, e.g. `rlimits`."""
+    longest_call_s: float = 0.0
+    """Processor seconds of the call that used most, by the process's own account: to be believed of trusted programs
+    only, such as solutions (`rules.limits`). 0 where a back end does not tell."""
 
     @property
     def loaded(self) -> bool:

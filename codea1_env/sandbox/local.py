@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import os
@@ -17,10 +18,27 @@ from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.scheduler import Scheduler
 from codea1_env.sandbox.worker import Setup
 
-__all__ = ["PACKAGES", "TIERS", "LocalSandbox", "shared_sandbox"]
+__all__ = [
+    "ALLOW_WEAK_VARIABLE",
+    "PACKAGES",
+    "REQUIRE_VARIABLE",
+    "TIERS",
+    "WEAK_TIERS",
+    "LocalSandbox",
+    "shared_sandbox",
+]
 
-TIERS = ("namespaces", "landlock", "seccomp", "rlimits")
+TIERS = ("namespaces", "bwrap", "landlock", "seccomp", "rlimits")
 """Kinds of isolation, strongest first; see `codea1_env.sandbox.inside.seal`."""
+
+WEAK_TIERS = ("seccomp", "rlimits")
+"""Those that let programs read the host's files, used only where that is allowed in so many words."""
+
+ALLOW_WEAK_VARIABLE = "CODEA1_ALLOW_WEAK_SANDBOX"
+"""Environment variable: 1 allows the weak tiers to sandboxes that are not told otherwise."""
+
+REQUIRE_VARIABLE = "CODEA1_REQUIRE_TIER"
+"""Environment variable: weakest tier for sandboxes that are not told otherwise."""
 
 PACKAGES = ("numpy",)
 """Site packages that programs may import by default."""
@@ -36,7 +54,11 @@ class LocalSandbox:
             per usable core.
         packages: top-level names of the site packages that programs may import, where they are installed. All others
             are hidden: some hold the answers to the problems.
-        tiers: kinds of isolation, tried in this order until one can be had here.
+        tiers: kinds of isolation, tried in this order until one can be had here; by default those that `require` and
+            `allow_weak` leave, strongest first.
+        require: weakest tier to accept; by default what `CODEA1_REQUIRE_TIER` says, else `landlock`.
+        allow_weak: whether to fall back on `WEAK_TIERS` where nothing better can be had; by default what
+            `CODEA1_ALLOW_WEAK_SANDBOX` says, else no.
 
     Raises:
         ValueError: fewer than one worker.
@@ -44,13 +66,20 @@ class LocalSandbox:
     """
 
     def __init__(
-        self, workers: int | None = None, *, packages: Sequence[str] = PACKAGES, tiers: Sequence[str] = TIERS
+        self,
+        workers: int | None = None,
+        *,
+        packages: Sequence[str] = PACKAGES,
+        tiers: Sequence[str] | None = None,
+        require: str | None = None,
+        allow_weak: bool | None = None,
     ) -> None:
         if workers is not None and workers < 1:
             raise ValueError(f"a sandbox needs at least one worker, not {workers}")
+        if tiers is None:
+            tiers = _acceptable(require, allow_weak)
         for tier in tiers or ("",):
-            if tier not in TIERS:
-                raise UnknownName.of("sandbox tier", tier, TIERS)
+            _check_tier(tier)
         self._n_workers = workers or _n_usable_cores()
         self._packages = tuple(packages)
         self._tiers = tuple(tiers)
@@ -114,7 +143,7 @@ class LocalSandbox:
             if not batch.done.is_set():
                 scheduler.cancel(batch)
         if batch.error:
-            raise SandboxError(batch.error)
+            raise SandboxError(batch.error + self._advice(scheduler))
         return [report for report in batch.reports if report is not None]
 
     def close(self) -> None:
@@ -136,9 +165,17 @@ class LocalSandbox:
     def _started(self) -> Scheduler:
         with self._lock:
             if self._scheduler is None or not self._scheduler.is_alive:
-                self._scheduler = Scheduler(self._n_workers, self._tiers)
+                self._scheduler = self._new_scheduler()
                 self._end = weakref.finalize(self, self._scheduler.close)  # also at interpreter exit
             return self._scheduler
+
+    def _new_scheduler(self) -> Scheduler:
+        """Return what runs the jobs; other places than this machine's processes replace it."""
+        return Scheduler(self._n_workers, self._tiers)
+
+    def _advice(self, scheduler: Scheduler) -> str:
+        """Return what to add to an error: how to get a sandbox all the same; other places than this machine know."""
+        return _alternative(self._tiers) if scheduler.pool.is_refused and scheduler.pool.tier in TIERS else ""
 
     def _probed(self) -> Scheduler:
         scheduler = self._started()
@@ -164,21 +201,47 @@ class _Kinds:
         self._packages = packages
 
     @functools.cached_property
-    def _plain(self) -> Setup:
+    def plain(self) -> Setup:
         return Setup({name: folder for name in self._packages if (folder := _site_folder(name))})
 
     @functools.cached_property
     def _with_numpy(self) -> Setup:
-        return Setup(self._plain.packages, ("numpy",)) if "numpy" in self._plain.packages else self._plain
+        return Setup(self.plain.packages, ("numpy",)) if "numpy" in self.plain.packages else self.plain
 
     def setup_for(self, job: Job) -> Setup:
         texts = (job.program, job.preamble, job.harness.source, *(text for call in job.calls for text in call.imports))
-        return self._with_numpy if any("numpy" in text for text in texts) else self._plain
+        return self._with_numpy if any("numpy" in text for text in texts) else self.plain
 
 
 _INSTANCES: weakref.WeakSet[LocalSandbox] = weakref.WeakSet()
 _shared: LocalSandbox | None = None
 _shared_lock = threading.Lock()
+
+
+def _acceptable(require: str | None, allow_weak: bool | None) -> tuple[str, ...]:
+    """Return the tiers not weaker than allowed. The only place that reads the environment."""
+    if require is None and allow_weak is None:
+        require = os.environ.get(REQUIRE_VARIABLE) or None
+    if allow_weak is None:
+        allow_weak = os.environ.get(ALLOW_WEAK_VARIABLE, "") == "1"
+    if require is None:
+        return TIERS if allow_weak else tuple(tier for tier in TIERS if tier not in WEAK_TIERS)
+    _check_tier(require)
+    return TIERS[: TIERS.index(require) + 1]
+
+
+def _alternative(refused: Sequence[str]) -> str:
+    """Say which weaker tier than those refused could be had here, and how to ask for it; empty if there is none."""
+    for tier in TIERS[max(map(TIERS.index, refused)) + 1 :]:
+        with LocalSandbox(1, packages=(), tiers=(tier,)) as other, contextlib.suppress(SandboxError):
+            how = f"allow_weak=True or {ALLOW_WEAK_VARIABLE}=1" if tier in WEAK_TIERS else f"require={tier!r}"
+            return f"; the strongest that can be had is {tier} ({other.guarantee.value}), with {how}"
+    return ""
+
+
+def _check_tier(tier: str) -> None:
+    if tier not in TIERS:
+        raise UnknownName.of("sandbox tier", tier, TIERS)
 
 
 def shared_sandbox() -> LocalSandbox:

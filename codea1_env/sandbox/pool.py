@@ -6,12 +6,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
-from codea1_env.sandbox.worker import Setup, Worker, WorkerDied
+from codea1_env.sandbox.worker import Launch, Setup, Worker, WorkerDied, launch_here
 
 __all__ = ["Pool"]
 
 _JOBS_PER_WORKER = 2  # one runs while the other is handed out or collected
 _MAX_SLEEPERS_PER_WORKER = 16
+_MAX_FORKS = 50_000  # then a zygote is replaced, whatever may have gathered in it
 _START_TIMEOUT_S = 60.0
 _MAX_FAILED_STARTS = 3
 
@@ -23,9 +24,12 @@ class Pool:
         n_workers: zygotes per kind, and the number of cores that jobs may keep busy.
         tiers: tried in this order.
         watch: called with each new worker.
+        launch: starts zygotes.
     """
 
-    def __init__(self, n_workers: int, tiers: Sequence[str], watch: Callable[[Worker], None]) -> None:
+    def __init__(
+        self, n_workers: int, tiers: Sequence[str], watch: Callable[[Worker], None], launch: Launch = launch_here
+    ) -> None:
         self.workers: list[Worker] = []
         self.refusals: list[str] = []
         """Why stronger tiers cannot be had here."""
@@ -36,12 +40,19 @@ class Pool:
         self._n_workers = n_workers
         self._tiers = deque(tiers)
         self._watch = watch
+        self._launch = launch
         self._n_failed_starts = 0
+        self._is_refused = False
 
     @property
     def tier(self) -> str:
         """The tier in force, or the next one to try."""
         return self._tiers[0]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether none of the tiers can be had here."""
+        return self._is_refused
 
     @property
     def is_starting(self) -> bool:
@@ -63,7 +74,7 @@ class Pool:
         loads, sleepers = Counter(map(id, busy)), Counter(map(id, asleep))
         if self.is_full(loads.total()):
             return None
-        same = [worker for worker in self.workers if worker.setup is setup]
+        same = [worker for worker in self.workers if worker.setup is setup and worker.n_forks < _MAX_FORKS]
         ready = [worker for worker in same if worker.ready and sleepers[id(worker)] < _MAX_SLEEPERS_PER_WORKER]
         best = min(ready, key=lambda worker: loads[id(worker)], default=None)
         if best is not None and loads[id(best)] == 0:
@@ -80,6 +91,20 @@ class Pool:
     def overdue(self) -> list[Worker]:
         """Return the workers that hang, or take too long to start."""
         return [worker for worker in self.workers if worker.is_overdue]
+
+    def worn_out(self, busy: Iterable[Worker]) -> list[Worker]:
+        """Return the workers that have served their time and run nothing any more.
+
+        Args:
+            busy: the worker of each job that runs.
+        """
+        old = [worker for worker in self.workers if worker.n_forks >= _MAX_FORKS]
+        return [worker for worker in old if worker not in set(busy)] if old else []
+
+    def retire(self, worker: Worker) -> None:
+        """End a worker that runs nothing."""
+        self.workers.remove(worker)
+        worker.close()
 
     def lose(self, worker: Worker) -> None:
         """A worker has died, or refuses its tier."""
@@ -102,7 +127,7 @@ class Pool:
 
     def _start(self, setup: Setup) -> None:
         try:
-            worker = Worker(setup, self.tier)
+            worker = Worker(setup, self.tier, self._launch)
         except WorkerDied as error:
             self._count_failed_start(str(error))
             return
@@ -113,10 +138,12 @@ class Pool:
     def _refuse(self, worker: Worker) -> None:
         if worker.tier != self.tier:
             return  # another one has said so before
-        self.refusals.append(f"{worker.tier}: {worker.refusal}")
+        if (reason := f"{worker.tier}: {worker.refusal}") not in self.refusals:
+            self.refusals.append(reason)
         if len(self._tiers) > 1:
             self._tiers.popleft()
         else:
+            self._is_refused = True
             self.failure = f"no isolation that was asked for can be had here ({'; '.join(self.refusals)})"
 
     def _count_failed_start(self, error: str) -> None:

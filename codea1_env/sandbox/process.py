@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from time import monotonic
 
 from codea1_env.outcomes import Outcome, OutcomeKind
@@ -14,6 +15,7 @@ from codea1_env.values import Malformed, validate
 __all__ = ["Process", "as_outcome", "error_fields", "printable"]
 
 _MAX_MESSAGE = 300
+_SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
 _RECEIVE_BYTES = 1 << 18
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # then others get their turn
 
@@ -87,12 +89,19 @@ class Process:
 
     def note(self, frame: Frame) -> None:
         """Remember the processor time that a frame states."""
-        self._claimed_us = max(self._claimed_us, frame.cpu_us)
+        if frame.cpu_us > self._claimed_us:
+            self._claimed_us = frame.cpu_us
 
-    def begin_after(self, frame: Frame) -> None:
-        """Start the clocks of the activity that follows a frame."""
+    def begin_after(self, frame: Frame) -> float:
+        """Start the clocks of the activity that follows a frame.
+
+        Returns:
+            The processor seconds of the activity that the frame ends, by the process's own account.
+        """
+        used_us = frame.cpu_us - self._base_us
         self.note(frame)
         self.begin()
+        return used_us / 1e6
 
     def begin(self) -> None:
         """Start the clocks of an activity (loading, one call)."""
@@ -134,11 +143,7 @@ def as_outcome(frame: Frame) -> Outcome:
         WireError: it claims nothing that can be.
     """
     if frame.tag == Tag.VALUE:
-        try:
-            validate(frame.payload)
-        except Malformed as error:
-            raise WireError(str(error)) from error
-        return Outcome(OutcomeKind.VALUE, frame.payload)
+        return _short_value(frame.payload) if len(frame.payload) <= _SHORT else _value(frame.payload)
     if frame.tag == Tag.OPAQUE:
         return Outcome(OutcomeKind.OPAQUE, message=printable(frame.payload.decode("utf-8", "replace")))
     if frame.tag == Tag.TOO_LARGE:
@@ -149,6 +154,18 @@ def as_outcome(frame: Frame) -> Outcome:
         name, _, message, _ = error_fields(frame)
         return Outcome(OutcomeKind.ERROR, error_type=name, message=message)
     raise WireError(f"no outcome has the tag {frame.tag!r}")
+
+
+def _value(payload: bytes) -> Outcome:
+    try:
+        validate(payload)
+    except Malformed as error:
+        raise WireError(str(error)) from error
+    return Outcome(OutcomeKind.VALUE, payload)
+
+
+# The same value comes from both runs of the solution and from every candidate that is right.
+_short_value = lru_cache(_MAX_REMEMBERED)(_value)
 
 
 def error_fields(frame: Frame) -> tuple[str, str, str, bool]:

@@ -21,7 +21,7 @@ from codea1_env.sandbox.pool import Pool
 from codea1_env.sandbox.process import Process
 from codea1_env.sandbox.waiting import seconds_waited
 from codea1_env.sandbox.wire import Notice, Op
-from codea1_env.sandbox.worker import Worker, WorkerDied
+from codea1_env.sandbox.worker import Launch, Worker, WorkerDied, launch_here
 
 __all__ = ["Scheduler"]
 
@@ -51,10 +51,11 @@ class Scheduler:
     Args:
         n_workers: zygotes per kind.
         tiers: kinds of isolation, tried in this order.
+        launch: starts zygotes.
     """
 
-    def __init__(self, n_workers: int, tiers: Sequence[str]) -> None:
-        self.pool = Pool(n_workers, tiers, self._listen_to)
+    def __init__(self, n_workers: int, tiers: Sequence[str], launch: Launch = launch_here) -> None:
+        self.pool = Pool(n_workers, tiers, self._listen_to, launch)
         self._inbox: deque[Batch] = deque()
         self._queue = Queue()
         self._running: dict[_Running, None] = {}
@@ -257,7 +258,7 @@ class Scheduler:
 
     def _settle(self, running: _Running) -> None:
         if running.execution.is_starved:
-            self._run_again(running, "the machine gave it no processor, or no process")
+            self._run_again(running, "the machine gave it no processor or no process, or killed it")
         else:
             ticket = running.ticket
             ticket.batch.settle(ticket.position, running.execution.report(running.worker.tier))
@@ -316,6 +317,9 @@ class Scheduler:
         now = monotonic()
         for worker in self.pool.overdue():
             self._lose(worker)
+        for worker in self.pool.worn_out(running.worker for running in self._running):
+            self._selector.unregister(worker.control)
+            self.pool.retire(worker)
         for running in list(self._running):
             if running not in self._running:
                 continue  # it went with its worker just now

@@ -17,6 +17,8 @@ __all__ = [
     "APPLY",
     "HEADER",
     "LOAD",
+    "NOTICE",
+    "REQUEST",
     "Frame",
     "FrameReader",
     "Notice",
@@ -34,8 +36,10 @@ APPLY = 0xFFFF_FFFE
 
 HEADER = struct.Struct("<cIQI")
 """Of a frame: tag, call, processor time in microseconds, length of the payload."""
-_REQUEST = struct.Struct("<cQII")
-_NOTICE = struct.Struct("<cQiQQI")
+REQUEST = struct.Struct("<cQII")
+"""Of a `Request`."""
+NOTICE = struct.Struct("<cQiQQI")
+"""Of a `Notice`."""
 
 
 class Tag:
@@ -86,12 +90,12 @@ class Request(NamedTuple):
 
     def pack(self) -> bytes:
         """Return its fixed-size form."""
-        return _REQUEST.pack(*self)
+        return REQUEST.pack(*self)
 
     @classmethod
     def unpack(cls, data: bytes) -> Request:
         """Read the fixed-size form."""
-        return cls(*_REQUEST.unpack(data))
+        return cls(*REQUEST.unpack(data))
 
 
 class Notice(NamedTuple):
@@ -110,12 +114,12 @@ class Notice(NamedTuple):
 
     def pack(self) -> bytes:
         """Return its fixed-size form."""
-        return _NOTICE.pack(*self)
+        return NOTICE.pack(*self)
 
     @classmethod
     def unpack(cls, data: bytes) -> Notice:
         """Read the fixed-size form."""
-        return cls(*_NOTICE.unpack(data))
+        return cls(*NOTICE.unpack(data))
 
 
 def frame_bytes(tag: bytes, call: int = 0, payload: bytes = b"", cpu_us: int = 0) -> bytes:
@@ -124,14 +128,17 @@ def frame_bytes(tag: bytes, call: int = 0, payload: bytes = b"", cpu_us: int = 0
 
 
 class FrameReader:
-    """Cuts a stream into frames, holding at most one unfinished frame."""
+    """Cuts a stream into frames, holding at most one unfinished frame beside what `feed` added last."""
 
     def __init__(self, max_payload: int) -> None:
         self._max_payload = max_payload
         self._buffer = bytearray()
+        self._start = 0  # of the next frame
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""
+        del self._buffer[: self._start]
+        self._start = 0
         self._buffer += data
 
     def next(self) -> Frame | None:
@@ -140,14 +147,14 @@ class FrameReader:
         Raises:
             WireError: a frame longer than may be.
         """
-        if len(self._buffer) < HEADER.size:
+        begin = self._start + HEADER.size
+        if len(self._buffer) < begin:
             return None
-        tag, call, cpu_us, length = HEADER.unpack_from(self._buffer)
+        tag, call, cpu_us, length = HEADER.unpack_from(self._buffer, self._start)
         if length > self._max_payload:
             raise WireError(f"a frame of {length} bytes")
-        end = HEADER.size + length
+        end = begin + length
         if len(self._buffer) < end:
             return None
-        payload = bytes(self._buffer[HEADER.size : end])
-        del self._buffer[:end]
-        return Frame(tag, call, cpu_us, payload)
+        self._start = end
+        return Frame(tag, call, cpu_us, bytes(self._buffer[begin:end]))

@@ -9,15 +9,16 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import Any, Protocol
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.wire import Notice, Op, Request
 
-__all__ = ["Setup", "Worker", "WorkerDied"]
+__all__ = ["Launch", "Launched", "Setup", "Worker", "WorkerDied", "clean_environment", "launch_here"]
 
 _BOOTSTRAP = Path(__file__).parent / "inside" / "bootstrap.py"
 _ROOT = Path(__file__).parents[2]
@@ -52,33 +53,69 @@ class Setup:
     """Those of them that are imported before any fork."""
 
 
+class Launched(Protocol):
+    """What was started: a zygote or what holds it. `subprocess.Popen` has all of this."""
+
+    returncode: Any
+    """None until its end is known."""
+
+    @property
+    def pid(self) -> int:
+        """Process id as we see it, or -1."""
+
+    def poll(self) -> int | None:
+        """Return its exit status if it has ended."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end, at most `timeout` seconds (`subprocess.TimeoutExpired`)."""
+
+    def kill(self) -> None:
+        """End it without asking."""
+
+
+Launch = Callable[[dict[str, Any], socket.socket], Launched]
+"""(options of a zygote, the far end of its control socket) -> what was started; raises OSError or ValueError."""
+
+
+def launch_here(options: dict[str, Any], control: socket.socket) -> subprocess.Popen[bytes]:
+    """Start a zygote as a process of this machine."""
+    options = {**options, "root": str(_ROOT), "control": control.fileno(), "parent": os.getpid()}
+    return subprocess.Popen(
+        [sys.executable, "-S", "-s", "-P", "-B", str(_BOOTSTRAP), json.dumps(options)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(control.fileno(),),
+        cwd="/",
+        env=clean_environment(),
+        start_new_session=True,  # an interrupt from the terminal is for us, not for it
+    )
+
+
 class Worker:
     """One zygote. Not thread-safe: only the scheduler's thread uses it.
 
     Must be made in a thread that outlives it: the kernel ends a zygote with the thread that started it.
     """
 
-    def __init__(self, setup: Setup, tier: str) -> None:
+    def __init__(self, setup: Setup, tier: str, launch: Launch = launch_here) -> None:
         self.setup = setup
         self.tier = tier
         self.guarantee = ""
         self.refusal = ""
         """Why it cannot have its tier."""
+        self.jobs_can_kill_themselves = True
+        """If not, a process that dies of SIGKILL was killed by us or by the machine."""
+        self.n_forks = 0
+        """How many processes it was asked for."""
         self.ready = False
         self.deadline = math.inf
         """When it is given up if it is not ready (monotonic clock)."""
         self._asked_at = math.inf
         self.control, far = socket.socketpair(socket.AF_UNIX, _CONTROL_KIND)
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", "-s", "-P", "-B", str(_BOOTSTRAP), self._options(far.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=(far.fileno(),),
-                cwd="/",
-                env=_environment(),
-                start_new_session=True,  # an interrupt from the terminal is for us, not for it
+            self._process = launch(
+                {"tier": tier, "packages": dict(setup.packages), "preload": list(setup.preload)}, far
             )
         except (OSError, ValueError) as error:
             self.control.close()
@@ -86,17 +123,6 @@ class Worker:
         finally:
             far.close()
         self.control.setblocking(False)
-
-    def _options(self, control: int) -> str:
-        options = {
-            "root": str(_ROOT),
-            "control": control,
-            "parent": os.getpid(),
-            "tier": self.tier,
-            "packages": dict(self.setup.packages),
-            "preload": list(self.setup.preload),
-        }
-        return json.dumps(options)
 
     @property
     def pid(self) -> int:
@@ -110,6 +136,7 @@ class Worker:
             WorkerDied: the zygote does not listen.
         """
         near, far = socket.socketpair()
+        self.n_forks += 1
         try:
             request = Request(Op.FORK, number, cpu_s, memory_mb)
             self._wait_until_writable()
@@ -163,6 +190,7 @@ class Worker:
             if data[:1] == Op.READY and not self.ready:
                 said = json.loads(data[1:])
                 self.guarantee, self.ready = said["guarantee"], True
+                self.jobs_can_kill_themselves = said["suicide"]
             elif data[:1] == Op.REFUSED and not self.ready:
                 self.refusal = data[1:].decode("utf-8", "replace")
             else:
@@ -190,6 +218,7 @@ class Worker:
         self._process.returncode = 0  # not our child: nothing to wait for, nothing to warn of
 
 
-def _environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
+    """Return the environment variables of a zygote; programs see them."""
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
     return {**_CLEAN_ENVIRONMENT, **kept}

@@ -53,6 +53,9 @@ def env(as_json: _Json = False) -> None:
 @app.command()
 def sandbox(
     name: Annotated[str, typer.Argument(help="Which sandbox.")] = "local",
+    require: Annotated[
+        str, typer.Option(metavar="TIER", help="Weakest tier to accept: namespaces, bwrap, landlock, seccomp, rlimits.")
+    ] = "",
     as_json: _Json = False,
 ) -> None:
     """Obtain every kind of outcome from a small program, twice, and say what the sandbox promises here.
@@ -60,7 +63,8 @@ def sandbox(
     \b
     Example:
       codea1 check sandbox
+      codea1 check sandbox --require namespaces
     """
     from codea1_agents.cli.checking import run_check_sandbox  # noqa: PLC0415  heavy
 
-    run_check_sandbox(name, as_json=as_json)
+    run_check_sandbox(name, require=require, as_json=as_json)

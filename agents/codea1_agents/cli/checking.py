@@ -12,9 +12,10 @@ import typer
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.progress import Progress
+from codea1_env.errors import UserError
 from codea1_env.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.problems import load_problems
-from codea1_env.sandbox import load_sandbox
+from codea1_env.sandbox import Sandbox, load_sandbox
 
 __all__ = ["run_check_env", "run_check_problems", "run_check_sandbox"]
 
@@ -70,26 +71,38 @@ def run_check_env(*, as_json: bool) -> None:
         raise typer.Exit(NOT_OK)
 
 
-def run_check_sandbox(name: str, *, as_json: bool) -> None:
+def run_check_sandbox(name: str, *, require: str, as_json: bool) -> None:
     """Obtain every kind of outcome twice.
 
     Raises:
-        UserError: no sandbox of that name.
-        SandboxError: it cannot be used at all.
+        UserError: no sandbox of that name, no tier of that name, or a tier asked of a sandbox that has none.
+        SandboxError: it cannot be used at all, or not in the tier required.
         typer.Exit: an outcome is not what it should be (1).
     """
     from codea1_agents.sandbox_check import check_sandbox, promise_of  # noqa: PLC0415  only here
 
     page = Page(as_json=as_json)
-    with closing(load_sandbox(name)) as backend:
+    with closing(_sandbox(name, require)) as backend:
         found = check_sandbox(backend)
         promise = promise_of(backend)
     rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
     page.show(new_table(("outcome asked for", "first run", "second run", ""), rows))
     page.say(promise.sentence())
+    for refusal in promise.refusals:
+        page.say(f"not {refusal}")
     page.finish({"sandbox": asdict(promise), "outcomes": [asdict(each) | {"ok": each.ok} for each in found]})
     if not all(each.ok for each in found):
         raise typer.Exit(NOT_OK)
+
+
+def _sandbox(name: str, require: str) -> Sandbox:
+    if not require:
+        return load_sandbox(name)
+    if name != "local":
+        raise UserError(f"--require {require}: only the local sandbox has tiers, {name!r} has not")
+    from codea1_env.sandbox.local import LocalSandbox  # noqa: PLC0415  only here
+
+    return LocalSandbox(require=require)
 
 
 def _counted(found: Sequence[ProblemCheck], n_skipped: int) -> str:

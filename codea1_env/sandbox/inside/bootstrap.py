@@ -8,8 +8,8 @@ import os
 import sys
 
 
-def _start() -> None:
-    options = json.loads(sys.argv[1])
+def start(options: dict, on_imported: object = lambda: None) -> None:  # type: ignore[type-arg]
+    """Import what a zygote needs from the folder `options["root"]`, say so, and become one."""
     os.register_at_fork = lambda **_: None  # what random, threading and logging do after a fork costs every job
     for name in ("codea1_env", "codea1_env.values", "codea1_env.sandbox", "codea1_env.sandbox.inside"):
         package = type(sys)(name)
@@ -17,8 +17,8 @@ def _start() -> None:
         sys.modules[name] = package
     from codea1_env.sandbox.inside import zygote  # noqa: PLC0415  -- importable only now
 
-    zygote.main(options)
+    zygote.main(options, on_imported)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
-    _start()
+    start(json.loads(sys.argv[1]))

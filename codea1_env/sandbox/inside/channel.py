@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import process_time_ns
 from typing import Any
 
-from codea1_env.sandbox.wire import HEADER, Frame, Tag, frame_bytes
+from codea1_env.sandbox.wire import HEADER, Frame, Tag
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 
 __all__ = ["BUILTINS", "Channel", "describe_error", "exit_now"]
@@ -22,6 +22,7 @@ _MAX_MESSAGE = 300
 _READ_BYTES = 1 << 16  # larger buffers are mapped and unmapped each time
 _mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
+_pack_header, _write = HEADER.pack, os.write
 exit_now = os._exit
 
 
@@ -53,9 +54,11 @@ class Channel:
 
     def send(self, tag: bytes, call: int = 0, payload: bytes = b"") -> None:
         """Write one frame with the processor time used so far."""
-        data = memoryview(frame_bytes(tag, call, payload, process_time_ns() // 1000))
-        while data:
-            data = data[os.write(self._fd, data) :]
+        data = _pack_header(tag, call, process_time_ns() // 1000, len(payload)) + payload
+        n_written = _write(self._fd, data)
+        while n_written < len(data):
+            data = data[n_written:]
+            n_written = _write(self._fd, data)
 
     def send_value(self, call: int, value: object, max_bytes: int) -> None:
         """Report what a call returned."""

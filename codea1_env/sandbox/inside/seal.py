@@ -4,14 +4,18 @@ A zygote tries one tier, which its options name, and refuses to serve if it cann
 
 ==============  ======================================================================  ============
 ``namespaces``  read-only root with only Python in it, namespaces, seccomp, rlimits     isolated
+``bwrap``       the same, made by bubblewrap (`bubblewrap`)                             isolated
 ``landlock``    Landlock on files, seccomp, rlimits, as root an unused user             best effort
 ``seccomp``     seccomp, rlimits, as root an unused user: files of the host readable    best effort
 ``rlimits``     rlimits only                                                            trusted only
+``container``   as process 1 of a hardened container: Landlock if there is, seccomp,    isolated
+                rlimits (see `codea1_env.sandbox.docker_sandbox`)
 ==============  ======================================================================  ============
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
@@ -20,13 +24,15 @@ from typing import Any
 from codea1_env.sandbox.inside import kernel, landlock, namespaces, seccomp
 from codea1_env.sandbox.inside.layout import is_readable_by_all, layout
 
-__all__ = ["seal", "seal_child"]
+__all__ = ["become", "free_user", "seal", "seal_child"]
 
 _GUARANTEES = {
     "namespaces": "isolated",
+    "bwrap": "isolated",
     "landlock": "best effort",
     "seccomp": "best effort",
     "rlimits": "trusted only",
+    "container": "isolated",
 }
 _FIRST_FREE_USER = 300_000  # beyond the ids that distributions and container engines hand out by default
 _N_FREE_USERS = 60_000
@@ -41,11 +47,11 @@ _inherited: dict[int, int] = {}
 _must_follow = sys.platform == "linux"
 
 
-def seal(options: dict[str, Any]) -> dict[str, str]:
+def seal(options: dict[str, Any]) -> dict[str, Any]:
     """Enter the tier that the options ask for, in this process (or, for namespaces, in a forked one).
 
     Returns:
-        `tier` and its `guarantee`.
+        `tier`, its `guarantee`, and whether a job can kill itself (`suicide`) with the signal that nobody can catch.
 
     Raises:
         KernelRefuses: the tier cannot be had here.
@@ -57,8 +63,8 @@ def seal(options: dict[str, Any]) -> dict[str, str]:
     elif not kernel.is_supported():
         raise kernel.KernelRefuses("neither Linux on x86_64 nor on aarch64")
     else:
-        {"namespaces": _seal_namespaces, "landlock": _seal_landlock, "seccomp": _seal_seccomp}[tier](options)
-    return {"tier": tier, "guarantee": _GUARANTEES[tier]}
+        _SEALS[tier](options)
+    return {"tier": tier, "guarantee": _GUARANTEES[tier], "suicide": _child_filter is None}
 
 
 def seal_child(cpu_s: int, address_space: int) -> None:
@@ -86,11 +92,22 @@ def _seal_namespaces(options: dict[str, Any]) -> None:
     global _must_follow  # noqa: PLW0603  -- see _filter
     visible = layout(options["packages"])
     is_root = kernel.can_mount()
-    user = _free_user()
+    user = free_user()
     namespaces.enter(visible, options["control"])
     _limit(bounds_processes=is_root or _counts_processes_by_namespace())
     if is_root:
-        _become(user)
+        become(user)
+    kernel.drop_capabilities()
+    kernel.die_with_parent()
+    _must_follow = False  # they end with process 1 anyway
+    _check_library_is_readable()
+    _filter()
+
+
+def _seal_bwrap(options: dict[str, Any]) -> None:
+    """Add to what bubblewrap has made of this process what it leaves out."""
+    global _must_follow  # noqa: PLW0603  -- see _filter
+    _limit(bounds_processes=_counts_processes_by_namespace())
     kernel.drop_capabilities()
     kernel.die_with_parent()
     _must_follow = False  # they end with process 1 anyway
@@ -129,6 +146,27 @@ def _seal_seccomp(options: dict[str, Any]) -> None:
     _filter()
 
 
+def _seal_container(options: dict[str, Any]) -> None:
+    """Add to what a container takes away what keeps its jobs from each other and from the image's other files."""
+    _limit(bounds_processes=True)  # its user has no other processes
+    kernel.forbid_new_privileges()
+    with contextlib.suppress(kernel.KernelRefuses):  # the container holds without it
+        landlock.restrict(layout(options["packages"]))
+    kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
+    _follow(options["parent"])
+    _check_library_is_readable()
+    _filter()
+
+
+_SEALS = {
+    "namespaces": _seal_namespaces,
+    "bwrap": _seal_bwrap,
+    "landlock": _seal_landlock,
+    "seccomp": _seal_seccomp,
+    "container": _seal_container,
+}
+
+
 def _filter() -> None:
     global _child_filter  # noqa: PLW0603  -- one zygote per interpreter; children read it after the fork
     kernel.forbid_new_privileges()
@@ -147,7 +185,7 @@ def _follow(parent: int) -> None:
 def _leave_root(kept: int | None) -> None:
     if kept is not None:
         kernel.keep_capabilities_over_change_of_user()
-    _become(_free_user())
+    become(free_user())
     kernel.drop_capabilities(kept)
 
 
@@ -157,12 +195,17 @@ def _counts_processes_by_namespace() -> bool:
     return (int(major), int("".join(filter(str.isdigit, minor)) or 0)) >= (5, 14)
 
 
-def _free_user() -> int:
+def free_user() -> int:
     """Return a user that owns nothing, a different one for each zygote, so that limits per user are not shared."""
     return _FIRST_FREE_USER + os.getpid() % _N_FREE_USERS
 
 
-def _become(user: int) -> None:
+def become(user: int) -> None:
+    """Change to another user, in this process, for good.
+
+    Raises:
+        KernelRefuses: not allowed.
+    """
     try:
         os.setgroups([])
         os.setresgid(user, user, user)

@@ -12,6 +12,7 @@ import ctypes
 import errno
 import os
 import platform
+import signal
 import struct
 import sys
 from collections.abc import Iterable, Sequence
@@ -63,13 +64,16 @@ def zygote_filter() -> bytes:
 
 
 def child_filter() -> bytes:
-    """Return the filter for a process that runs a stranger's program, which may signal `_ANY_PID` only."""
+    """Return the filter for a process that runs a stranger's program.
+
+    It may signal `_ANY_PID` only, and never with SIGKILL: whoever dies of that was killed by us or by the machine.
+    """
     program = [(_LOAD, 0, 0, _OFFSET_NUMBER)]
     program += _if("clone", _arg_has(0, _CLONE_THREAD))
     for name in ("fork", "vfork", "recvmsg", "sendmsg", "seccomp", "wait4", "waitid"):
         program += _if(name, _refuse(errno.EPERM))
-    for name in ("kill", "tgkill"):
-        program += _if(name, _arg_among(0, (_ANY_PID,)))
+    for name, position in (("kill", 1), ("tgkill", 2)):
+        program += _if(name, _arg_is_not(position, signal.SIGKILL) + _arg_among(0, (_ANY_PID,)))
     program += _if("prctl", _arg_among(0, _PRCTL_CHILD))
     return _assembled([*program, (_RETURN, 0, 0, _ALLOW)])
 
@@ -81,9 +85,12 @@ class Installer:
         self._code = ctypes.create_string_buffer(program, len(program))
         self._descriptor = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._code))
         mark = _ANY_PID.to_bytes(4, sys.byteorder)
-        self._bytes = memoryview(self._code).cast("B")
         self._seccomp = kernel.prepared_syscall(_number("seccomp"), ctypes.c_long, ctypes.c_long, ctypes.c_char_p)
-        self._pid_offsets = [offset for offset in range(0, len(program), 4) if program[offset : offset + 4] == mark]
+        self._pids = [
+            ctypes.c_uint32.from_buffer(self._code, offset)
+            for offset in range(0, len(program), 4)
+            if program[offset : offset + 4] == mark
+        ]
 
     def install(self, pid: int = 0) -> None:
         """Put the filter in force for this process and all that it will fork; there is no way back.
@@ -94,8 +101,8 @@ class Installer:
         Raises:
             KernelRefuses: this kernel has no seccomp filters.
         """
-        for offset in self._pid_offsets:
-            self._bytes[offset : offset + 4] = pid.to_bytes(4, sys.byteorder)
+        for place in self._pids:
+            place.value = pid
         if self._seccomp(_SET_MODE_FILTER, 0, self._descriptor) < 0:
             raise kernel.KernelRefuses("no system call filters")
 
@@ -127,6 +134,10 @@ def _refuse(error: int) -> list[_Instruction]:
 
 def _load_arg(index: int) -> _Instruction:
     return (_LOAD, 0, 0, _OFFSET_ARGS + 8 * index)  # the low word: the kernel reads these arguments as int
+
+
+def _arg_is_not(index: int, refused: int) -> list[_Instruction]:
+    return [_load_arg(index), (_JUMP_EQ, 0, 1, refused), (_RETURN, 0, 0, _ERRNO | errno.EPERM)]
 
 
 def _arg_masked(index: int, forbidden: int, error: int) -> list[_Instruction]:

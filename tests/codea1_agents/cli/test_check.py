@@ -54,7 +54,7 @@ def test_every_kind_of_outcome_is_obtained_and_the_promise_told(codea1: Callable
     data = one_object(result.stdout)
     assert result.exit_code == 0, result.stderr
     assert all(each["ok"] for each in data["outcomes"])
-    assert set(data["sandbox"]) == {"name", "guarantee", "tier"}
+    assert set(data["sandbox"]) == {"name", "guarantee", "tier", "refusals"}
     assert "time_limit" in result.stderr
     assert "local: " in result.stderr
 

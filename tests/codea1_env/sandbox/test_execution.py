@@ -7,6 +7,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ HARNESS = Call("check(f)", place=Place.HARNESS)
 
 class Stage:
     """Stands where a zygote would: holds the far ends of all channels."""
+
+    jobs_can_kill_themselves = False
 
     def __init__(self, calls: Sequence[Call], **limits: Any) -> None:
         self.far: dict[int, socket.socket] = {}
@@ -57,7 +60,8 @@ class Stage:
 
     def report(self) -> JobReport:
         while processes := self.execution.processes:
-            self.ends(processes[0].number, KILLED)
+            number = processes[0].number
+            self.ends(number, KILLED if number in self.killed else ENDED)
         for far in self.far.values():
             far.close()
         assert self.execution.is_over
@@ -151,6 +155,21 @@ def test_a_call_over_its_time_by_the_processs_own_account_is_a_time_limit() -> N
     assert kinds(stage.report()) == ["value", "time_limit"]
 
 
+def test_the_longest_call_is_reported_and_loading_is_no_call() -> None:
+    stage = Stage(TWO, cpu_s=1.0)
+    stage.says(0, loaded(900_000), gives(0, cpu_us=1_200_000), gives(1, cpu_us=1_250_000))
+    assert stage.report().longest_call_s == pytest.approx(0.3)
+
+
+def test_the_longest_call_of_a_harness_counts_the_programs_part() -> None:
+    stage = Stage([HARNESS])
+    stage.says(0, loaded())
+    stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"x"))
+    stage.says(0, frame_bytes(Tag.VALUE, APPLY, b"1", 400_000))
+    stage.says(1, gives(0, b"true", cpu_us=100_000))
+    assert stage.report().longest_call_s == pytest.approx(0.4)
+
+
 def test_a_measurement_over_the_limit_kills() -> None:
     stage = Stage(TWO, cpu_s=1.0)
     stage.says(0, loaded(500_000))
@@ -181,6 +200,27 @@ def test_a_process_that_could_not_be_made_is_nobodys_fault() -> None:
     assert stage.execution.is_starved
     stage.execution.abort()
     stage.report()
+
+
+def test_who_is_killed_by_the_machine_is_not_blamed_and_who_can_kill_itself_is() -> None:
+    stage = Stage(TWO)
+    stage.says(0, loaded())
+    stage.ends(0, KILLED)
+    assert stage.execution.is_starved
+    stage.execution.abort()
+    stage.report()
+    stage = Stage(TWO, max_restarts=0)
+    stage.jobs_can_kill_themselves = True
+    stage.says(0, loaded())
+    stage.ends(0, KILLED)
+    assert kinds(stage.report()) == ["crashed", "not_run"]
+
+
+def test_who_dies_of_its_processor_limit_is_to_blame() -> None:
+    stage = Stage(TWO, cpu_s=1.0, max_restarts=0)
+    stage.says(0, loaded())
+    stage.ends(0, KILLED, cpu_us=4_000_000)
+    assert kinds(stage.report()) == ["time_limit", "not_run"]
 
 
 def test_a_harness_call_is_passed_on_and_back() -> None:

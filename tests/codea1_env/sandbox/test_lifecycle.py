@@ -20,6 +20,8 @@ from typing import Any
 
 import pytest
 
+import codea1_env.sandbox.execution
+import codea1_env.sandbox.pool
 import codea1_env.sandbox.scheduler
 import codea1_env.sandbox.worker
 from codea1_env.errors import SandboxError
@@ -196,6 +198,50 @@ def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbo
     assert answers(sandbox)
 
 
+def test_a_worker_that_has_served_its_time_is_replaced(
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, descendants: Any, left_over: Any
+) -> None:
+    monkeypatch.setattr(codea1_env.sandbox.pool, "_MAX_FORKS", 5)
+    before = descendants()
+    assert answers(sandbox)
+    first = descendants() - before
+    reports = sandbox.run([DOUBLE] * 23)
+    assert {report.outcomes[0].value for report in reports} == {b"42"}
+    assert wait_until(lambda: not first & descendants())
+    sandbox.close()
+    assert left_over(before) == set()
+
+
+def is_sealed_against_suicide(sandbox: LocalSandbox) -> bool:
+    return sandbox.tier != "rlimits"
+
+
+@pytest.mark.parametrize("n_kills", [1, 2])
+def test_a_job_killed_from_outside_is_run_again_once(sandbox: LocalSandbox, descendants: Any, n_kills: int) -> None:
+    assert answers(sandbox)
+    if not is_sealed_against_suicide(sandbox):
+        pytest.skip("a job might have killed itself here")
+    idle = descendants()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(sandbox.run, [NAP])
+        for _ in range(n_kills):
+            (job,) = wait_until(lambda: descendants() - idle)
+            os.kill(job, signal.SIGKILL)
+            wait_until(lambda job=job: job not in descendants())
+        outcome = waiting.result(timeout=10)[0].outcomes[0]
+    assert outcome.kind is (OutcomeKind.VALUE if n_kills == 1 else OutcomeKind.INTERNAL_ERROR)
+
+
+def test_a_sealed_program_cannot_kill_itself_so_that_it_looks_like_our_failure(sandbox: LocalSandbox) -> None:
+    assert answers(sandbox)
+    if not is_sealed_against_suicide(sandbox):
+        pytest.skip("it can here, and is blamed for it")
+    program = "import os, signal, threading\ndef f(how): return eval(how)\n"
+    attempts = ("os.kill(os.getpid(), 9)", "signal.raise_signal(9)", "signal.pthread_kill(threading.get_ident(), 9)")
+    report = sandbox.run([Job(program, "f", tuple(Call(f"f({how!r})") for how in attempts))])[0]
+    assert [outcome.error_type for outcome in report.outcomes] == ["PermissionError"] * 3
+
+
 def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox, descendants: Any) -> None:
     before = descendants()
     assert answers(sandbox)
@@ -222,22 +268,27 @@ def test_a_worker_that_hangs_is_replaced(
 
 
 @pytest.mark.parametrize(
-    ("waited_s", "kind"),
-    [(100.0, OutcomeKind.INTERNAL_ERROR), (0.0, OutcomeKind.TIME_LIMIT), (None, OutcomeKind.TIME_LIMIT)],
+    ("waited_s", "kind", "n_asked"),
+    [
+        (0.2, OutcomeKind.INTERNAL_ERROR, 4),  # after the wall clock, and once more after what it has waited
+        (0.0, OutcomeKind.TIME_LIMIT, 1),
+        (None, OutcomeKind.TIME_LIMIT, 2),
+    ],
 )
-def test_a_starved_job_is_run_again_and_never_blamed(
-    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, waited_s: float | None, kind: OutcomeKind
+def test_a_starved_job_gets_more_time_then_another_run_and_is_never_blamed(
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, waited_s: float | None, kind: OutcomeKind, n_asked: int
 ) -> None:
     asked: list[int] = []
 
     def seconds_waited(ancestor: int, pid: int) -> float | None:
         asked.append(pid)
-        return waited_s
+        return None if waited_s is None else waited_s * len(asked)
 
     monkeypatch.setattr(codea1_env.sandbox.scheduler, "seconds_waited", seconds_waited)
+    monkeypatch.setattr(codea1_env.sandbox.execution, "_MAX_STRETCH", 1.5)
     job = Job(LONG.program, "f", LONG.calls, limits=Limits(wall_s=0.3))
     assert sandbox.run([job])[0].outcomes[0].kind is kind
-    assert len(asked) == (1 if waited_s == 0.0 else 2)
+    assert len(asked) == n_asked
 
 
 def test_a_sleeper_is_told_from_a_starved_process(sandbox: LocalSandbox) -> None:
@@ -276,11 +327,11 @@ def test_a_refused_tier_gives_way_to_the_next_and_the_reason_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     script = tmp_path / "bootstrap.py"
-    script.write_text(refusing("namespaces", "landlock"))
+    script.write_text(refusing("namespaces", "bwrap"))
     monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
-    with LocalSandbox(2) as sandbox:
-        assert sandbox.tier in ("seccomp", "rlimits")
-        assert sandbox.refusals[:2] == ("namespaces: not today", "landlock: not today")
+    with LocalSandbox(2, allow_weak=True) as sandbox:
+        assert sandbox.tier in ("landlock", "seccomp", "rlimits")
+        assert sandbox.refusals[:2] == ("namespaces: not today", "bwrap: not today")
         assert answers(sandbox)
         assert sandbox.run([DOUBLE])[0].tier == sandbox.tier
 

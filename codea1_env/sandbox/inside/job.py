@@ -1,0 +1,91 @@
+"""What a forked process does from its first moment to its last. Loaded by the zygote after everything else.
+
+Short and flat on purpose: each function and each kind of object that a child touches for the first time costs it the
+copy of a page.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # typeshed knows only signal
+import marshal
+import os
+import socket
+import sys
+from typing import Any, NoReturn
+
+from codea1_env.sandbox.inside import harness, program, seal
+from codea1_env.sandbox.inside.channel import Channel, exit_now
+from codea1_env.sandbox.wire import APPLY, LOAD, Tag, frame_bytes
+from codea1_env.values.encoding import encode
+
+__all__ = ["CHANNEL_FD", "become_job", "rehearse"]
+
+CHANNEL_FD = 3
+_MAX_FD = 256
+_SIGCHLD = int(_signal.SIGCHLD)
+_N_REHEARSALS = 40  # the interpreter adapts a function's code to its use; a child must not have to do that again
+
+_REHEARSED_PROGRAM = '''
+from typing import List
+def f(x: List[int], y: int = 0) -> list:
+    """Do a little of everything."""
+    counts = {}
+    for i, item in enumerate(x):
+        counts[item] = counts.get(item, 0) + 1
+    while y > 9:
+        y -= 1
+    try:
+        return sorted([k for k in counts if k > y and k != 3], key=lambda k: -k)
+    except (TypeError, ValueError) as error:
+        return f"{error} {y:.2f}".split(" ")[0]
+class A:
+    def __init__(self, a): self.a = a if a else None
+'''
+_REHEARSED_CALLS = ["f([1, 2, 3])", "f('abc')", "f([1.5, True])", "f([], y=-1)", "(f([1]), {'a': {1}, None: 2})"]
+
+
+def become_job(channel: int, cpu_s: int, address_space: int) -> NoReturn:
+    """Run one job and end."""
+    try:
+        # The C functions behind `signal`: whatever Python code a child runs costs it page faults.
+        _signal.set_wakeup_fd(-1)
+        _signal.signal(_SIGCHLD, _signal.SIG_DFL)
+        if channel != CHANNEL_FD:
+            os.dup2(channel, CHANNEL_FD)
+        os.closerange(CHANNEL_FD + 1, _MAX_FD)
+        seal.seal_child(cpu_s, address_space)
+        _run(Channel(CHANNEL_FD))
+    finally:
+        exit_now(0)
+
+
+def _run(frames: Channel) -> None:
+    job = marshal.loads(frames.receive().payload)  # from trusted code, the same interpreter
+    (harness if job["role"] == "harness" else program).run(frames, job)
+
+
+def rehearse() -> None:
+    """Run trusted jobs here, in the zygote, so that everything in their way is warm."""
+    near, far = socket.socketpair()
+    frames = Channel(far.fileno())
+    main = sys.modules["__main__"]
+    fields: dict[str, Any] = {"entry": "f", "value_bytes": 65_536, "preamble": "import math\n"}
+    as_program = {
+        **fields,
+        "role": "program",
+        "program": _REHEARSED_PROGRAM,
+        "calls": [*enumerate([*_REHEARSED_CALLS, "f(5)"])],
+        "serve": False,
+    }
+    as_harness = {**fields, "role": "harness", "source": "def check(f): return f(1)\n", "calls": [(0, "check(f)", [])]}
+    for _ in range(_N_REHEARSALS):
+        near.send(frame_bytes(Tag.JOB, LOAD, marshal.dumps(as_program)))
+        _run(frames)
+        near.send(frame_bytes(Tag.VALUE, APPLY, encode([1])))
+        harness.run(frames, as_harness)
+        near.recv(1 << 16)
+    for name in ("program", "harness"):
+        del sys.modules[name]
+    sys.modules["__main__"] = main
+    near.close()
+    far.close()

@@ -1,0 +1,214 @@
+"""Each kind of isolation: had as root and as nobody in particular, refused by name, and never weaker than allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import codea1_env.sandbox.worker
+from codea1_env.errors import SandboxError, UnknownName
+from codea1_env.sandbox.interface import Call, Guarantee, Job
+from codea1_env.sandbox.local import (
+    ALLOW_WEAK_VARIABLE,
+    REQUIRE_VARIABLE,
+    TIERS,
+    WEAK_TIERS,
+    LocalSandbox,
+    shared_sandbox,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tiers are Linux's")
+
+ROOT = Path(__file__).parents[3]
+NOBODY = 54_321
+DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
+PROMISES = {
+    "namespaces": Guarantee.ISOLATED,
+    "bwrap": Guarantee.ISOLATED,
+    "landlock": Guarantee.BEST_EFFORT,
+    "seccomp": Guarantee.BEST_EFFORT,
+    "rlimits": Guarantee.TRUSTED_ONLY,
+}
+# Each attempt returns what it got, or the name of what it was refused with.
+ATTEMPTS = {
+    "files": "open('/etc/passwd').read(4)",
+    "folders": "len(os.listdir('/var')) > 0",
+    "sources": f"len(os.listdir({str(ROOT / 'tests')!r})) > 0",
+    "writing": "open('/tmp/mark', 'w').write('x')",
+    "network": "socket.create_connection(('127.0.0.1', 9), 1)",
+    "socket": "socket.socket().fileno() > 0",
+    "fork": "os.fork() >= 0",
+    "exec": "os.execv('/bin/true', ['true'])",
+    "parent": "os.kill(os.getppid(), 0)",
+    "suicide": "os.kill(os.getpid(), 9)",
+}
+PROGRAM = """
+import os, socket
+def f(attempt):
+    try:
+        return eval(attempt)
+    except OSError as error:
+        return type(error).__name__
+"""
+SCRIPT = """
+import json, sys, types
+package = types.ModuleType("codea1_env")
+package.__path__ = [sys.argv[1] + "/codea1_env"]
+sys.modules["codea1_env"] = package  # its own __init__ wants packages that this interpreter may not have
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox.interface import Call, Job
+from codea1_env.sandbox.local import LocalSandbox
+tier, program, attempts = json.loads(sys.argv[2])
+with LocalSandbox(1, tiers=(tier,), packages=()) as sandbox:
+    try:
+        report = sandbox.run([Job(program, "f", tuple(Call(f"f({attempt!r})") for attempt in attempts))])[0]
+    except SandboxError as error:
+        print(json.dumps(str(error)))
+    else:
+        said = [(outcome.value or outcome.kind.encode()).decode() for outcome in report.outcomes]
+        print(json.dumps([report.tier, sandbox.guarantee, said]))
+"""
+
+
+def readable_python() -> str | None:
+    """An interpreter that any user can start, new enough."""
+    for path in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
+        command = [path, "-S", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
+        try:
+            if subprocess.run(command, check=False, **identity()).returncode == 0:
+                return path
+        except OSError:
+            continue
+    return None
+
+
+def identity() -> dict[str, Any]:
+    """Settings of `subprocess` for a user without any rights: another one if we are root, else ourselves."""
+    return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+def as_nobody(tier: str, attempts: dict[str, str]) -> Any:
+    python = readable_python()
+    if python is None:
+        pytest.skip("no interpreter that another user could start")
+    done = subprocess.run(
+        [python, "-c", SCRIPT, str(ROOT), json.dumps([tier, PROGRAM, list(attempts.values())])],
+        capture_output=True, text=True, check=True, cwd="/", timeout=60, **identity(),
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+def as_ourselves(tier: str, attempts: dict[str, str]) -> Any:
+    with LocalSandbox(1, tiers=(tier,)) as sandbox:
+        try:
+            job = Job(PROGRAM, "f", tuple(Call(f"f({attempt!r})") for attempt in attempts.values()))
+            report = sandbox.run([job])[0]
+        except SandboxError as error:
+            return str(error)
+        said = [(outcome.value or outcome.kind.encode()).decode() for outcome in report.outcomes]
+        return [report.tier, sandbox.guarantee, said]
+
+
+@pytest.mark.parametrize("user", ["ourselves", "nobody"])
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_tier_keeps_what_it_promises_whoever_starts_it(tier: str, user: str) -> None:
+    attempts = {name: text for name, text in ATTEMPTS.items() if tier != "rlimits" or name == "files"}
+    answer = as_nobody(tier, attempts) if user == "nobody" else as_ourselves(tier, attempts)
+    if isinstance(answer, str):
+        assert tier in answer
+        pytest.skip(answer)
+    found_tier, guarantee, said = answer
+    assert (found_tier, guarantee) == (tier, PROMISES[tier])
+    got = {name: json.loads(text) for name, text in zip(attempts, said, strict=True)}
+    if tier in WEAK_TIERS:
+        assert got.pop("files") == "root"  # what makes them weak
+        assert tier == "rlimits" or got.pop("folders") is True
+        got.pop("sources", None)
+    assert {type(value) for value in got.values()} <= {str}, got
+    assert set(got.values()) <= {"PermissionError", "FileNotFoundError", "OSError"}, got
+
+
+def refusing(*tiers: str) -> str:
+    return textwrap.dedent(f"""
+        import json, os, runpy, socket, sys
+        options = json.loads(sys.argv[1])
+        if options["tier"] in {tiers!r}:
+            socket.socket(fileno=options["control"]).send(b"N" + b"not today")
+            os._exit(1)
+        runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name="__main__")
+    """)
+
+
+@pytest.fixture
+def only_weak_tiers_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "bootstrap.py"
+    script.write_text(refusing("namespaces", "bwrap", "landlock"))
+    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    monkeypatch.delenv(ALLOW_WEAK_VARIABLE, raising=False)
+    monkeypatch.delenv(REQUIRE_VARIABLE, raising=False)
+
+
+@pytest.mark.usefixtures("only_weak_tiers_here")
+def test_a_weak_tier_is_never_taken_silently() -> None:
+    with LocalSandbox(1) as sandbox, pytest.raises(SandboxError) as caught:
+        sandbox.run([DOUBLE])
+    said = str(caught.value)
+    assert all(f"{tier}: not today" in said for tier in ("namespaces", "bwrap", "landlock"))
+    assert "the strongest that can be had is seccomp (best effort)" in said
+    assert f"allow_weak=True or {ALLOW_WEAK_VARIABLE}=1" in said
+
+
+@pytest.mark.usefixtures("only_weak_tiers_here")
+def test_a_weak_tier_is_taken_where_it_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalSandbox(1, allow_weak=True) as sandbox:
+        assert sandbox.tier == "seccomp"
+        assert len(sandbox.refusals) == 3
+    with LocalSandbox(1, require="rlimits") as sandbox:
+        assert sandbox.tier == "seccomp"
+    monkeypatch.setenv(ALLOW_WEAK_VARIABLE, "1")
+    with LocalSandbox(1) as sandbox:
+        assert sandbox.tier == "seccomp"
+    with LocalSandbox(1, allow_weak=False) as sandbox, pytest.raises(SandboxError, match="not today"):
+        sandbox.run([DOUBLE])
+
+
+def test_a_required_tier_that_cannot_be_had_is_an_error_that_names_a_weaker_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "bootstrap.py"
+    script.write_text(refusing("namespaces", "bwrap"))
+    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    with LocalSandbox(1, require="bwrap") as sandbox, pytest.raises(SandboxError) as caught:
+        sandbox.run([DOUBLE])
+    said = str(caught.value)
+    assert "namespaces: not today" in said
+    assert "is landlock (best effort), with require='landlock'" in said or "is seccomp" in said
+
+
+def test_the_environment_can_require_a_tier_and_an_argument_overrules_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(REQUIRE_VARIABLE, "namespace")
+    with pytest.raises(UnknownName, match="namespaces"):
+        LocalSandbox(1)
+    assert LocalSandbox(1, require="landlock")._tiers == ("namespaces", "bwrap", "landlock")
+    monkeypatch.setenv(REQUIRE_VARIABLE, "bwrap")
+    assert LocalSandbox(1)._tiers == ("namespaces", "bwrap")
+    assert set(LocalSandbox(1, allow_weak=False)._tiers) == set(TIERS) - set(WEAK_TIERS)
+    assert shared_sandbox().name == "local"
+
+
+def test_where_bubblewrap_is_missing_its_tier_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "bootstrap.py"
+    script.write_text(
+        f"import os\nos.access = lambda *_: False\nimport runpy\n"
+        f"runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name='__main__')\n"
+    )
+    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    with LocalSandbox(1, tiers=("bwrap",)) as sandbox, pytest.raises(SandboxError, match="bubblewrap is not installed"):
+        sandbox.run([DOUBLE])
