@@ -6,10 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
+
+# A loaded machine must not turn a slow example into a failure.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 ADD = Problem(
     id="toy/add",
