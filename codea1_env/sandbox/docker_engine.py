@@ -1,0 +1,89 @@
+"""Talking to a container engine through the `docker` SDK, which is imported only when it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+from codea1_env.errors import MissingExtra, SandboxError
+
+__all__ = ["OWNER_LABEL", "SESSION_LABEL", "EngineFailed", "EngineGone", "check_sdk", "connected", "remove_container"]
+
+SESSION_LABEL = "codea1-env"
+"""On containers: which sandbox they belong to. On images: `image`."""
+OWNER_LABEL = "codea1-env.owner"
+"""On both: which process made them (`Owner`)."""
+
+_TIMEOUT_S = 60
+
+
+class EngineGone(SandboxError):
+    """The engine does not answer: it is not there, not ours to use, or being restarted."""
+
+
+class EngineFailed(SandboxError):
+    """The engine answers that something went wrong with itself."""
+
+
+def check_sdk() -> None:
+    """Raise MissingExtra if the SDK is not installed."""
+    if importlib.util.find_spec("docker") is None:
+        raise MissingExtra.of("the docker sandbox", "docker")
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[Any]:
+    """Yield a low-level client of the engine that `DOCKER_HOST` names, by default the local one.
+
+    Each use connects anew: clients survive neither forks nor restarts of the engine.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        EngineGone: no answer.
+        EngineFailed: its own fault.
+        SandboxError: it refuses what was asked of it in the block.
+    """
+    check_sdk()
+    import docker  # noqa: PLC0415  -- heavy, and an extra
+    from docker import errors  # noqa: PLC0415  -- heavy, and an extra
+    from requests.exceptions import RequestException  # noqa: PLC0415  -- comes with docker
+
+    address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    try:
+        _knock(address)
+        client = docker.from_env(timeout=_TIMEOUT_S)
+    except (errors.DockerException, RequestException, OSError) as error:
+        raise EngineGone(f"no Docker engine answers at {address} (DOCKER_HOST names another): {error}") from error
+    try:
+        yield client.api
+    except errors.APIError as error:
+        kind = EngineFailed if error.is_server_error() else SandboxError
+        raise kind(f"the Docker engine at {address} refuses: {error.explanation or error}") from error
+    except (errors.DockerException, RequestException) as error:
+        raise EngineGone(f"the Docker engine at {address} has stopped to answer: {error}") from error
+    finally:
+        client.close()
+
+
+def _knock(address: str) -> None:
+    """Raise OSError if nobody listens at a local address: the SDK would say so in many words and lose a socket."""
+    if address.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.connect(address.removeprefix("unix://"))
+
+
+def remove_container(client: Any, name: str) -> bool:
+    """End and remove a container, by name or id; whether it was there and is not being removed already."""
+    from docker.errors import APIError  # noqa: PLC0415  -- heavy, and an extra
+
+    try:
+        client.remove_container(name, force=True)
+    except APIError as error:
+        if error.is_server_error():
+            raise
+        return False
+    return True
