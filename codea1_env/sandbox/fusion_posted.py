@@ -1,0 +1,235 @@
+"""What runs in our sandbox for `fusion_server`: a posted program, as if it were a script with pipes to talk through.
+
+The source of this file is the program of a job, and `run` its entry point. Standard library only. The posted program
+shares the process with it: what comes back is what that program claims to have printed, as with any script.
+
+Two things are not as for a script: `os._exit` is an exception, which a program may catch; and if the process dies, or
+is killed because it does not let Python run, nothing that it printed comes back.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import linecache
+import os
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn
+
+__all__ = ["Ran", "run"]
+
+_FILE = "main.py"
+_CHUNK = 65_536
+_CHUNKS_AT_ONCE = 32
+
+
+class Ran(NamedTuple):
+    """What a program did."""
+
+    stdout: bytes
+    stderr: bytes
+    return_code: int
+    is_out_of_time: bool
+    elapsed_s: float
+
+
+def run(code: str, stdin: bytes, cpu_s: float, wall_s: float, max_bytes: int) -> Ran:
+    """Run a program and return what it printed and how it ended.
+
+    Args:
+        code: source of the program.
+        stdin: what it can read.
+        cpu_s: processor seconds after which it is stopped; what it has printed by then comes back.
+        wall_s: the same in wall-clock seconds.
+        max_bytes: how much is kept of each of stdout and stderr, from the front.
+    """
+    started = time.perf_counter()
+    pump = _Pump(stdin, max_bytes)
+    clock = _Clock(cpu_s, wall_s, pump)
+    return_code = _run_to_the_end(code, clock, pump)
+    stdout, stderr = pump.kept()
+    return Ran(stdout, stderr, return_code, clock.is_over, time.perf_counter() - started)
+
+
+class _OutOfTime(BaseException):
+    """The time is up. Not an Exception, so that few programs catch it."""
+
+
+class _ExitNow(BaseException):
+    """The program has called `os._exit`."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+
+class _Clock:
+    """Stops the program, as far as it lets itself be stopped; the sandbox's own limits come after."""
+
+    def __init__(self, cpu_s: float, wall_s: float, pump: _Pump) -> None:
+        self.is_over = False
+        self._pump = pump
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, self._end)
+        signal.setitimer(signal.ITIMER_PROF, cpu_s, 0.1)
+        signal.setitimer(signal.ITIMER_REAL, wall_s, 1.0)
+
+    def _end(self, *_: object) -> NoReturn:
+        self.is_over = True
+        self._pump.kept()
+        raise _OutOfTime
+
+    def stop(self) -> None:
+        """Never end it from now on."""
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, signal.SIG_IGN)
+
+
+class _Pump:
+    """The other ends of descriptors 0, 1 and 2, in a thread."""
+
+    def __init__(self, stdin: bytes, max_bytes: int) -> None:
+        self._unsent = memoryview(stdin)
+        self._max_bytes = max_bytes
+        self._kept: list[bytes] | None = None
+        self._is_kept = _thread.allocate_lock()
+        self._is_kept.acquire()
+        self._ask, self._asker = os.pipe()
+        theirs, self._stdin = os.pipe()
+        _move(theirs, 0)
+        os.set_blocking(self._stdin, False)
+        self._outputs: dict[int, bytearray] = {}
+        for number in (1, 2):
+            ours, theirs = os.pipe()
+            _move(theirs, number)
+            os.set_blocking(ours, False)
+            self._outputs[ours] = bytearray()
+        _thread.start_new_thread(self._run, ())  # not threading's: the program should not find it among its own
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # noqa: SIM115
+
+    def kept(self) -> list[bytes]:
+        """Return what was written to descriptors 1 and 2 before the first call of this; the rest is thrown away."""
+        if self._kept is None:
+            os.write(self._asker, b"?")
+            self._is_kept.acquire()
+        return self._kept or [b"", b""]
+
+    def _run(self) -> None:
+        poll = select.poll()
+        for fd in (self._ask, *self._outputs):
+            poll.register(fd, select.POLLIN)
+        poll.register(self._stdin, select.POLLOUT)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self._stdin:
+                    self._feed(poll)
+                elif fd in self._outputs:
+                    self._drain(fd, poll)
+                else:
+                    self._answer(poll)
+
+    def _feed(self, poll: Any) -> None:
+        try:
+            self._unsent = self._unsent[os.write(self._stdin, self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # nobody reads any more
+            self._unsent = self._unsent[:0]
+        if not self._unsent:
+            poll.unregister(self._stdin)
+            os.close(self._stdin)
+
+    def _drain(self, fd: int, poll: Any) -> None:
+        data = b"x"
+        for _ in range(_CHUNKS_AT_ONCE):
+            try:
+                data = os.read(fd, _CHUNK)
+            except BlockingIOError:
+                return
+            if self._kept is None:
+                kept = self._outputs[fd]
+                kept += data[: self._max_bytes - len(kept)]
+        if not data:  # closed by the program
+            poll.unregister(fd)
+
+    def _answer(self, poll: Any) -> None:
+        os.read(self._ask, 1)
+        for fd in self._outputs:
+            self._drain(fd, poll)
+        self._kept = [bytes(kept) for kept in self._outputs.values()]
+        self._is_kept.release()
+
+
+def _move(fd: int, number: int) -> None:
+    os.dup2(fd, number)
+    os.close(fd)
+
+
+def _run_to_the_end(code: str, clock: _Clock, pump: _Pump) -> int:
+    """Do what an interpreter does with a script; return its exit code."""
+
+    def exit_now(status: int) -> NoReturn:
+        pump.kept()
+        raise _ExitNow(status)
+
+    os._exit = exit_now
+    try:
+        return_code = _run_script(code)
+        threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter calls to wait for threads and pools
+        atexit._run_exitfuncs()
+        _flush()
+    except _OutOfTime:
+        return_code = 1
+    except _ExitNow as leaving:
+        return_code = leaving.code
+    except BaseException:  # noqa: BLE001  -- of a thread, an exit handler or a closed stream: still an ending
+        return_code = 1
+    finally:
+        clock.stop()
+    return return_code & 0xFF
+
+
+def _run_script(code: str) -> int:
+    module = ModuleType("__main__")
+    module.__file__ = _FILE
+    sys.modules["__main__"] = module
+    sys.argv = [_FILE]
+    linecache.cache[_FILE] = len(code), None, code.splitlines(keepends=True), _FILE
+    try:
+        exec(compile(code, _FILE, "exec", dont_inherit=True), vars(module))
+    except (_OutOfTime, _ExitNow):
+        raise
+    except SystemExit as leaving:
+        return _exit_code(leaving)
+    except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is printed
+        _print(error)
+        return 1
+    return 0
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    if leaving.code is None or isinstance(leaving.code, int):
+        return leaving.code or 0
+    print(leaving.code, file=sys.stderr)
+    return 1
+
+
+def _print(error: BaseException) -> None:
+    trace = error.__traceback__.tb_next if error.__traceback__ else None
+    if sys.excepthook is not sys.__excepthook__:
+        sys.excepthook(type(error), error, trace)
+    else:  # which would look for the program's lines in a file
+        traceback.print_exception(type(error), error, trace)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()

@@ -1,0 +1,192 @@
+"""What crosses between a client and a SandboxFusion server: JSON bodies of `POST /run_code`, read strictly.
+
+Both sides of this project speak it: `fusion_client` asks any such server, `fusion_server` is one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = [
+    "DEFAULT_TIMEOUT_S",
+    "MAX_TIMEOUT_S",
+    "BadRequest",
+    "CommandResult",
+    "CommandStatus",
+    "MalformedAnswer",
+    "RunAnswer",
+    "RunRequest",
+    "RunStatus",
+]
+
+DEFAULT_TIMEOUT_S = 10.0
+MAX_TIMEOUT_S = 3600.0
+
+
+class RunStatus(StrEnum):
+    """How a request ended."""
+
+    SUCCESS = "Success"
+    FAILED = "Failed"
+    """Time limit, or an exit code other than 0."""
+    SANDBOX_ERROR = "SandboxError"
+    """The server's failure."""
+
+
+class CommandStatus(StrEnum):
+    """How the process ended."""
+
+    FINISHED = "Finished"
+    ERROR = "Error"
+    """The server's failure."""
+    TIME_LIMIT_EXCEEDED = "TimeLimitExceeded"
+
+
+class MalformedAnswer(ValueError):
+    """A server's answer that is not of the documented form."""
+
+
+class BadRequest(ValueError):
+    """A client's request that cannot be served, and which field is to blame."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What one process did."""
+
+    status: CommandStatus
+    execution_time: float | None = None
+    """Wall-clock seconds."""
+    return_code: int | None = None
+    """Negative: the signal that ended it. None unless it finished."""
+    stdout: str = ""
+    stderr: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunAnswer:
+    """The body of an answer with HTTP status 200."""
+
+    status: RunStatus
+    message: str = ""
+    run: CommandResult | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the documented object."""
+        run = self.run and {
+            "status": self.run.status.value,
+            "execution_time": self.run.execution_time,
+            "return_code": self.run.return_code,
+            "stdout": self.run.stdout,
+            "stderr": self.run.stderr,
+        }
+        return {
+            "status": self.status.value,
+            "message": self.message,
+            "compile_result": None,
+            "run_result": run,
+            "executor_pod_name": None,
+            "files": {},
+        }
+
+    @classmethod
+    def from_json(cls, body: bytes) -> RunAnswer:
+        """Read a body.
+
+        Raises:
+            MalformedAnswer: it is not of the documented form.
+        """
+        try:
+            fields = json.loads(body)
+            status = RunStatus(fields["status"])
+            run = fields.get("run_result")
+            message = fields.get("message") or ""
+            answer = cls(status, str(message)[:1000], None if run is None else _command_result(run))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise MalformedAnswer(f"not an answer to run_code: {error!r}"[:300]) from error
+        if answer.run is None and status is not RunStatus.SANDBOX_ERROR:
+            raise MalformedAnswer(f"{status.value} without a run_result")
+        return answer
+
+
+def _command_result(fields: Mapping[str, Any]) -> CommandResult:
+    status = CommandStatus(fields["status"])
+    code = fields.get("return_code")
+    if (status is CommandStatus.FINISHED or code is not None) and type(code) is not int:
+        raise ValueError(f"the return code {code!r}")
+    stdout, stderr = fields.get("stdout") or "", fields.get("stderr") or ""
+    if not (isinstance(stdout, str) and isinstance(stderr, str)):
+        raise TypeError("output that is not text")
+    elapsed = fields.get("execution_time")
+    return CommandResult(status, None if elapsed is None else float(elapsed), code, stdout, stderr)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The body of a request, as far as it concerns Python programs."""
+
+    code: str
+    run_timeout_s: float = DEFAULT_TIMEOUT_S
+    stdin: str = ""
+    memory_mb: int | None = None
+    """None: the server's default."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the documented object; what has a default there is left out."""
+        body: dict[str, Any] = {"code": self.code, "language": "python", "run_timeout": self.run_timeout_s}
+        if self.stdin:
+            body["stdin"] = self.stdin
+        if self.memory_mb is not None:
+            body["memory_limit_MB"] = self.memory_mb
+        return body
+
+    @classmethod
+    def from_json(cls, body: bytes) -> RunRequest:
+        """Read a body. What is not documented is ignored, as the original does; so is `compile_timeout`.
+
+        Raises:
+            BadRequest: a broken body, another language than `python`, or files to be laid out beside the program.
+        """
+        try:
+            fields = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise BadRequest("", f"not JSON: {error}"[:300]) from error
+        if not isinstance(fields, dict):
+            raise BadRequest("", "not an object")
+        if fields.get("language") != "python":
+            raise BadRequest("language", f"only 'python' is run here, not {fields.get('language')!r:.60}")
+        if any(content is not None for content in _field(fields, "files", dict, {}).values()):
+            raise BadRequest("files", "programs have no files here")
+        memory_mb = _field(fields, "memory_limit_MB", int, -1)
+        return cls(
+            code=_field(fields, "code", str, None),
+            run_timeout_s=_seconds(fields),
+            stdin=_field(fields, "stdin", str, ""),
+            memory_mb=memory_mb if memory_mb > 0 else None,
+        )
+
+
+def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any) -> Any:
+    value = fields.get(name)
+    value = default if value is None else value
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise BadRequest(name, f"must be of type {kind.__name__}")
+    return value
+
+
+def _seconds(fields: Mapping[str, Any]) -> float:
+    value = fields.get("run_timeout", DEFAULT_TIMEOUT_S)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise BadRequest("run_timeout", "must be a positive number of seconds")
+    if value > MAX_TIMEOUT_S:
+        raise BadRequest("run_timeout", f"at most {MAX_TIMEOUT_S:g} seconds")
+    return float(value)

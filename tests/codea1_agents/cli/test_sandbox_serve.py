@@ -1,0 +1,107 @@
+"""`codea1 sandbox serve`, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.sandbox import Call, Job
+from codea1_env.sandbox.fusion_client import SandboxFusion
+
+Started = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def serving(started: Started) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    process = started("sandbox", "serve", "--port", 0, "--workers", 1, "--json")
+    assert process.stdout is not None
+    yield process, json.loads(process.stdout.readline())
+    if process.poll() is None:
+        process.kill()
+    process.communicate(timeout=30)
+
+
+def post(url: str, code: str) -> dict[str, Any]:
+    body = json.dumps({"code": code, "language": "python"}).encode()
+    request = urllib.request.Request(f"{url}/run_code", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as response:
+        answer = json.loads(response.read())
+    assert isinstance(answer, dict)
+    return answer
+
+
+def parents() -> dict[int, int]:
+    """All processes that are alive."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = entry.read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it has just ended
+            continue
+        if state != "Z":
+            found[int(entry.parent.name)] = int(parent)
+    return found
+
+
+def family(pid: int) -> set[int]:
+    found, alive = {pid}, parents()
+    while more := {child for child, parent in alive.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def test_it_serves_until_sigterm_and_leaves_no_process(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
+    process, told = serving
+    assert told["sandbox"]["name"] == "local"
+    assert post(told["url"], "print(6 * 7)")["run_result"]["stdout"] == "42\n"
+    with SandboxFusion(told["url"]) as fusion:
+        report = fusion.run([Job("def f(x): return x + 1", "f", (Call("f(1)"),))])[0]
+    assert report.outcomes[0].value == b"2"
+    started_by_it = family(process.pid)
+    assert len(started_by_it) > 1
+    process.terminate()
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "")
+    assert "serving" in err
+    assert "Traceback" not in err
+    deadline = time.monotonic() + 5
+    while (left := started_by_it & set(parents())) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert left == set()
+
+
+def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
+    process, told = serving
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(post, told["url"], "import time; time.sleep(15)")
+        time.sleep(0.5)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert time.monotonic() - asked < 10
+        assert process.returncode == 0
+        assert answer.exception() is not None or answer.result()["status"] == "SandboxError"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--host", "0.0.0.0"), "other machines"),
+        (("--sandbox", "nowhere"), "unknown sandbox"),
+        (("--sandbox", "docker", "--workers", 2), "--workers is for the sandbox 'local'"),
+    ],
+)
+def test_what_cannot_be_served_is_one_sentence(codea1: Callable[..., Any], options: tuple[str, ...], said: str) -> None:
+    result = codea1("sandbox", "serve", "--port", 0, *options)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
