@@ -1,0 +1,140 @@
+"""What `codea1 audit` does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import asdict
+
+import typer
+
+from codea1_agents.cli.boundary import NOT_OK
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.progress import Progress
+from codea1_env.audit import Attacks, AuditReport, AuditResult, Finding, load_attacks, run_audit
+from codea1_env.audit.plain_grader import Comparison, PlainGrader, PlainResult
+from codea1_env.audit.surroundings import Surroundings
+from codea1_env.sandbox import load_sandbox
+
+__all__ = ["run_audit_command"]
+
+_AT_A_TIME = 4  # scripts of the plain grader, most of which wait for their time limit
+
+
+def run_audit_command(
+    name: str, *, only: str | None, with_comparison: bool, markdown: bool, as_json: bool, quiet: bool
+) -> None:
+    """Play the attacks and tell what each has gained.
+
+    Raises:
+        UserError: no such sandbox or attack.
+        SandboxError: the sandbox does not answer right even before the first attack.
+        typer.Exit: something was forged, escaped or was left behind (1).
+    """
+    page = Page(as_json=as_json, quiet=quiet)
+    attacks = load_attacks() if only is None else load_attacks().only(only)
+    with closing(load_sandbox(name)) as backend, Progress("attacking", len(attacks), page) as progress:
+        report = run_audit(backend, attacks=attacks, progress=progress.reach)
+    compared = _compared(attacks, page) if with_comparison else None
+    rows = list(_rows(attacks, report, compared))
+    columns = ("attack", "tries to", *(["plain grader"] if with_comparison else []), report.sandbox)
+    if markdown:
+        typer.echo(_as_markdown(attacks, rows, columns))
+    else:
+        page.show(new_table(columns, rows, whole=(0, 2, 3)))
+        _tell(report, compared, page)
+    page.finish(_as_data(attacks, report, compared))
+    if not report.is_sound:
+        raise typer.Exit(NOT_OK)
+
+
+def _compared(attacks: Attacks, page: Page) -> dict[str, Comparison]:
+    grader = PlainGrader()
+    if grader.obstacle:
+        page.note(f"no comparison with a plain grader: {grader.obstacle}")
+    with (
+        Progress("comparing", len(attacks), page) as progress,
+        Surroundings(),  # what attacks look for
+        ThreadPoolExecutor(_AT_A_TIME) as pool,
+    ):
+        running = [
+            *(pool.submit(grader.try_program, attack) for attack in attacks.programs),
+            *(pool.submit(grader.try_suite, attack) for attack in attacks.suites),
+        ]
+        found = {}
+        for n_done, future in enumerate(running, 1):
+            comparison = future.result()
+            found[comparison.attack] = comparison
+            progress.reach(n_done, len(running))
+    return found
+
+
+# -- for people ------------------------------------------------------------------------------------
+
+
+def _rows(attacks: Attacks, report: AuditReport, compared: dict[str, Comparison] | None) -> Iterable[tuple[str, ...]]:
+    for attack, finding in zip(attacks, report.findings, strict=True):
+        plain = [] if compared is None else [compared[attack.name].result.value]
+        yield attack.name, attack.tries, *plain, _shown(finding)
+
+
+def _shown(finding: Finding) -> str:
+    return finding.result.value.replace("_", " ") if finding.result is AuditResult.HELD else finding.result.upper()
+
+
+def _tell(report: AuditReport, compared: dict[str, Comparison] | None, page: Page) -> None:
+    for finding in report.findings:
+        if finding.result is not AuditResult.HELD:
+            page.say(f"{finding.attack}: {finding.result.value.replace('_', ' ')}: {finding.sentence}")
+    page.say(f"{report.sandbox} ({report.guarantee}, by {report.tier or 'its own means'}): {_counted(report)}")
+    if compared is not None:
+        page.say(f"plain grader: {_plainly_counted(compared)}")
+
+
+def _counted(report: AuditReport) -> str:
+    return ", ".join(f"{n} {result.value.replace('_', ' ')}" for result, n in report.counts.items())
+
+
+def _plainly_counted(compared: dict[str, Comparison]) -> str:
+    counts = Counter(comparison.result for comparison in compared.values())
+    return ", ".join(f"{counts[result]} {result.value}" for result in PlainResult if counts[result])
+
+
+def _as_markdown(attacks: Attacks, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> str:
+    n_programs = len(attacks.programs)
+    head = [_markdown_row(columns), _markdown_row(["---"] * len(columns))]
+    parts: list[str] = []
+    for title, part in (("programs", rows[:n_programs]), ("test suites", rows[n_programs:])):
+        if part:
+            parts += [f"### {len(part)} hostile {title}", "", *head, *map(_markdown_row, part), ""]
+    return "\n".join(parts)
+
+
+def _markdown_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+# -- for machines ----------------------------------------------------------------------------------
+
+
+def _as_data(attacks: Attacks, report: AuditReport, compared: dict[str, Comparison] | None) -> dict[str, object]:
+    programs = {attack.name for attack in attacks.programs}
+    tries = {attack.name: attack.tries for attack in attacks}
+    return {
+        "sandbox": report.sandbox,
+        "guarantee": report.guarantee.value,
+        "tier": report.tier,
+        "is_sound": report.is_sound,
+        "counts": {result.value: n for result, n in report.counts.items()},
+        "attacks": [
+            {
+                **asdict(finding),
+                "kind": "program" if finding.attack in programs else "suite",
+                "tries": tries[finding.attack],
+                "plain_grader": None if compared is None else asdict(compared[finding.attack]),
+            }
+            for finding in report.findings
+        ],
+    }

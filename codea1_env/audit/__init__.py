@@ -1,0 +1,24 @@
+"""The sandbox under attack: hostile programs and hostile test suites as data, and what runs them against a back end.
+
+`programs/*.toml` and `suites/*.toml` hold one attack each; `run_audit` plays them all. `codea1 audit` shows the result
+beside what a grader makes of the same attacks that runs program and tests in one process and looks at its exit status.
+"""
+
+from __future__ import annotations
+
+from codea1_env.audit.attacks import Attacks, Ground, HostileProgram, HostileSuite, load_attacks
+from codea1_env.audit.findings import AuditReport, AuditResult, Finding
+from codea1_env.audit.running import Auditor, run_audit
+
+__all__ = [
+    "Attacks",
+    "AuditReport",
+    "AuditResult",
+    "Auditor",
+    "Finding",
+    "Ground",
+    "HostileProgram",
+    "HostileSuite",
+    "load_attacks",
+    "run_audit",
+]

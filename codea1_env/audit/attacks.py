@@ -1,0 +1,275 @@
+"""Attacks as data: one TOML file each in `programs/` and `suites/`, and the `grounds/` that suites are played on.
+
+A hostile program holds `tries`, `program`, `calls`, and what must come of the calls:
+
+- `right`: the values of a correct program, which it must never be able to claim;
+- `evidence`: what it returns if its attempt has failed; anything else shows that it reached something;
+- `values`: right answers that must not be spoilt;
+- `outcomes`: the kinds of outcome that are acceptable;
+
+optionally `limits`. A hostile suite holds `tries`, `ground`, `reply`, and optionally what must come of it: `n_valid`
+cases, of which `n_beating` (0) rightly beat the ground's wrong program, and rejections (`reasons`: name to number).
+`repeat` writes the reply so many times, `{n}` in it standing for the number; `escaped` replies are written with
+Python's escapes, since TOML has neither NUL nor halves of characters.
+
+Only an attack with `safe_to_run_unsandboxed` may ever run outside a sandbox; nothing that kills, forks, fills memory
+or disk, or talks to a network has it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from codea1_env.errors import BrokenInput, UnknownName
+from codea1_env.outcomes import OutcomeKind
+from codea1_env.problems.problem import GoldenCase, Problem
+from codea1_env.sandbox.interface import Call, Job, Limits
+from codea1_env.submissions import RejectionReason
+
+__all__ = [
+    "NEEDLE",
+    "Attacks",
+    "Ground",
+    "HostileProgram",
+    "HostileSuite",
+    "load_attacks",
+    "read_program",
+    "read_suite",
+]
+
+NEEDLE = "needle-in-the-solution-4711"
+"""Stands in every ground's solution, and must not be seen anywhere else."""
+
+_PROGRAM_KEYS = {
+    *("tries", "program", "calls", "right", "evidence", "values", "outcomes", "limits", "safe_to_run_unsandboxed")
+}
+_SUITE_KEYS = {
+    *("tries", "ground", "reply", "repeat", "escaped", "n_valid", "n_beating", "reasons", "safe_to_run_unsandboxed")
+}
+
+
+Member = TypeVar("Member", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class HostileProgram:
+    """A program that attacks whoever runs it."""
+
+    name: str
+    tries: str
+    program: str
+    """Defines, or should define, `f`."""
+    calls: tuple[str, ...]
+    right: tuple[str, ...] = ()
+    """Python source of values, one per call; empty if not stated. So are the next two."""
+    evidence: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    outcomes: frozenset[OutcomeKind] = frozenset()
+    """Empty: any."""
+    limits: Limits = field(default_factory=Limits)
+    is_safe: bool = False
+    """Whether it may run outside a sandbox."""
+
+    def to_job(self) -> Job:
+        """Return what a sandbox is asked to do."""
+        return Job(self.program, "f", tuple(map(Call, self.calls)), limits=self.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A problem with programs that are right, programs that are wrong, and suites that are honest."""
+
+    problem: Problem
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+    honest: tuple[str, str]
+    """Two replies of which every case is valid and rightly predicted; one is played before, one after the hostile."""
+    n_beating: tuple[int, int]
+    """How many of their cases beat each wrong program."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostileSuite:
+    """A tester's reply that attacks programs, the judge, or other testers."""
+
+    name: str
+    tries: str
+    ground: Ground
+    reply: str
+    n_valid: int | None = None
+    """How many of its cases are valid; None where that is luck."""
+    n_beating: int = 0
+    """How many of its cases may beat a wrong program with a right prediction; exactly so many if `n_valid` is given."""
+    reasons: Mapping[RejectionReason, int] | None = None
+    """Rejections by reason; None where that is luck."""
+    is_safe: bool = False
+    """Whether it may run outside a sandbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attacks:
+    """A collection of attacks."""
+
+    programs: tuple[HostileProgram, ...]
+    suites: tuple[HostileSuite, ...]
+
+    def __iter__(self) -> Iterator[HostileProgram | HostileSuite]:
+        yield from self.programs
+        yield from self.suites
+
+    def __len__(self) -> int:
+        return len(self.programs) + len(self.suites)
+
+    def only(self, name: str) -> Attacks:
+        """Return the attack of this name.
+
+        Raises:
+            UnknownName: there is none.
+        """
+        programs = tuple(each for each in self.programs if each.name == name)
+        suites = tuple(each for each in self.suites if each.name == name)
+        if not programs and not suites:
+            raise UnknownName.of("attack", name, (each.name for each in self))
+        return Attacks(programs, suites)
+
+
+@cache
+def load_attacks() -> Attacks:
+    """Return the shipped attacks, programs and suites by name; read once per process.
+
+    Raises:
+        BrokenInput: a file of the installation is damaged.
+    """
+    grounds = {name: _ground(text, name) for name, text in _texts("grounds").items()}
+    return Attacks(
+        tuple(read_program(text, name) for name, text in _texts("programs").items()),
+        tuple(read_suite(text, name, grounds) for name, text in _texts("suites").items()),
+    )
+
+
+def read_program(text: str, name: str) -> HostileProgram:
+    """Return the hostile program that a TOML text describes.
+
+    Raises:
+        BrokenInput: not TOML, a key is missing, unknown or of the wrong type, or nothing says what must come of it.
+    """
+    table = _table(text, name, _PROGRAM_KEYS)
+    calls = _texts_of(table, "calls", name)
+    stated = {key: _texts_of(table, key, name) for key in ("right", "evidence", "values") if key in table}
+    outcomes = _members(OutcomeKind, _texts_of(table, "outcomes", name) if "outcomes" in table else (), name)
+    if not (stated or outcomes):
+        raise BrokenInput(f"{name}: says nothing of what must come of it")
+    if uneven := [key for key, values in stated.items() if len(values) != len(calls)]:
+        raise BrokenInput(f"{name}: {uneven[0]} needs one value per call")
+    return HostileProgram(
+        name=name,
+        tries=_value(table, "tries", str, name),
+        program=_value(table, "program", str, name),
+        calls=calls,
+        outcomes=frozenset(outcomes),
+        limits=Limits(**_value(table, "limits", dict, name)) if "limits" in table else Limits(),
+        is_safe=_value(table, "safe_to_run_unsandboxed", bool, name, False),
+        **stated,
+    )
+
+
+def read_suite(text: str, name: str, grounds: Mapping[str, Ground]) -> HostileSuite:
+    """Return the hostile suite that a TOML text describes.
+
+    Raises:
+        BrokenInput: not TOML, a key is missing, unknown or of the wrong type, or there is no such ground.
+    """
+    table = _table(text, name, _SUITE_KEYS)
+    ground = _value(table, "ground", str, name)
+    if ground not in grounds:
+        raise BrokenInput(f"{name}: no ground {ground!r}")
+    reasons = _value(table, "reasons", dict, name, {})
+    return HostileSuite(
+        name=name,
+        tries=_value(table, "tries", str, name),
+        ground=grounds[ground],
+        reply=_reply(table, name),
+        n_valid=_value(table, "n_valid", int, name) if "n_valid" in table else None,
+        n_beating=_value(table, "n_beating", int, name, 0),
+        reasons=(
+            dict(zip(_members(RejectionReason, reasons, name), reasons.values(), strict=True))
+            if "reasons" in table
+            else None
+        ),
+        is_safe=_value(table, "safe_to_run_unsandboxed", bool, name, False),
+    )
+
+
+def _reply(table: Mapping[str, Any], name: str) -> str:
+    reply: str = _value(table, "reply", str, name)
+    if _value(table, "escaped", bool, name, False):
+        reply = reply.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    n_times = _value(table, "repeat", int, name, 0)
+    return "".join(reply.replace("{n}", str(n)) for n in range(n_times)) if n_times else reply
+
+
+def _ground(text: str, name: str) -> Ground:
+    keys = {"statement", "solution", "examples", "right", "wrong", "honest", "n_beating"}
+    table = _table(text, name, keys)
+    solution = _value(table, "solution", str, name)
+    if NEEDLE not in solution:
+        raise BrokenInput(f"{name}: the solution does not hold the needle")
+    problem = Problem(
+        id=f"audit/{name}",
+        statement=_value(table, "statement", str, name),
+        entry_point=name,
+        solution=solution,
+        golden=tuple(
+            GoldenCase(call, value)
+            for call, _, value in (text.partition(" == ") for text in _texts_of(table, "examples", name))
+        ),
+    )
+    first, second = _texts_of(table, "honest", name)
+    n_first, n_second = _value(table, "n_beating", list, name)
+    return Ground(
+        problem, _texts_of(table, "right", name), _texts_of(table, "wrong", name), (first, second), (n_first, n_second)
+    )
+
+
+def _members(kind: type[Member], names: Iterable[str], place: str) -> list[Member]:
+    try:
+        return [kind(name) for name in names]
+    except ValueError as error:
+        raise BrokenInput(f"{place}: {error}") from error
+
+
+def _texts(folder: str) -> dict[str, str]:
+    """Return the texts of a folder's files by name."""
+    found = files("codea1_env.audit").joinpath(folder).iterdir()
+    texts = {path.name.removesuffix(".toml"): path.read_text("utf-8") for path in found if path.name.endswith(".toml")}
+    return dict(sorted(texts.items()))
+
+
+def _table(text: str, name: str, keys: set[str]) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenInput(f"{name}: not TOML ({error})") from error
+    if unknown := sorted(table.keys() - keys):
+        raise BrokenInput(f"{name}: unknown key {unknown[0]!r}")
+    return table
+
+
+def _value(table: Mapping[str, Any], key: str, kind: type[Any], name: str, default: Any = None) -> Any:
+    value = table.get(key, default)
+    if type(value) is not kind:
+        raise BrokenInput(f"{name}: {key} is missing or not of type {kind.__name__}")
+    return value
+
+
+def _texts_of(table: Mapping[str, Any], key: str, name: str) -> tuple[str, ...]:
+    texts = _value(table, key, list, name)
+    if not all(isinstance(text, str) for text in texts):
+        raise BrokenInput(f"{name}: {key} is not a list of texts")
+    return tuple(texts)

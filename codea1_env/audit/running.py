@@ -1,0 +1,178 @@
+"""Plays attacks against a back end and says what each has gained."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self
+
+from codea1_env.audit.attacks import Attacks, HostileProgram, HostileSuite, load_attacks
+from codea1_env.audit.findings import AuditReport, AuditResult, Finding
+from codea1_env.audit.suite_judging import play_suite
+from codea1_env.audit.surroundings import Surroundings
+from codea1_env.errors import SandboxError
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.sandbox.interface import Call, Job, JobReport, Sandbox
+from codea1_env.values import describe, encode, equal
+
+__all__ = ["Auditor", "run_audit"]
+
+_MAX_MESSAGE = 300
+_MAX_LISTED = 3
+_ROUNDS_TO_FILL = 20
+
+# What one attack looks for in the next: the text of an earlier job.
+_CANARY = Job("def f(x):\n    'NEEDLE-4711'\n    return x * 2\n", "f", (Call("f(21)"), Call("f('ab')")))
+_CANARY_VALUES = (encode(42), encode("abab"))
+_BUSY = "def f(x):\n    return sum(range(300_000))\n"
+
+
+def run_audit(
+    sandbox: Sandbox, *, attacks: Attacks | None = None, progress: Callable[[int, int], None] | None = None
+) -> AuditReport:
+    """Play all attacks, one after the other.
+
+    Args:
+        sandbox: the back end.
+        attacks: which; by default all that are shipped.
+        progress: called with the numbers of attacks done and of all.
+
+    Raises:
+        SandboxError: the back end does not answer right even before the first attack.
+    """
+    findings: list[Finding] = []
+    chosen = load_attacks() if attacks is None else attacks
+    with Auditor(sandbox) as auditor:
+        for finding in auditor.play(chosen):
+            findings.append(finding)
+            if progress is not None:
+                progress(len(findings), len(chosen))
+        return AuditReport(sandbox.name, sandbox.guarantee, auditor.tier, tuple(findings))
+
+
+class Auditor:
+    """Plays attacks against one back end; use it as a context manager.
+
+    Raises:
+        SandboxError: the back end does not answer right even before the first attack.
+    """
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.tier = ""
+        self._sandbox = sandbox
+        self._surroundings = Surroundings()
+        try:
+            self._fill()
+            if fault := self._canary_fault():
+                raise SandboxError(f"{sandbox.name}: before any attack, {fault}")
+        except BaseException:
+            self._surroundings.__exit__()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._surroundings.__exit__(*exception)
+
+    def play(self, attacks: Attacks) -> Iterator[Finding]:
+        """Yield what each attack has gained."""
+        yield from map(self.try_program, attacks.programs)
+        yield from map(self.try_suite, attacks.suites)
+
+    def try_program(self, attack: HostileProgram) -> Finding:
+        """Run a hostile program, and then a harmless one."""
+        self._surroundings.settle()
+        try:
+            report = self._sandbox.run([attack.to_job()])[0]
+            result, sentence = _verdict(attack, report, self._surroundings.secret)
+        except SandboxError as error:
+            result, sentence = AuditResult.ESCAPED, f"it ended the sandbox: {error}"
+        return self._finding(attack.name, result, sentence)
+
+    def try_suite(self, attack: HostileSuite) -> Finding:
+        """Judge right and wrong programs by a hostile suite among honest ones, and then run a harmless program."""
+        self._surroundings.settle()
+        try:
+            result, sentence = play_suite(attack, self._sandbox, self._surroundings.secret)
+        except SandboxError as error:
+            result, sentence = AuditResult.ESCAPED, f"it ended the sandbox: {error}"
+        return self._finding(attack.name, result, sentence)
+
+    def _finding(self, name: str, result: AuditResult, sentence: str) -> Finding:
+        """Add what can only be seen afterwards, unless the attack has gained something already."""
+        if fault := self._canary_fault():
+            result, sentence = _worse(result, sentence, AuditResult.ESCAPED, f"after it, {fault}")
+        if left := self._surroundings.changes():
+            result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, _listed(left))
+        return Finding(name, result, sentence)
+
+    def _canary_fault(self) -> str:
+        """Return what is wrong with the answers to a harmless program; empty if nothing is."""
+        try:
+            report = self._sandbox.run([_CANARY])[0]
+        except SandboxError as error:
+            return f"a harmless program is not run: {error}"
+        self.tier = report.tier
+        if tuple(outcome.value for outcome in report.outcomes) == _CANARY_VALUES:
+            return ""
+        said = ", ".join(outcome.said or "another value" for outcome in report.outcomes)
+        return f"a harmless program is answered wrongly ({said})"
+
+    def _fill(self) -> None:
+        """Have the back end start all the processes that it will keep, so that no later one is taken for a rest."""
+        busy = [Job(f"{_BUSY}# {kind}", "f", (Call("f(1)"),)) for kind in ("plain", "numpy") for _ in range(8)]
+        self._sandbox.run(busy)
+        for _ in range(_ROUNDS_TO_FILL):
+            if not self._surroundings.settle():
+                return
+            self._sandbox.run(busy)
+
+
+def _verdict(attack: HostileProgram, report: JobReport, secret: str) -> tuple[AuditResult, str]:
+    for index, outcome in enumerate(report.outcomes):
+        if attack.right and _has(outcome, attack.right[index]):
+            return AuditResult.FORGED, f"{attack.calls[index]} counts as {attack.right[index]}"
+    for index, outcome in enumerate(report.outcomes):
+        if attack.evidence and outcome.value is not None and not _has(outcome, attack.evidence[index]):
+            return AuditResult.ESCAPED, f"{attack.calls[index]} reached {describe(outcome.value)}"
+    if secret in repr(report):
+        return AuditResult.ESCAPED, "it read a file of the host"
+    faults = list(_faults(attack, report))
+    if faults:
+        return AuditResult.WRONG_RESULT, faults[0]
+    return AuditResult.HELD, ", ".join(dict.fromkeys(map(_said, report.outcomes)))
+
+
+def _faults(attack: HostileProgram, report: JobReport) -> Iterator[str]:
+    for call, outcome in (("loading", report.load), *zip(attack.calls, report.outcomes, strict=True)):
+        if outcome.kind is OutcomeKind.INTERNAL_ERROR:
+            yield f"{call} counts as the sandbox's own failure: {outcome.said}"
+        if not (outcome.message + outcome.error_type).isprintable() or len(outcome.message) > _MAX_MESSAGE:
+            yield f"{call} has a message that is not fit to be shown"
+    for index, outcome in enumerate(report.outcomes):
+        if attack.outcomes and outcome.kind not in attack.outcomes:
+            yield f"{attack.calls[index]} ended as {outcome.kind}: {_said(outcome)}"
+        for stated in (attack.evidence, attack.values):
+            if stated and not _has(outcome, stated[index]):
+                yield f"{attack.calls[index]} is not {stated[index]}: {_said(outcome)}"
+
+
+def _has(outcome: Outcome, source: str) -> bool:
+    return outcome.value is not None and equal(outcome.value, encode(ast.literal_eval(source)), nan_equal=True)
+
+
+def _said(outcome: Outcome) -> str:
+    text = outcome.said if outcome.value is None else f"returned {describe(outcome.value)}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _listed(sentences: Sequence[str]) -> str:
+    more = f"; and {len(sentences) - _MAX_LISTED} more" if len(sentences) > _MAX_LISTED else ""
+    return "; ".join(sentences[:_MAX_LISTED]) + more
+
+
+def _worse(result: AuditResult, sentence: str, other: AuditResult, more: str) -> tuple[AuditResult, str]:
+    if result is AuditResult.HELD:
+        return other, more
+    return max(result, other, key=list(AuditResult).index), f"{sentence}; {more}"

@@ -1,0 +1,144 @@
+"""Plays one hostile suite: right and wrong programs are judged by it, between two honest suites.
+
+What must hold of every hostile suite, whatever it tries: a right program passes all cases, its own and the honest ones;
+a wrong program is beaten by the honest suites as if the hostile one were not there; the hostile one is paid for no more
+than it has found; the cases that it adds to the Mistake Book never beat a right program; and nothing of the solution or
+the host can be read in what comes back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from codea1_env.audit.attacks import NEEDLE, Ground, HostileSuite
+from codea1_env.audit.findings import AuditResult
+from codea1_env.judge import Duel, Judge
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox.interface import Limits, Sandbox
+from codea1_env.submissions import Candidate, Suite
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
+
+__all__ = ["SUITE_LIMITS", "play_suite"]
+
+SUITE_LIMITS = Limits(cpu_s=0.2, wall_s=10.0, memory_mb=96, max_restarts=1)
+"""Small, so that attacks on the limits take little time."""
+
+_RULES = preset("fixed")
+
+
+def play_suite(attack: HostileSuite, sandbox: Sandbox, secret: str) -> tuple[AuditResult, str]:
+    """Return what the suite has gained, and a sentence that says so.
+
+    Args:
+        attack: the suite.
+        sandbox: where programs run.
+        secret: text in a file of the host, which must not come back.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    ground = attack.ground
+    suites = tuple(_read(reply, ground) for reply in (ground.honest[0], attack.reply, ground.honest[1]))
+    report = _judged(ground, suites, (), sandbox)
+    seen = repr([(each.replayed, each.suites) for each in report.candidates])
+    if NEEDLE in seen or secret in seen:
+        return AuditResult.ESCAPED, "it read the solution" if NEEDLE in seen else "it read a file of the host"
+    if forged := next(_forgeries(attack, report), "") or _book_forgery(ground, report, sandbox):
+        return AuditResult.FORGED, forged
+    if fault := next(_faults(attack, report), ""):
+        return AuditResult.WRONG_RESULT, fault
+    return AuditResult.HELD, _summary(report.candidates[0].suites[1])
+
+
+def _read(reply: str, ground: Ground) -> Suite:
+    entry_point = ground.problem.entry_point
+    return read_suite(reply, _RULES.reading, entry_point=entry_point, tests_per_suite=_RULES.tests_per_suite)
+
+
+def _judged(
+    ground: Ground, suites: tuple[Suite, ...], replayed: tuple[ValidCase, ...], sandbox: Sandbox
+) -> ProblemReport:
+    candidates = tuple(map(Candidate, (*ground.right, *ground.wrong)))
+    duel = Duel(ground.problem, candidates, (suites,) * len(candidates), replayed)
+    return Judge(sandbox, _RULES, limits=SUITE_LIMITS).judge([duel])[0]  # a new judge remembers nothing
+
+
+# -- forged verdicts -------------------------------------------------------------------------------
+
+
+def _forgeries(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
+    n_right = len(attack.ground.right)
+    for candidate in report.candidates[:n_right]:
+        for case in (case for suite in candidate.suites for case in suite.cases):
+            if case.verdict.is_failure or case.verdict is Verdict.NOT_RUN:
+                yield f"a right program fails {_shown(case)}"
+    for candidate in report.candidates:
+        yield from _harm_to_others(attack.ground, candidate, is_right=candidate in report.candidates[:n_right])
+    for candidate in report.candidates[n_right:]:
+        if (n_beating := _n_beating(candidate.suites[1])) > attack.n_beating:
+            yield f"it is paid for {n_beating} cases that beat a wrong program, and has found {attack.n_beating}"
+
+
+def _harm_to_others(ground: Ground, candidate: CandidateReport, *, is_right: bool) -> Iterator[str]:
+    for suite, n_beating in zip(candidate.suites[::2], ground.n_beating, strict=True):
+        if suite.suite.rejections:
+            rejection = suite.suite.rejections[0]
+            yield f"an honest suite lost {rejection.source} ({rejection.reason})"
+        if not is_right and _n_beating(suite) != n_beating:
+            yield f"an honest suite beats a wrong program {_n_beating(suite)} times instead of {n_beating}"
+
+
+def _book_forgery(ground: Ground, report: ProblemReport, sandbox: Sandbox) -> str:
+    """Replay what would enter the Mistake Book, by itself."""
+    beaten = [
+        case.case for candidate in report.candidates for case in candidate.suites[1].cases if case.verdict.is_failure
+    ]
+    if not beaten:
+        return ""
+    replayed = tuple({(case.case.expression, case.case.imports): case for case in beaten}.values())
+    again = _judged(ground, (), replayed, sandbox)
+    for candidate in again.candidates[: len(ground.right)]:
+        for case in candidate.replayed:
+            if case.verdict is not Verdict.PASSED:
+                return f"once in the Mistake Book, a right program fails {_shown(case)}"
+    return ""
+
+
+def _n_beating(suite: SuiteReport) -> int:
+    return sum(case.verdict.is_failure and case.case.prediction_right is not False for case in suite.cases)
+
+
+# -- other faults ----------------------------------------------------------------------------------
+
+
+def _faults(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
+    suite = report.candidates[-1].suites[1]
+    if any(candidate.has_internal_error for candidate in report.candidates):
+        yield "it counts as the sandbox's own failure"
+    if attack.n_valid is not None and len(suite.suite.cases) != attack.n_valid:
+        yield f"{len(suite.suite.cases)} of its cases are valid, not {attack.n_valid}: {_summary(suite)}"
+    if attack.n_valid is not None and _n_beating(suite) != attack.n_beating:
+        yield f"{_n_beating(suite)} of its cases beat a wrong program, not {attack.n_beating}"
+    reasons = Counter(rejection.reason for rejection in suite.suite.rejections)
+    if attack.reasons is not None and reasons != Counter(attack.reasons):
+        yield f"its rejections are others: {_summary(suite)}"
+    yield from _unfit_texts(suite)
+
+
+def _unfit_texts(suite: SuiteReport) -> Iterator[str]:
+    texts = [rejection.detail for rejection in suite.suite.rejections] + [case.actual for case in suite.cases]
+    if any(len(text) > 300 for text in texts):
+        yield "what is said of it is too long to be shown"
+
+
+def _summary(suite: SuiteReport) -> str:
+    reasons = Counter(rejection.reason.value for rejection in suite.suite.rejections)
+    rejected: Sequence[str] = [f"{n} {reason}" for reason, n in sorted(reasons.items())]
+    return ", ".join([f"{len(suite.suite.cases)} valid", *rejected])
+
+
+def _shown(case: CaseReport) -> str:
+    text = f"{case.case.case.expression} ({case.verdict}: {case.actual})"
+    return text if len(text) <= 120 else f"{text[:117]}..."

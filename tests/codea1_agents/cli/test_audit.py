@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_env.audit import load_attacks
+
+WEAK = """\
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.sandbox import Guarantee, JobReport
+from codea1_env.values import encode
+
+pytestmark = pytest.mark.xdist_group("watches the machine")
+
+
+class Weak:
+    '''Runs a program in this process, with all that it needs to know.'''
+
+    name = "weak"
+    guarantee = Guarantee.TRUSTED_ONLY
+
+    def run(self, jobs):
+        return [JobReport(Outcome(OutcomeKind.VALUE, encode(None)), self.answers(job)) for job in jobs]
+
+    def answers(self, job):
+        names = {}
+        exec(job.program, names)
+        if "Joker" in job.program:
+            return tuple(Outcome(OutcomeKind.VALUE, encode(right)) for right in (42, [42]))
+        return tuple(Outcome(OutcomeKind.VALUE, encode(eval(call.expression, names))) for call in job.calls)
+
+    def close(self):
+        pass
+
+
+weak = Weak()
+"""
+
+
+@pytest.fixture
+def weak(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.syspath_prepend(folder)
+    (folder / "weak.py").write_text(WEAK)
+    return "weak:weak"
+
+
+def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., Any]) -> None:
+    result = codea1("audit", "--only", "always_equal", "--no-comparison")
+    assert result.exit_code == 0, result.stdout
+    assert "return something that is equal to" in result.stdout
+    assert "plain grader" not in result.stdout
+    assert "1 held, 0 wrong result, 0 left behind, 0 escaped, 0 forged" in result.stdout
+
+
+def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], weak: str) -> None:
+    result = codea1("audit", "--sandbox", weak, "--only", "always_equal", "--no-comparison")
+    assert result.exit_code == 1
+    assert "FORGED" in result.stdout
+    assert "always_equal: forged: f(1) counts as 42" in result.stdout
+    assert "weak (trusted only, by its own means): 0 held" in result.stdout
+
+
+def test_the_table_shows_what_a_plain_grader_makes_of_it(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1("audit", "--only", "os_exit", "--json")
+    data = one_object(result.stdout)
+    assert result.exit_code == 0
+    assert (data["sandbox"], data["is_sound"], data["counts"]["held"]) == ("local", True, 1)
+    (attack,) = data["attacks"]
+    assert (attack["attack"], attack["kind"], attack["result"]) == ("os_exit", "program", "held")
+    assert attack["plain_grader"]["result"] in ("fooled", "not run")
+    assert attack["plain_grader"]["result"] in result.stderr
+
+
+def test_a_suite_can_be_played_alone(codea1: Callable[..., Any], one_object: Any) -> None:
+    data = one_object(codea1("audit", "--only", "walrus", "--no-comparison", "--json").stdout)
+    assert [(each["kind"], each["result"], each["plain_grader"]) for each in data["attacks"]] == [
+        ("suite", "held", None)
+    ]
+
+
+def test_the_documented_table_can_be_written(codea1: Callable[..., Any]) -> None:
+    result = codea1("audit", "--only", "os_exit", "--no-comparison", "--markdown")
+    assert result.stdout == (
+        "### 1 hostile programs\n\n| attack | tries to | local |\n| --- | --- | --- |\n"
+        "| os_exit | end with status 0 before the answer is compared | held |\n\n"
+    )
+
+
+def test_the_documents_list_every_attack_and_no_other() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "sandbox-attacks.md").read_text()
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    listed = {row[0].removeprefix("| "): row[1] for row in rows if row[0] != "| attack"}
+    assert listed == {attack.name: attack.tries for attack in load_attacks()}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--only", "nothing"], ["--sandbox", "lokal"], ["--json", "--markdown"], ["--sandbox", "weak:lost"]]
+)
+def test_bad_usage_is_bad_input(codea1: Callable[..., Any], weak: str, arguments: list[str]) -> None:
+    result = codea1("audit", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")

@@ -1,0 +1,131 @@
+"""The attacks as data."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from codea1_env.audit.attacks import NEEDLE, load_attacks, read_program, read_suite
+from codea1_env.errors import BrokenInput, UnknownName
+from codea1_env.outcomes import OutcomeKind
+from codea1_env.sandbox import Limits
+from codea1_env.submissions import RejectionReason
+
+ATTACKS = load_attacks()
+GROUNDS = {suite.ground.problem.entry_point: suite.ground for suite in ATTACKS.suites}
+HARMFUL = re.compile(
+    r"os\.(?:fork|forkpty|system|popen|posix_spawn|killpg|pidfd_open|memfd_create)\b|os\.kill\(|\bsubprocess\b"
+    r"|socket\.socket|/dev/shm/|O_CREAT|open\([^)]*[\"'][wxa]|ptrace|bytearray\(1 <<"
+)
+PROGRAM = 'tries = "x"\nprogram = "def f(x): return x"\ncalls = ["f(1)"]\nright = ["2"]\n'
+SUITE = 'tries = "x"\nground = "total"\nreply = "assert total(1) == 1"\n'
+
+
+def test_there_are_at_least_seventy_programs_and_forty_suites_with_names_of_their_own() -> None:
+    assert len(ATTACKS.programs) >= 70
+    assert len(ATTACKS.suites) >= 40
+    assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
+
+
+@pytest.mark.parametrize("attack", list(ATTACKS), ids=lambda attack: attack.name)
+def test_each_attack_says_what_it_tries_in_words_that_complete_a_sentence(attack) -> None:
+    assert re.fullmatch(r"[a-z]([^.]|\.\d)*", attack.tries)
+    assert len(attack.tries) < 120
+
+
+def test_a_program_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms() -> None:
+    # `stop_itself` signals itself; `unpickling_runs_code` names a command that only an unpickler would run.
+    excused = {"stop_itself", "unpickling_runs_code"}
+    found = {a.name: HARMFUL.findall(a.program) for a in ATTACKS.programs if a.is_safe and a.name not in excused}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_every_kind_of_outcome_but_our_own_failure_is_provoked() -> None:
+    kinds = {kind for attack in ATTACKS.programs for kind in attack.outcomes}
+    assert kinds == set(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}
+
+
+def test_rejections_of_every_kind_that_a_reply_can_earn_are_provoked() -> None:
+    reasons = {reason for suite in ATTACKS.suites for reason in suite.reasons or ()}
+    release_only, by_luck = {RejectionReason.NO_COMPARISON}, {RejectionReason.FLAKY}
+    never_hostile = {RejectionReason.EMPTY_REPLY, RejectionReason.NO_CODE, RejectionReason.OPAQUE_VALUE}
+    assert reasons == set(RejectionReason) - release_only - by_luck - never_hostile
+
+
+@pytest.mark.parametrize("name", GROUNDS)
+def test_a_grounds_programs_are_as_right_and_as_wrong_as_it_says(name: str) -> None:
+    ground = GROUNDS[name]
+
+    def failures(program: str) -> list[int]:
+        return [n_failing(program, reply) for reply in ground.honest]
+
+    def n_failing(program: str, reply: str) -> int:
+        failing, scope = 0, {}
+        exec(program, scope)
+        for line in reply.splitlines():
+            try:
+                exec(line, scope)
+            except AssertionError:
+                failing += 1
+        return failing
+
+    assert NEEDLE in ground.problem.solution
+    assert NEEDLE not in "".join((*ground.right, *ground.wrong, *ground.honest, ground.problem.statement))
+    assert [failures(program) for program in (ground.problem.solution, *ground.right)] == [[0, 0]] * (
+        1 + len(ground.right)
+    )
+    assert [failures(program) for program in ground.wrong] == [list(ground.n_beating)] * len(ground.wrong)
+
+
+def test_limits_and_outcomes_are_read() -> None:
+    attack = read_program(PROGRAM + 'outcomes = ["value", "crashed"]\n[limits]\ncpu_s = 0.5\n', "x")
+    assert attack.outcomes == {OutcomeKind.VALUE, OutcomeKind.CRASHED}
+    assert attack.limits == Limits(cpu_s=0.5)
+    assert attack.to_job().calls[0].expression == "f(1)"
+    assert not attack.is_safe
+
+
+def test_a_reply_can_be_repeated_and_written_with_escapes() -> None:
+    text = 'tries = "x"\nground = "total"\nrepeat = 2\nreply = "assert total({n})\\n"\n'
+    assert read_suite(text, "x", GROUNDS).reply == "assert total(0)\nassert total(1)\n"
+    text = "tries = 'x'\nground = 'total'\nescaped = true\nreply = 'é\\x00\\ud83d'\n"
+    assert read_suite(text, "x", GROUNDS).reply == "é\0\ud83d"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("tries = ", "not TOML"),
+        (PROGRAM.replace("tries", "attempts"), "unknown key 'attempts'"),
+        (PROGRAM.replace('"x"', "1"), "tries"),
+        (PROGRAM.replace('["f(1)"]', "[1]"), "calls is not a list of texts"),
+        (PROGRAM.replace('right = ["2"]', ""), "nothing of what must come"),
+        (PROGRAM.replace('["2"]', '["2", "3"]'), "one value per call"),
+        (PROGRAM + 'outcomes = ["vaule"]', "vaule"),
+    ],
+)
+def test_a_program_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
+    with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
+        read_program(text, "name")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (SUITE.replace("total", "nowhere", 1), "no ground 'nowhere'"),
+        (SUITE + "n_valid = true", "n_valid"),
+        (SUITE + "reasons = { bad_luck = 1 }", "bad_luck"),
+        (SUITE + "calls = []", "unknown key 'calls'"),
+    ],
+)
+def test_a_suite_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
+    with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
+        read_suite(text, "name", GROUNDS)
+
+
+def test_one_attack_can_be_chosen() -> None:
+    assert [attack.name for attack in ATTACKS.only("always_equal")] == ["always_equal"]
+    assert [attack.name for attack in ATTACKS.only("walrus")] == ["walrus"]
+    with pytest.raises(UnknownName, match="always_equal"):
+        ATTACKS.only("allways_equal")

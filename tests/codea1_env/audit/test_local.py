@@ -1,0 +1,54 @@
+"""Every attack on the local sandbox, in two of its tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.audit import Auditor, AuditResult, HostileProgram, HostileSuite, load_attacks
+from codea1_env.sandbox.local import LocalSandbox
+
+pytestmark = pytest.mark.xdist_group("watches the machine")
+
+ATTACKS = load_attacks()
+# What a process can reach is where tiers differ; how it can end is the same in all.
+PROBES = [attack for attack in ATTACKS.programs if attack.evidence or attack.values]
+
+
+def auditor_in(tier: str) -> Iterator[Auditor]:
+    with LocalSandbox(1, tiers=(tier, "seccomp")) as sandbox:
+        if sandbox.tier != tier:
+            pytest.skip(f"no {tier} here: {sandbox.refusals}")
+        with Auditor(sandbox) as auditor:
+            yield auditor
+
+
+@pytest.fixture(scope="module")
+def namespaces() -> Iterator[Auditor]:
+    yield from auditor_in("namespaces")
+
+
+@pytest.fixture(scope="module")
+def landlock() -> Iterator[Auditor]:
+    yield from auditor_in("landlock")
+
+
+@pytest.mark.parametrize("attack", ATTACKS.programs, ids=lambda attack: attack.name)
+def test_a_hostile_program_gains_nothing_and_leaves_nothing(namespaces: Auditor, attack: HostileProgram) -> None:
+    finding = namespaces.try_program(attack)
+    assert finding.result is AuditResult.HELD, finding.sentence
+
+
+@pytest.mark.parametrize("attack", ATTACKS.suites, ids=lambda attack: attack.name)
+def test_a_hostile_suite_harms_nobody_and_is_paid_for_what_it_has_found(
+    namespaces: Auditor, attack: HostileSuite
+) -> None:
+    finding = namespaces.try_suite(attack)
+    assert finding.result is AuditResult.HELD, finding.sentence
+
+
+@pytest.mark.parametrize("attack", PROBES, ids=lambda attack: attack.name)
+def test_a_hostile_program_reaches_nothing_without_namespaces_either(landlock: Auditor, attack: HostileProgram) -> None:
+    finding = landlock.try_program(attack)
+    assert finding.result is AuditResult.HELD, finding.sentence

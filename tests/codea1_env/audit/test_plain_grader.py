@@ -1,0 +1,102 @@
+"""What a grader without a sandbox is fooled by, so that an audit can show a difference."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codea1_env.audit import HostileProgram, load_attacks
+from codea1_env.audit.plain_grader import PlainGrader, PlainResult
+from codea1_env.audit.surroundings import Surroundings
+
+ATTACKS = load_attacks()
+PROGRAMS = {attack.name: attack for attack in ATTACKS.programs}
+SUITES = {attack.name: attack for attack in ATTACKS.suites}
+FOOLING = [
+    "always_equal",
+    "become_another_program",
+    "equal_to_anything_from_the_library",
+    "exception_hook_ends_with_0",
+    "exit_at_import",
+    "exit_hook_ends_with_0",
+    "expected_values_in_frames",
+    "expected_values_in_source",
+    "os_exit",
+    "system_exit",
+    "thread_ends_with_0",
+]
+
+
+@pytest.fixture(scope="module")
+def grader() -> PlainGrader:
+    grader = PlainGrader(wall_s=20.0)  # the machine may be busy
+    if grader.obstacle:
+        pytest.skip(grader.obstacle)
+    return grader
+
+
+@pytest.mark.parametrize("name", FOOLING)
+def test_it_passes_wrong_programs_that_are_well_known(grader: PlainGrader, name: str) -> None:
+    found = grader.try_program(PROGRAMS[name])
+    assert (found.result, found.sentence) == (PlainResult.FOOLED, "a wrong program passes")
+
+
+def test_it_passes_a_program_that_overwrites_the_number_it_is_compared_with(grader: PlainGrader) -> None:
+    # Some interpreters crash instead.
+    assert grader.try_program(PROGRAMS["overwrite_a_number"]).result in (PlainResult.FOOLED, PlainResult.HELD)
+
+
+def test_programs_reach_what_others_left_for_anyone_to_read(grader: PlainGrader) -> None:
+    with Surroundings():
+        assert grader.try_program(PROGRAMS["read_the_canary"]).result is PlainResult.REACHED
+    assert grader.try_program(PROGRAMS["read_host_files"]).result is PlainResult.REACHED
+
+
+def test_it_is_not_fooled_by_everything(grader: PlainGrader) -> None:
+    for name in ("abort", "keyboard_interrupt", "read_standard_input", "raise_own_limits"):
+        assert grader.try_program(PROGRAMS[name]).result is PlainResult.HELD, name
+
+
+def test_suites_without_a_test_pass_and_suites_that_look_at_the_text_fail_right_programs(grader: PlainGrader) -> None:
+    found = grader.try_suite(SUITES["exit_in_an_argument"])
+    assert (found.result, found.sentence) == (PlainResult.FOOLED, "passes, and holds no test")
+    looking = replace(SUITES["walrus"], n_valid=1, reply="assert 'number' in total.__code__.co_varnames")
+    assert grader.try_suite(looking).sentence == "a right program fails"
+    assert grader.try_suite(SUITES["disguised_duplicates"]).result is PlainResult.HELD
+    assert grader.try_suite(SUITES["read_the_clock"]).sentence == "the solution fails it, so that it is dropped"
+
+
+@pytest.mark.parametrize("attack", [a for a in ATTACKS if not a.is_safe], ids=lambda attack: attack.name)
+def test_what_could_harm_the_machine_is_never_started(
+    grader: PlainGrader, attack: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("it was started"))
+    found = grader.try_program(attack) if isinstance(attack, HostileProgram) else grader.try_suite(attack)
+    assert (found.result, found.sentence) == (PlainResult.NOT_RUN, "it could harm this machine")
+
+
+def test_a_program_runs_as_nobody_who_owns_anything_in_a_folder_that_goes_away(grader: PlainGrader) -> None:
+    asks = "import os\n\ndef f(x):\n    open('written', 'w').close()\n    return [os.geteuid() > 0, os.getcwd()]\n"
+    folder = Path("/tmp").resolve()
+    attack = HostileProgram(
+        "asks", "ask", asks, ("f(1)[0]", "f(1)[1][:12]"), values=("True", "'nowhere'"), is_safe=True
+    )
+    assert grader.try_program(replace(attack, values=("True", "'/tmp/codea1-'"))).result is PlainResult.HELD
+    assert not list(folder.glob("codea1-plain-*/written"))
+
+
+def test_a_program_that_takes_too_long_ends_with_all_that_it_has_started() -> None:
+    grader = PlainGrader(wall_s=0.5)
+    if grader.obstacle:
+        pytest.skip(grader.obstacle)
+    starts = "import subprocess\n\ndef f(x):\n    subprocess.run(['sleep', '77.77'])\n"
+    begun = time.monotonic()
+    attack = HostileProgram("starts", "start", starts, ("f(1)",), right=("1",), is_safe=True)
+    assert grader.try_program(attack).result is PlainResult.TIMED_OUT
+    assert time.monotonic() - begun < 20
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert b"sleep\x0077.77\x00" not in commands

@@ -1,0 +1,222 @@
+"""An audit reports what a weak back end lets happen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from codea1_env.audit import Attacks, AuditResult, HostileProgram, HostileSuite, load_attacks, run_audit, surroundings
+from codea1_env.audit.surroundings import MARK
+from codea1_env.errors import SandboxError
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.values import encode
+
+pytestmark = pytest.mark.xdist_group("watches the machine")
+
+PROBE = HostileProgram("probe", "look around", "def f(x): ...", ("f(1)",), evidence=("[]",))
+FORGER = HostileProgram("forger", "forge", "def f(x): ...", ("f(1)", "f(2)"), right=("41", "42"))
+SPOILER = HostileProgram("spoiler", "spoil", "def f(x): ...", ("f(1)",), values=("1",))
+LOOPER = HostileProgram("looper", "loop", "def f(x): ...", ("f(1)",), outcomes=frozenset({OutcomeKind.TIME_LIMIT}))
+
+TIME_LIMIT = Outcome(OutcomeKind.TIME_LIMIT)
+
+
+def value(of: object) -> Outcome:
+    return Outcome(OutcomeKind.VALUE, encode(of))
+
+
+def result_of(sandbox: Any, attack: HostileProgram) -> tuple[AuditResult, str]:
+    (finding,) = run_audit(sandbox, attacks=Attacks((attack,), ())).findings
+    return finding.result, finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("attack", "outcome", "result"),
+    [
+        (FORGER, value(42), AuditResult.FORGED),
+        (FORGER, value(42.0), AuditResult.FORGED),
+        (FORGER, value(40), AuditResult.HELD),
+        (FORGER, TIME_LIMIT, AuditResult.HELD),
+        (PROBE, value([]), AuditResult.HELD),
+        (PROBE, value(["/etc/shadow"]), AuditResult.ESCAPED),
+        (PROBE, TIME_LIMIT, AuditResult.WRONG_RESULT),
+        (SPOILER, value(1), AuditResult.HELD),
+        (SPOILER, value(2), AuditResult.WRONG_RESULT),
+        (LOOPER, TIME_LIMIT, AuditResult.HELD),
+        (LOOPER, Outcome(OutcomeKind.CRASHED), AuditResult.WRONG_RESULT),
+        (FORGER, Outcome(OutcomeKind.INTERNAL_ERROR), AuditResult.WRONG_RESULT),
+        (FORGER, Outcome(OutcomeKind.ERROR, message="\x1b[2J"), AuditResult.WRONG_RESULT),
+        (FORGER, Outcome(OutcomeKind.ERROR, message="x" * 301), AuditResult.WRONG_RESULT),
+    ],
+)
+def test_each_way_to_end_has_its_result(
+    scripted: Callable[..., Any], attack: HostileProgram, outcome: Outcome, result: AuditResult
+) -> None:
+    found, sentence = result_of(scripted(lambda job, call: outcome), attack)
+    assert found is result, sentence
+    assert sentence
+
+
+def test_the_host_s_secret_in_a_value_is_an_escape(scripted: Callable[..., Any]) -> None:
+    found: list[str] = []
+
+    def answer(job: Job, call: str) -> Outcome:
+        return value(found[0])
+
+    with pytest.MonkeyPatch.context() as patch:
+        begin = surroundings.Surroundings.__init__
+        patch.setattr(surroundings.Surroundings, "__init__", lambda self: (begin(self), found.append(self.secret))[0])
+        assert result_of(scripted(answer), LOOPER)[0] is AuditResult.ESCAPED
+
+
+def test_what_is_left_behind_is_found_and_removed(
+    scripted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surroundings, "_SETTLING_S", 0.2)
+
+    def leave_a_file(job: Job, call: str) -> Outcome:
+        tempfile.mkdtemp(prefix=MARK)
+        return TIME_LIMIT
+
+    result, sentence = result_of(scripted(leave_a_file), LOOPER)
+    assert result is AuditResult.LEFT_BEHIND
+    assert MARK in sentence
+    children = []
+
+    def leave_a_process(job: Job, call: str) -> Outcome:
+        children.append(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+        return value(42)  # a forged verdict is worse, and both are told
+
+    try:
+        result, sentence = result_of(scripted(leave_a_process), FORGER)
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    assert result is AuditResult.FORGED
+    assert f"process {children[0].pid} " in sentence
+
+
+class Fragile:
+    """A back end that answers wrongly, or not at all, from a certain job on."""
+
+    name = "fragile"
+
+    def __init__(self, inner: Any, n_good: int, *, ends: bool) -> None:
+        self.guarantee = inner.guarantee
+        self._inner, self._n_good, self._ends, self._n_runs = inner, n_good, ends, 0
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        self._n_runs += 1
+        if self._n_runs > self._n_good:
+            if self._ends:
+                raise SandboxError("gone")
+            return [JobReport(value(None), (TIME_LIMIT,) * len(job.calls)) for job in jobs]
+        return self._inner.run(jobs)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_attack_after_which_others_are_not_served_has_escaped(scripted: Callable[..., Any], ends: bool) -> None:
+    inner = scripted(lambda job, call: TIME_LIMIT)
+    # Filling, canary, attack; then the canary again.
+    result, sentence = result_of(Fragile(inner, 3, ends=ends), LOOPER)
+    assert result is AuditResult.ESCAPED
+    assert "harmless program" in sentence
+
+
+def test_an_attack_that_ends_the_sandbox_has_escaped(scripted: Callable[..., Any]) -> None:
+    result, sentence = result_of(Fragile(scripted(lambda job, call: TIME_LIMIT), 2, ends=True), LOOPER)
+    assert result is AuditResult.ESCAPED
+    assert sentence.startswith("it ended the sandbox: gone")
+
+
+def test_a_sandbox_that_never_answers_is_no_finding(scripted: Callable[..., Any]) -> None:
+    with pytest.raises(SandboxError, match="before any attack"):
+        run_audit(Fragile(scripted(lambda job, call: TIME_LIMIT), 1, ends=False), attacks=Attacks((LOOPER,), ()))
+
+
+def test_a_report_counts_and_is_sound_as_long_as_nobody_gains_or_leaves_anything(scripted: Callable[..., Any]) -> None:
+    told = []
+    sandbox = scripted(lambda job, call: value(42) if call == "f(2)" else TIME_LIMIT)
+    report = run_audit(sandbox, attacks=Attacks((LOOPER, PROBE), ()), progress=lambda *at: told.append(at))
+    assert report.is_sound
+    assert report.counts[AuditResult.HELD] == report.counts[AuditResult.WRONG_RESULT] == 1
+    assert sum(report.counts.values()) == 2
+    assert told == [(1, 2), (2, 2)]
+    assert not run_audit(sandbox, attacks=Attacks((LOOPER, FORGER), ())).is_sound
+
+
+# -- suites ----------------------------------------------------------------------------------------
+
+
+class Tampering:
+    """The real sandbox, with some answers changed on their way out."""
+
+    name = "tampering"
+
+    def __init__(self, inner: Sandbox, change: Callable[[Job, str, Outcome], Outcome]) -> None:
+        self.guarantee = inner.guarantee
+        self._inner, self._change = inner, change
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        return [self._changed(job, report) for job, report in zip(jobs, self._inner.run(jobs), strict=True)]
+
+    def _changed(self, job: Job, report: JobReport) -> JobReport:
+        pairs = zip(job.calls, report.outcomes, strict=True)
+        return JobReport(report.load, tuple(self._change(job, call.expression, outcome) for call, outcome in pairs))
+
+
+GROUND = next(suite.ground for suite in load_attacks().suites if suite.ground.problem.entry_point == "total")
+SUITE = HostileSuite("suite", "be a suite", GROUND, "assert total(7) == 28\nassert total(3) == 6", 2, 1, {})
+
+
+def played(sandbox: Sandbox, change: Callable[[Job, str, Outcome], Outcome], suite: HostileSuite = SUITE) -> str:
+    (finding,) = run_audit(Tampering(sandbox, change), attacks=Attacks((), (suite,))).findings
+    return f"{finding.result}: {finding.sentence}"
+
+
+def unchanged(job: Job, call: str, outcome: Outcome) -> Outcome:
+    return outcome
+
+
+def is_right(job: Job) -> bool:
+    return job.program in GROUND.right
+
+
+def test_an_honest_suite_is_held(sandbox: Sandbox) -> None:
+    assert played(sandbox, unchanged) == "held: 2 valid"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda j, c, o: value(0) if is_right(j) and c == "total(3)" else o, "forged: a right program fails total(3)"),
+        (lambda j, c, o: value(153) if c == "total(17)" else o, "beats a wrong program 0 times instead of 1"),
+        (lambda j, c, o: value("needle-in-the-solution-4711") if c == "total(3)" else o, "escaped: it read the sol"),
+        (lambda j, c, o: Outcome(OutcomeKind.NOT_RUN) if c == "total(10)" else o, "forged: an honest suite lost"),
+        (lambda j, c, o: value(28) if c == "total(7)" else o, "wrong_result: 0 of its cases beat"),
+    ],
+)
+def test_verdicts_that_are_not_true_are_seen(sandbox: Sandbox, change: Any, said: str) -> None:
+    assert said in played(sandbox, change)
+
+
+def test_a_case_that_only_beats_right_programs_when_it_returns_from_the_book_is_seen(sandbox: Sandbox) -> None:
+    def change(job: Job, call: str, outcome: Outcome) -> Outcome:
+        is_replay = [each.expression for each in job.calls] == ["total(7)"]
+        return value(0) if is_right(job) and is_replay else outcome
+
+    assert "once in the Mistake Book, a right program fails total(7)" in played(sandbox, change)
+
+
+def test_a_suite_that_does_not_come_out_as_it_says_is_a_wrong_result(sandbox: Sandbox) -> None:
+    other = HostileSuite("suite", "be a suite", GROUND, SUITE.reply, 3, 1, {})
+    assert played(sandbox, unchanged, other).startswith("wrong_result: 2 of its cases are valid, not 3")
+    paid = HostileSuite("suite", "be a suite", GROUND, SUITE.reply, 2, 0, {})
+    assert played(sandbox, unchanged, paid).startswith("forged: it is paid for 1 cases")

@@ -1,0 +1,134 @@
+"""What is left behind is seen, whoever left it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codea1_env.audit import surroundings
+from codea1_env.audit.surroundings import MARK, Surroundings
+from codea1_env.sandbox import Job, Sandbox
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="looks in /proc"),
+    pytest.mark.xdist_group("watches the machine"),
+]
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
+    monkeypatch.setattr(surroundings, "_SETTLING_S", 0.3)
+    with Surroundings() as watched:
+        yield watched
+
+
+def started(code: str) -> subprocess.Popen[str]:
+    """Start a process and wait until it says that it is ready."""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_nothing_changes_by_itself(watched: Surroundings) -> None:
+    assert watched.changes() == []
+
+
+def test_a_process_that_still_runs_is_named_until_it_ends(watched: Surroundings) -> None:
+    process = started("print('ready', flush=True); import time; time.sleep(60)")
+    try:
+        (change,) = watched.changes()
+        assert change.startswith(f"process {process.pid} ")
+    finally:
+        ended(process)
+    assert watched.changes() == []
+
+
+def test_a_process_that_is_about_to_end_is_waited_for(watched: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings, "_SETTLING_S", 30.0)
+    process = subprocess.Popen(["sleep", "0.2"])
+    assert watched.changes() == []
+    assert process.wait() == 0
+
+
+def test_the_interpreters_of_the_local_pool_are_not_left_behind(watched: Surroundings, sandbox: Sandbox) -> None:
+    sandbox.close()
+    watched.settle()
+    sandbox.run([Job("def f(): pass", "f")])
+    assert watched.changes() == []
+
+
+def test_a_process_in_the_place_of_another_is_not_left_behind(watched: Surroundings) -> None:
+    first = started("print('ready', flush=True); import time; time.sleep(60)")
+    watched.settle()
+    ended(first)
+    second = started("print('ready', flush=True); import time; time.sleep(60)")
+    try:
+        assert watched.changes() == []
+        assert not watched.settle()
+    finally:
+        ended(second)
+
+
+def test_a_listening_socket_is_named(watched: Surroundings) -> None:
+    first = started("print('ready', flush=True); import time; time.sleep(60)")
+    watched.settle()
+    ended(first)
+    listens = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(1, flush=True); input()"
+    second = subprocess.Popen([sys.executable, "-c", listens], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert second.stdout is not None
+        second.stdout.readline()
+        (change,) = watched.changes()
+        assert change.startswith("something listens at 0100007F port ")
+    finally:
+        ended(second)
+
+
+def test_a_file_that_was_left_is_named_and_removed(watched: Surroundings) -> None:
+    path = Path(tempfile.mkdtemp(prefix=MARK))
+    (path / "inner").touch()
+    assert watched.changes() == [f"{path} was left"]
+    assert not path.exists()
+    assert watched.changes() == []
+
+
+def test_a_file_that_was_there_before_is_left_alone(watched: Surroundings) -> None:
+    with tempfile.NamedTemporaryFile(prefix=MARK) as file:
+        watched.settle()
+        assert watched.changes() == []
+        assert Path(file.name).exists()
+
+
+@pytest.mark.parametrize("harm", ["write", "add", "remove"])
+def test_harm_to_the_canary_is_seen(watched: Surroundings, harm: str) -> None:
+    (folder,) = (path for path in Path(tempfile.gettempdir()).glob("codea1-canary-*") if watched.secret in read(path))
+    {
+        "write": lambda: (folder / "secret").write_text("x"),
+        "add": (folder / "more").touch,
+        "remove": (folder / "secret").unlink,
+    }[harm]()
+    assert watched.changes() == [f"{folder} was changed"]
+
+
+def read(folder: Path) -> str:
+    try:
+        return (folder / "secret").read_text()
+    except OSError:  # another test's, which has just ended
+        return ""
+
+
+def test_the_canary_is_gone_in_the_end() -> None:
+    with Surroundings() as watched:
+        secret = watched.secret
+    assert not any(secret in read(path) for path in Path(tempfile.gettempdir()).glob("codea1-canary-*"))
