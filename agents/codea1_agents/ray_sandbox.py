@@ -1,0 +1,270 @@
+"""The sandbox of a Ray cluster: one pool of workers per node, behind one actor, for all processes on it.
+
+Jobs go in small requests to the nearest node that is free: the caller's own first, then the one with the fewest
+requests of this caller. What a lost node had not answered is run again elsewhere, at most twice; then it is our failure,
+never a verdict.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from codea1_env.errors import MissingExtra, SandboxError
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.sandbox import Finished, Guarantee, Job, JobReport
+from codea1_env.sandbox.local import PACKAGES, LocalSandbox
+
+__all__ = ["RaySandbox", "shared_ray_sandbox"]
+
+_NAMESPACE = "codea1"
+_REQUESTS_PER_CORE = 2  # one that runs, one that is under way
+_MAX_ATTEMPTS = 3
+_SUSPECT_S = 60.0  # longer than Ray takes to notice that a node is gone
+
+
+class _NodePool:
+    """What runs on each node."""
+
+    def __init__(self, workers: int | None, packages: Sequence[str]) -> None:
+        self._sandbox = LocalSandbox(workers, packages=packages)
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        return self._sandbox.run(jobs)
+
+    def guarantee(self) -> str:
+        return self._sandbox.guarantee.value
+
+    def process_id(self) -> int:
+        return os.getpid()
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    """One node of the cluster as this process sees it."""
+
+    node_id: str
+    n_cores: int
+    is_near: bool
+    pool: Any
+    """Handle of its actor."""
+    n_open: int = 0
+    """Requests under way."""
+
+    @property
+    def is_free(self) -> bool:
+        return self.n_open < self.n_cores * _REQUESTS_PER_CORE
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """Some jobs of one call of `run`."""
+
+    positions: Sequence[int]
+    n_attempts: int = 0
+    node: _Node = field(init=False)
+
+
+class RaySandbox:
+    """Runs jobs on all nodes of the Ray cluster that this process belongs to. Thread-safe; can be pickled.
+
+    Args:
+        workers: interpreters per node; by default one per usable core of the node.
+        packages: site packages that programs may import, where the nodes have them.
+        jobs_per_request: how many jobs travel together; small ones balance better, large ones cost less.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        ValueError: fewer than one job per request.
+    """
+
+    def __init__(
+        self, workers: int | None = None, *, packages: Sequence[str] = PACKAGES, jobs_per_request: int = 16
+    ) -> None:
+        if jobs_per_request < 1:
+            raise ValueError(f"a request holds at least one job, not {jobs_per_request}")
+        self._ray = _imported_ray()
+        self._workers = workers
+        self._packages = tuple(packages)
+        self._jobs_per_request = jobs_per_request
+        self._lock = threading.Lock()
+        self._nodes: dict[str, _Node] = {}
+        self._suspected_at: dict[str, float] = {}
+        self._n_lost: dict[str, int] = {}
+        """Pools lost per node. Part of a pool's name: Ray may still give out the dead one under the old name."""
+
+    @property
+    def name(self) -> str:
+        """`ray`."""
+        return "ray"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The weakest of all nodes.
+
+        Raises:
+            SandboxError: no node can run a sandbox.
+        """
+        promised = self._asked([node.pool.guarantee.remote() for node in self._present_nodes()])
+        return max(map(Guarantee, promised), key=list(Guarantee).index)
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        """Run all jobs; reports in the order of the jobs.
+
+        Raises:
+            SandboxError: no node of the cluster can run a sandbox.
+        """
+        reports: dict[int, JobReport] = {finished.position: finished.report for finished in self.as_completed(jobs)}
+        return [reports[position] for position in range(len(jobs))]
+
+    def as_completed(self, jobs: Sequence[Job]) -> Iterator[Finished]:
+        """Yield the reports of each request as soon as they are there.
+
+        Raises:
+            SandboxError: no node of the cluster can run a sandbox.
+        """
+        waiting = deque(
+            _Request(range(start, min(start + self._jobs_per_request, len(jobs))))
+            for start in range(0, len(jobs), self._jobs_per_request)
+        )
+        under_way: dict[Any, _Request] = {}
+        try:
+            while waiting or under_way:
+                self._hand_out(jobs, waiting, under_way)
+                done, _ = self._ray.wait(list(under_way), num_returns=1)
+                for reference in done:
+                    yield from self._settled(reference, under_way.pop(reference), jobs, waiting)
+        finally:
+            with self._lock:
+                for request in under_way.values():
+                    request.node.n_open -= 1
+
+    def close(self) -> None:
+        """Let go of the nodes' pools; each ends when nobody in the cluster uses it. A later `run` starts afresh."""
+        with self._lock:
+            self._nodes.clear()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _remade, (self._workers, self._packages, self._jobs_per_request)
+
+    # Handing out
+
+    def _hand_out(self, jobs: Sequence[Job], waiting: deque[_Request], under_way: dict[Any, _Request]) -> None:
+        nodes = self._present_nodes() if waiting else []
+        while waiting:
+            with self._lock:
+                free = [node for node in nodes if node.is_free]
+                if not free and under_way:
+                    return
+                # All are busy with requests of other threads: stand in the shortest queue.
+                node = min(free or nodes, key=lambda node: (not (node.is_near and node.is_free), node.n_open))
+                node.n_open += 1
+            request = waiting.popleft()
+            request.node = node
+            request.n_attempts += 1
+            under_way[node.pool.run.remote([jobs[position] for position in request.positions])] = request
+
+    def _settled(
+        self, reference: Any, request: _Request, jobs: Sequence[Job], waiting: deque[_Request]
+    ) -> Iterator[Finished]:
+        with self._lock:
+            request.node.n_open -= 1
+        try:
+            reports = self._asked(reference)
+        except self._ray.exceptions.RayError as error:
+            self._forget(request.node)
+            if request.n_attempts < _MAX_ATTEMPTS:
+                waiting.appendleft(request)
+                return
+            reports = [_lost(jobs[position], error) for position in request.positions]
+        yield from map(Finished, request.positions, reports)
+
+    def _asked(self, references: Any) -> Any:
+        try:
+            return self._ray.get(references)
+        except self._ray.exceptions.RayTaskError as error:
+            raise SandboxError(str(error.cause)) from error
+
+    # Nodes
+
+    def _present_nodes(self) -> list[_Node]:
+        """Return the nodes that are alive now, after starting pools where there are none."""
+        if not self._ray.is_initialized():
+            self._ray.init(log_to_driver=False)
+        here = self._ray.get_runtime_context().get_node_id()
+        alive = {node["NodeID"]: node for node in self._ray.nodes() if node["Alive"]}
+        with self._lock:
+            alive = self._trusted(alive)
+            for node_id in self._nodes.keys() - alive:
+                del self._nodes[node_id]
+            for node_id, node in alive.items():
+                n_cores = int(node["Resources"].get("CPU", 0))
+                if node_id not in self._nodes and n_cores:
+                    self._nodes[node_id] = _Node(node_id, n_cores, node_id == here, self._pool_on(node_id, n_cores))
+            found = list(self._nodes.values())
+        if not found:
+            raise SandboxError("no node of the Ray cluster has a processor to run programs on")
+        return found
+
+    def _trusted(self, nodes: dict[str, Any]) -> dict[str, Any]:
+        """Leave out those that have lately lost a request, unless there are no others."""
+        now = monotonic()
+        suspects = {node_id for node_id, at in self._suspected_at.items() if now - at < _SUSPECT_S}
+        return {node_id: node for node_id, node in nodes.items() if node_id not in suspects} or nodes
+
+    def _pool_on(self, node_id: str, n_cores: int) -> Any:
+        affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+        packages = "-".join(self._packages)
+        options = {
+            "name": f"sandbox-{node_id}-{self._workers or 'all'}-{packages}-{self._n_lost.get(node_id, 0)}",
+            "namespace": _NAMESPACE,
+            "get_if_exists": True,
+            "scheduling_strategy": affinity,
+            "num_cpus": 0,  # it uses processors only while those who wait for it do not
+            "max_concurrency": max(2, n_cores * _REQUESTS_PER_CORE),
+        }
+        return self._ray.remote(_NodePool).options(**options).remote(self._workers, self._packages)
+
+    def _forget(self, node: _Node) -> None:
+        """Take a node for lost; if it is not, it gets a new pool later."""
+        with self._lock:
+            self._suspected_at[node.node_id] = monotonic()
+            if self._nodes.get(node.node_id) is node:
+                del self._nodes[node.node_id]
+                self._n_lost[node.node_id] = self._n_lost.get(node.node_id, 0) + 1
+
+
+def _lost(job: Job, error: Exception) -> JobReport:
+    outcome = Outcome(OutcomeKind.INTERNAL_ERROR, message=f"lost with every node that tried it: {error}"[:300])
+    return JobReport(outcome, (outcome,) * len(job.calls))
+
+
+def _imported_ray() -> Any:
+    try:
+        import ray  # noqa: PLC0415  -- heavy, and an extra
+        import ray.util.scheduling_strategies  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtra.of("the sandbox of a Ray cluster", "rllib") from error
+    return ray
+
+
+_shared: RaySandbox | None = None
+_shared_lock = threading.Lock()
+
+
+def shared_ray_sandbox() -> RaySandbox:
+    """Return this process's own view of the cluster's sandboxes, made on first use."""
+    global _shared  # noqa: PLW0603  -- one per process is the point
+    with _shared_lock:
+        if _shared is None:
+            _shared = RaySandbox()
+        return _shared
+
+
+def _remade(workers: int | None, packages: tuple[str, ...], jobs_per_request: int) -> RaySandbox:
+    return RaySandbox(workers, packages=packages, jobs_per_request=jobs_per_request)
