@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
-from time import monotonic
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Job, JobReport, Place
@@ -30,7 +29,7 @@ __all__ = ["Execution", "internal_error_report"]
 _NULL = Outcome(OutcomeKind.VALUE, encode(None))
 _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
-_MAX_STRETCH = 10  # times the wall clock that a starved process gets before the job is run again
+_MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
 _NO_PROCESS = -1
 _FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
 
@@ -63,8 +62,9 @@ class Execution:
         self._indirect = deque(index for index, place in places if place is Place.HARNESS)
         self._n_faults = 0
         self._cpu_us = 0
-        self._longest_call_s = 0.0
-        self._patient_until = 0.0
+        self._used_s = [0.0] * len(job.calls)
+        self._idle_s = 0.0
+        self._patience_s = job.limits.wall_s
         self._applying = False
         self._program_fault: Outcome | None = None
         self._program: Process
@@ -97,7 +97,7 @@ class Execution:
     def report(self, tier: str) -> JobReport:
         """Return what was found; call it when `is_over`."""
         outcomes = tuple(outcome or _NOT_RUN for outcome in self._outcomes)
-        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier, self._longest_call_s)
+        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier, tuple(self._used_s))
 
     # Events
 
@@ -135,28 +135,29 @@ class Execution:
         Args:
             process: one of `processes`.
             cpu_us: what it has used since its start.
-            waited_s: asks how long it was ready to run but not let; None if that cannot be found out.
-            is_retry: the job was run before and reached the wall-clock limit without using the processor.
+            waited_s: asks how long the job's processes were ready to run but not let; None if that cannot be found out.
+            is_retry: the job was run before and slept too long by the clock.
         """
         if process is not self.active or process.abandoned or self.is_done:
             return
-        limits = self.job.limits
-        if process.measured_use_s(cpu_us) > limits.cpu_s + _CPU_SLACK_S:
-            self._lose(_time_limit(f"more than {limits.cpu_s:g} s of processor time"))
-        elif monotonic() > max(self._clock().started + limits.wall_s, self._patient_until):
-            self._run_out_of_wall(waited_s(), is_retry)
+        if process.measured_use_s(cpu_us) > self.job.limits.cpu_s + _CPU_SLACK_S:
+            self._lose(self._took_too_long())
+            return
+        self._idle_s += process.idle_s(cpu_us)
+        if self._idle_s > self._patience_s:
+            self._run_out_of_patience(waited_s(), is_retry)
 
-    def _run_out_of_wall(self, waited_s: float | None, is_retry: bool) -> None:
+    def _run_out_of_patience(self, waited_s: float | None, is_retry: bool) -> None:
         """Tell a sleeper from a process that the machine keeps waiting, whose waiting does not count."""
-        wall_s, started = self.job.limits.wall_s, self._clock().started
+        wall_s = self.job.limits.wall_s
         if waited_s is None and not is_retry:
             self.is_starved = True
-        elif waited_s is None or monotonic() - started > wall_s + waited_s:
-            self._lose(_time_limit(f"more than {wall_s:g} s, mostly asleep"))
-        elif monotonic() - started > wall_s * _MAX_STRETCH:
+        elif waited_s is None or self._idle_s > wall_s + waited_s:
+            self._lose(_time_limit(f"slept more than {wall_s:g} s"))
+        elif self._idle_s > wall_s * _MAX_STRETCH:
             self.is_starved = True
         else:
-            self._patient_until = started + wall_s + waited_s
+            self._patience_s = wall_s + waited_s
 
     def abort(self) -> None:
         """Kill everything; what is not known yet stays unknown."""
@@ -169,11 +170,10 @@ class Execution:
         if self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
             outcome = as_outcome(frame)
             used_s = self._program.begin_after(frame)
-            if used_s > self._longest_call_s:
-                self._longest_call_s = used_s
             if used_s > self.job.limits.cpu_s:
                 outcome = self._took_too_long()
-            self._outcomes[self._direct.popleft()] = outcome
+            index = self._direct.popleft()
+            self._outcomes[index], self._used_s[index] = outcome, used_s
             if not self._direct:
                 self._next_stage()
         elif self._applying and frame.call == APPLY:
@@ -247,12 +247,13 @@ class Execution:
     def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
         """Replace an outcome that took too long, so that the verdict does not depend on when we measured."""
         used_s = process.claimed_use_s(frame)
-        if frame.call != LOAD:
-            self._longest_call_s = max(self._longest_call_s, used_s)
+        if self._stage is _Stage.HARNESS:
+            index = self._indirect[0]
+            self._used_s[index] = max(self._used_s[index], used_s)
         return outcome if used_s <= self.job.limits.cpu_s else self._took_too_long()
 
     def _took_too_long(self) -> Outcome:
-        return _time_limit(f"more than {self.job.limits.cpu_s:g} s")
+        return _time_limit(f"more than {self.job.limits.cpu_s:g} s of processor time")
 
     # Stages
 
@@ -260,6 +261,7 @@ class Execution:
         self._stage = _Stage.LOADING
         job = self.job
         self._applying = False
+        self._idle_s, self._patience_s = 0.0, job.limits.wall_s
         self._program = self._start(
             len(self._direct) + len(self._indirect) + 1,
             role="program",
@@ -302,10 +304,6 @@ class Execution:
         self._program_fault = None
         self._harness.begin_after(frame)
         self._program.begin()
-
-    def _clock(self) -> Process:
-        """The process whose activity began with the call."""
-        return self._harness if self._harness is not None and self._harness in self.processes else self._program
 
     def _finish(self) -> None:
         """Everything is known. A process that serves must be told; others end by themselves."""

@@ -15,18 +15,23 @@ from typing import Protocol, runtime_checkable
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 
-__all__ = ["Call", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox"]
+__all__ = ["Call", "Finished", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox"]
 
 
 class Guarantee(StrEnum):
-    """What a back end promises about hostile programs. Verdicts cannot be forged under any of them."""
+    """What a back end promises about hostile programs.
+
+    Under all of them the solution, the tests and the candidate are apart and values are compared outside, so that no
+    program can report a pass that it did not earn from inside. But where it can read the host's files, it can look the
+    answers up: benchmarks are installed as packages.
+    """
 
     ISOLATED = "isolated"
     """No access to other processes, files outside a read-only Python, or the network."""
     BEST_EFFORT = "best effort"
-    """Limits on time, memory, processes and writing; some reading of the host is possible."""
+    """Limits on time, memory, processes and writing; names and metadata of the host's files may be read."""
     TRUSTED_ONLY = "trusted only"
-    """Limits only; run your own programs, not strangers'."""
+    """Limits only; files of the host, answers included, may be read. For your own programs, not for learners'."""
 
 
 class Place(StrEnum):
@@ -42,8 +47,8 @@ class Limits:
 
     cpu_s: float = 2.0
     """Processor seconds per call (and for loading). The same on an idle and on a loaded machine."""
-    wall_s: float = 30.0
-    """Wall-clock back-stop per call, far above `cpu_s`; sleeping uses it up without using `cpu_s`."""
+    wall_s: float = 10.0
+    """Seconds that a process may sleep in all. Time in which the machine keeps it waiting does not count."""
     memory_mb: int = 512
     """Address space above that of a bare interpreter, per process."""
     value_bytes: int = 65_536
@@ -100,14 +105,23 @@ class JobReport:
     """User and system time of the job's processes."""
     tier: str = ""
     """Name of the isolation that held, e.g. `rlimits`."""
-    longest_call_s: float = 0.0
-    """Processor seconds of the call that used most, by the process's own account: to be believed of trusted programs
-    only, such as solutions (`rules.limits`). 0 where a back end does not tell."""
+    call_s: tuple[float, ...] = ()
+    """Processor seconds of each call by the process's own account: to be believed of trusted programs only, such as
+    solutions. Empty where a back end does not tell."""
 
     @property
     def loaded(self) -> bool:
         """True iff calls could be tried."""
         return self.load.kind is OutcomeKind.VALUE
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The report of one job among several."""
+
+    position: int
+    """Of the job, from 0."""
+    report: JobReport
 
 
 @runtime_checkable

@@ -17,6 +17,7 @@ __all__ = ["Process", "as_outcome", "error_fields", "printable"]
 _MAX_MESSAGE = 300
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
 _RECEIVE_BYTES = 1 << 18
+_MAX_INTERVAL_S = 0.1  # a few times as long as the scheduler's tick
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # then others get their turn
 
 
@@ -34,6 +35,10 @@ class Process:
         self.cpu_limit_s = cpu_s
         self.listened = 0
         """Events of the channel that someone waits for; kept by whoever waits."""
+        self.pid: int | None = None
+        """As its zygote sees it, once that has said so."""
+        self._seen_at = self.started
+        self._seen_us = 0
         self._claimed_us = 0
         self._base_us = 0
         self._is_base_checked = False
@@ -122,6 +127,17 @@ class Process:
             self._base_us = min(self._base_us, cpu_us)
             self._is_base_checked = True
         return (cpu_us - self._base_us) / 1e6
+
+    def idle_s(self, cpu_us: int) -> float:
+        """Return the seconds since the last measurement in which it did not run.
+
+        Of long intervals only the end counts: then it was we who were kept from measuring.
+        """
+        now = monotonic()
+        interval_s = min(now - max(self._seen_at, self.started), _MAX_INTERVAL_S)
+        used_s = (cpu_us - self._seen_us) / 1e6
+        self._seen_at, self._seen_us = now, cpu_us
+        return max(0.0, interval_s - used_s)
 
     # Ending
 

@@ -227,9 +227,12 @@ class Scheduler:
             self._advance(running, lambda: execution.on_exit(process, notice))
         elif notice.op == Op.CPU:
             self._note_sleep(running, notice)
+            process.pid = notice.pid
 
             def waited_s() -> float | None:
-                return seconds_waited(running.worker.pid, notice.pid)
+                pids = [each.pid for each in execution.processes if each.pid is not None]
+                waits = [seconds_waited(running.worker.pid, pid) for pid in pids]
+                return None if None in waits else sum(filter(None, waits))
 
             is_retry = running.ticket.attempt > 1
             self._advance(running, lambda: execution.on_cpu(process, notice.cpu_us, waited_s, is_retry))

@@ -10,7 +10,10 @@ _PROC = Path("/proc")
 
 
 def seconds_waited(ancestor: int, pid: int) -> float | None:
-    """Return the seconds that a process, all threads together, has waited for a processor; None if unknown.
+    """Return the seconds that a process has waited for a processor; None if unknown.
+
+    Of its threads, the one that waited longest counts. A thread may wait for others of the same process, but no longer
+    than those run, and what they use is limited; the sum over threads would grow with their number.
 
     Args:
         ancestor: process id of a zygote or its launcher, as we see it.
@@ -21,8 +24,8 @@ def seconds_waited(ancestor: int, pid: int) -> float | None:
         return None
     try:
         threads = list((_PROC / str(outer) / "task").iterdir())
-        return sum(int((thread / "schedstat").read_text().split()[1]) for thread in threads) / 1e9
-    except (OSError, ValueError, IndexError):
+        return max(int((thread / "schedstat").read_text().split()[1]) for thread in threads) / 1e9
+    except (OSError, ValueError, IndexError):  # it has just ended, or the kernel does not say
         return None
 
 

@@ -424,3 +424,32 @@ def test_hundreds_of_jobs_leave_no_descriptor_and_no_process(
     sandbox.run([DOUBLE, crash] * 100)
     assert len(os.listdir("/proc/self/fd")) == files
     assert left_over(before) == set()
+
+
+DOZING = """
+import threading, time
+def doze():
+    while True:
+        time.sleep(0.002)
+def f(x):
+    threading.stack_size(65536)
+    for _ in range(60):
+        threading.Thread(target=doze, daemon=True).start()
+    time.sleep(600)
+"""
+
+
+def test_threads_that_wake_each_other_up_pass_for_no_busy_machine(sandbox: LocalSandbox) -> None:
+    job = Job(DOZING, "f", (Call("f(1)"),), limits=Limits(cpu_s=10, wall_s=1.0))
+    outcome = sandbox.run([job])[0].outcomes[0]
+    assert (outcome.kind, outcome.message) == (OutcomeKind.TIME_LIMIT, "slept more than 1 s")
+
+
+def test_sleep_adds_up_over_the_calls_of_a_process(sandbox: LocalSandbox) -> None:
+    program = "import time\ndef f(x): time.sleep(0.3); return x"
+    calls = tuple(Call(f"f({number})") for number in range(8))
+    report = sandbox.run([Job(program, "f", calls, limits=Limits(wall_s=0.8, max_restarts=0))])[0]
+    kinds = [outcome.kind for outcome in report.outcomes]
+    assert kinds[:2] == [OutcomeKind.VALUE] * 2
+    assert OutcomeKind.TIME_LIMIT in kinds
+    assert kinds[-1] is OutcomeKind.NOT_RUN

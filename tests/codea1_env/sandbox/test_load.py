@@ -1,0 +1,92 @@
+"""What a program gets must not depend on its neighbours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.outcomes import OutcomeKind
+from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place
+from codea1_env.sandbox.local import LocalSandbox
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="load is told from sleep on Linux")]
+
+LIMITS = Limits(cpu_s=0.4, wall_s=2.0, memory_mb=128)
+SPIN = """
+import time
+def f(x):
+    end = time.process_time() + x
+    while time.process_time() < end: pass
+    return x
+"""
+SLEEP = "import time\ndef f(x):\n    time.sleep(x)\n    return x\n"
+MEMORY = "def f(x): return len(bytearray(x << 20))\n"
+DEATH = "import os\ndef f(x): return os.abort() if x else os._exit(3)\n"
+THROUGH_HARNESS = (Call("check(f)", place=Place.HARNESS), Call("f(9) + f(0.01)", place=Place.HARNESS))
+
+
+def calls(*arguments: float) -> tuple[Call, ...]:
+    return tuple(Call(f"f({argument})") for argument in arguments)
+
+
+JOBS = [
+    Job("def f(x): return x\n", "f", calls(1, 2, 3), limits=LIMITS),
+    Job(SPIN, "f", calls(0.01, 0.15, 9, 0.05), limits=LIMITS),
+    Job(SPIN, "f", calls(*[0.05] * 8), limits=LIMITS),
+    Job(SLEEP, "f", calls(0.2, 60, 0.1), limits=LIMITS),
+    Job(MEMORY, "f", calls(10, 80, 200, 20), limits=LIMITS),
+    Job(DEATH, "f", calls(0, 1), limits=LIMITS),
+    Job("while True: pass\n", "f", calls(1), limits=LIMITS),
+    Job("def f(x): return f(x)\n", "f", calls(1), limits=LIMITS),
+    Job("def f(:\n", "f", calls(1), limits=LIMITS),
+    Job(SPIN, "f", THROUGH_HARNESS, harness=Harness("def check(f): return f(0.05)\n"), limits=LIMITS),
+]
+
+
+@pytest.fixture
+def hogs() -> Iterator[None]:
+    started = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(4)]
+    yield
+    for hog in started:
+        hog.kill()
+        hog.wait()
+
+
+def findings(reports: list[JobReport]) -> list[list[str]]:
+    return [
+        [outcome.kind.value + (outcome.value or b"").decode() for outcome in (report.load, *report.outcomes)]
+        for report in reports
+    ]
+
+
+@pytest.fixture(scope="module")
+def idle() -> list[list[str]]:
+    with LocalSandbox(2) as sandbox:
+        return findings(sandbox.run(JOBS))
+
+
+def test_idle_each_program_gets_what_it_deserves(idle: list[list[str]]) -> None:
+    assert idle == [
+        ["valuenull", "value1", "value2", "value3"],
+        ["valuenull", "value0.01", "value0.15", "time_limit", "value0.05"],
+        ["valuenull", *["value0.05"] * 8],
+        ["valuenull", "value0.2", "time_limit", "value0.1"],
+        ["valuenull", "value10485760", "value83886080", "memory_limit", "value20971520"],
+        ["valuenull", "exited", "crashed"],
+        ["time_limit", "not_run"],
+        ["valuenull", "error"],
+        ["error", "not_run"],
+        ["valuenull", "value0.05", "time_limit"],
+    ]
+
+
+@pytest.mark.parametrize("time", range(2))
+@pytest.mark.usefixtures("hogs")
+def test_under_load_each_gets_the_same(idle: list[list[str]], time: int) -> None:
+    with LocalSandbox(2) as sandbox:
+        reports = sandbox.run(JOBS * 2)
+    assert findings(reports) == idle * 2
+    assert OutcomeKind.INTERNAL_ERROR not in {outcome.kind for report in reports for outcome in report.outcomes}
