@@ -5,7 +5,7 @@ These facts are made by `codea1_env.rules.replies` from raw model text, or by ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
@@ -29,7 +29,7 @@ class RejectionReason(StrEnum):
     NO_COMPARISON = "no_comparison"
     """Release reading only: not of the form `assert call <operator> expression`."""
     NO_ENTRY_POINT_CALL = "no_entry_point_call"
-    """The asserted expression never calls the problem's entry point."""
+    """The asserted expression never calls the problem's entry point, or holds whatever that returns."""
     FORBIDDEN_NAME = "forbidden_name"
     """Uses a name or attribute that a test may not use (see `rules.replies`)."""
     # Found while validating against the solution.
@@ -94,6 +94,11 @@ class TestCase:
     """
     line: int = 0
     """Line of the assert in the reply, from 1; 0 if it did not come from a reply."""
+    predicted: bytes | None = field(default=None, compare=False, repr=False)
+    """The value of `prediction`, canonical encoding, where reading could tell it; None: it has to be evaluated."""
+    calls: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What `expression` asks of the entry point: its calls, sorted; empty if `direct`, or if not all of them have
+    literal arguments."""
 
     def to_assert(self) -> str:
         """Return one line of Python that states the case (imports first, separated by semicolons)."""

@@ -3,6 +3,7 @@
 STRICT is ours. A coder's program is found as `rules.reading.strict_programs` says, a tester's asserts as
 `strict_suites` says: operators are respected, the entry point must be called, every dropped piece has a reason. What a
 test may mention is in `allowed_names`; naming anything else, or the entry point without calling it, is FORBIDDEN_NAME.
+What a reasoning model thinks before it answers is no part of either (`thinking`).
 
 RELEASE is what the Code-A1 release does (`rules.reading.release`), for comparison.
 
@@ -17,17 +18,23 @@ import string
 from collections import Counter
 
 from codea1_env.rules.reading import release, strict_programs
-from codea1_env.rules.reading.direct_calls import is_direct_call
+from codea1_env.rules.reading.direct_calls import direct_calls_of, is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
 from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
+from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
 from codea1_env.submissions import Candidate, Rejection, RejectionReason, Suite, TestCase
 
-__all__ = ["MAX_CHARACTERS", "is_direct_call", "read_candidate", "read_suite"]
+__all__ = ["MAX_CHARACTERS", "MAX_RELEASE_CASES", "direct_calls_of", "is_direct_call", "read_candidate", "read_suite"]
 
 MAX_CHARACTERS = 262_144
 """Longest reply that is read, unless the caller says otherwise; some sixteen times the release's longest reply."""
+
+MAX_RELEASE_CASES = 512
+"""Most cases of a reply in the RELEASE reading, which itself knows no bound: each may take a program's whole time."""
+
+_UNFINISHED = "is still thinking where it ends: no answer follows"
 
 # Joiners have no picture of their own, but emoji and several scripts are written with them.
 _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
@@ -48,12 +55,15 @@ def read_candidate(
     rejection = _unread(reply, max_characters)
     if rejection is not None:
         return Candidate("", rejection)
+    detail = "holds no program"
     if reading is Reading.RELEASE:
         program = release.find_program(reply)
     else:
-        program = strict_programs.find_program(read_fences(_normalised(reply)), entry_point)
+        answer = without_thinking(_normalised(reply))
+        program = strict_programs.find_program(read_fences(answer.text), entry_point)
+        detail = _UNFINISHED if answer.unfinished else detail
     if not program.strip():
-        return Candidate("", Rejection(RejectionReason.NO_CODE, _cut(reply), 0, "holds no program"))
+        return Candidate("", Rejection(RejectionReason.NO_CODE, _cut(reply), 0, detail))
     return Candidate(program)
 
 
@@ -72,7 +82,8 @@ def read_suite(
         reading: how it is read, see above. An empty reply gives an empty suite in both (the release stops there with
             a ZeroDivisionError, method.md 1.2).
         entry_point: the function under test. RELEASE only uses it to tell which cases are direct.
-        tests_per_suite: STRICT drops cases beyond it as TOO_MANY; None and RELEASE know no bound.
+        tests_per_suite: STRICT drops cases beyond it as TOO_MANY; None: no
+            bound. RELEASE drops them beyond `MAX_RELEASE_CASES` whatever this says.
         max_characters: a longer reply is TOO_LONG, and so is an assert that grows beyond it in nodes once its names
             are filled in.
 
@@ -86,6 +97,8 @@ def read_suite(
         return Suite((), (rejection,), share)
     if reading is Reading.RELEASE:
         cases, rejections = release.read_tests(reply, entry_point, max_characters)
+        rejections += [_surplus(case) for case in cases[MAX_RELEASE_CASES:]]
+        cases = cases[:MAX_RELEASE_CASES]
     else:
         cases, rejections = _read_strictly(_normalised(reply), entry_point, tests_per_suite, max_characters)
     if not cases and not rejections:
@@ -96,7 +109,8 @@ def read_suite(
 def _read_strictly(
     text: str, entry_point: str, tests_per_suite: int | None, max_characters: int
 ) -> tuple[list[TestCase], list[Rejection]]:
-    fenced = read_fences(text)
+    answer = without_thinking(text)
+    fenced = read_fences(answer.text)
     blocks = [read_statements(block.text, block.first_line) for block in _test_blocks(fenced)]
     reader = SuiteReader(entry_point, tests_per_suite, max_characters)
     if not any(map(holds_assert, blocks)):
@@ -106,7 +120,14 @@ def _read_strictly(
             blocks = [outside]
     for pieces in blocks:
         reader.read(pieces)
+    if answer.unfinished and not (reader.cases or reader.rejections):
+        reader.reject(RejectionReason.NO_CODE, _cut(text), 0, _UNFINISHED)
     return reader.cases, reader.rejections
+
+
+def _surplus(case: TestCase) -> Rejection:
+    detail = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
+    return Rejection(RejectionReason.TOO_MANY, _cut(case.to_assert()), case.line, detail)
 
 
 def _test_blocks(fenced: Fenced) -> list[Block]:
@@ -131,7 +152,8 @@ def _normalised(reply: str) -> str:
 
 
 def _nonprintable_share(reply: str, reading: Reading) -> float:
-    if not reply:
+    is_printable = reply.replace("\n", "").isprintable()
+    if not reply or (is_printable and (reading is Reading.STRICT or reply.isascii())):  # most replies
         return 0.0
     counts = Counter(reply)
     if reading is Reading.RELEASE:

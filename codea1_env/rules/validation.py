@@ -7,7 +7,8 @@ predictions judged apart from calls, values as plain data, and two runs of the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.outcomes import Outcome, OutcomeKind
@@ -15,7 +16,9 @@ from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidCase, ValidSuite
 
-__all__ = ["COUNTED_AS_INVALID", "SolutionEvidence", "validate", "values_equal"]
+__all__ = ["COUNTED_AS_INVALID", "SolutionEvidence", "validate", "values_equal", "without_doubted"]
+
+_DISAGREED = "the solution gives something else when it is asked as the candidate was"
 
 COUNTED_AS_INVALID = frozenset(
     {
@@ -34,23 +37,22 @@ COUNTED_AS_INVALID = frozenset(
 as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME."""
 
 
-@dataclass(frozen=True, slots=True)
-class SolutionEvidence:
+class SolutionEvidence(NamedTuple):
     """What the solution did with one case."""
 
     first: Outcome
     second: Outcome
     """From another process that ran the calls in reverse order."""
     prediction: Outcome | None
-    """The tester's own value, evaluated without the solution; None where the case has none."""
+    """The tester's own value, evaluated without the solution; None where the case has none, or carries it itself
+    (`TestCase.predicted`)."""
 
     @property
     def internal_error(self) -> bool:
         """True iff any part of it is our failure."""
-        kinds = [self.first.kind, self.second.kind]
-        if self.prediction is not None:
-            kinds.append(self.prediction.kind)
-        return OutcomeKind.INTERNAL_ERROR in kinds
+        ours = OutcomeKind.INTERNAL_ERROR
+        is_predictions = self.prediction is not None and self.prediction.kind is ours
+        return self.first.kind is ours or self.second.kind is ours or is_predictions
 
 
 def values_equal(a: bytes, b: bytes, comparison: Comparison) -> bool:
@@ -70,6 +72,9 @@ def validate(
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
+    A case that makes only calls which others of the suite make is a DUPLICATE, whatever it does with their results;
+    of several such cases, plain calls count first.
+
     Args:
         suite: as read from the reply.
         evidence: one per `suite.cases`, same order.
@@ -85,16 +90,14 @@ def validate(
         return ValidSuite((), suite.rejections, 0, suite.nonprintable_share, internal_error=True)
     kept: list[ValidCase] = []
     rejections = list(suite.rejections)
-    seen: set[tuple[str, tuple[str, ...], bytes]] = set()
-    for case, item in zip(suite.cases, evidence, strict=True):
-        reason = _reason_against(item)
-        key = (case.expression, case.imports, item.first.value or b"")
-        if reason is None and key in seen:
-            reason = RejectionReason.DUPLICATE
+    reasons = [_reason_against(item) for item in evidence]
+    seen = _Seen({c.expression for c, reason in zip(suite.cases, reasons, strict=True) if c.direct and reason is None})
+    for case, item, reason in zip(suite.cases, evidence, reasons, strict=True):
+        if reason is None and seen.before(case, item.first.value or b""):
+            reason = RejectionReason.DUPLICATE  # noqa: PLW2901
         if reason is not None:
             rejections.append(_rejection(case, reason, _detail(item)))
             continue
-        seen.add(key)
         valid = _confirmed(case, item, validation, comparison)
         if valid.prediction_right is False:
             rejections.append(_wrong_prediction(case, valid))
@@ -104,7 +107,35 @@ def validate(
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
 
 
+class _Seen:
+    """What the cases so far have asked."""
+
+    def __init__(self, called: set[str]) -> None:
+        self._called = called  # those asked directly first of all: they say most
+        self._cases: set[tuple[str, tuple[str, ...], bytes]] = set()
+
+    def before(self, case: TestCase, value: bytes) -> bool:
+        """Whether `case` asks nothing new, and note it if it does."""
+        key = (case.expression, case.imports, value)
+        if key in self._cases or (case.calls and self._called.issuperset(case.calls)):
+            return True
+        self._cases.add(key)
+        self._called.update(case.calls)
+        return False
+
+
+def without_doubted(suite: ValidSuite, doubted: Sequence[ValidCase]) -> ValidSuite:
+    """Return `suite` without cases on which the solution has disagreed with itself after all: they are FLAKY."""
+    kept = tuple(case for case in suite.cases if case not in doubted)
+    rejections = [_rejection(case.case, RejectionReason.FLAKY, _DISAGREED) for case in doubted]
+    # A corrected case counts as invalid already.
+    n_more = sum(case.prediction_right is not False for case in doubted)
+    return replace(suite, cases=kept, rejections=(*suite.rejections, *rejections), n_invalid=suite.n_invalid + n_more)
+
+
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
+    if item.first.value is not None and item.first.value == item.second.value:
+        return None
     for outcome in (item.first, item.second):
         if outcome.kind is OutcomeKind.OPAQUE:
             return RejectionReason.OPAQUE_VALUE
@@ -112,8 +143,6 @@ def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
             return RejectionReason.SOLUTION_TIME_LIMIT
         if outcome.kind is not OutcomeKind.VALUE:
             return RejectionReason.SOLUTION_ERROR
-    if item.first.value == item.second.value:
-        return None
     # Not bytes-equal can still be equal: a dict in another order. Floats must agree to the last bit here.
     same = values.equal(item.first.value or b"", item.second.value or b"", nan_equal=True)
     return None if same else RejectionReason.FLAKY
@@ -122,9 +151,9 @@ def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
 def _confirmed(case: TestCase, item: SolutionEvidence, validation: Validation, comparison: Comparison) -> ValidCase:
     expected = item.first.value
     assert expected is not None  # _reason_against has let VALUE only
-    if validation is Validation.CALL_ONLY or item.prediction is None:
+    predicted = case.predicted if item.prediction is None else item.prediction.value
+    if validation is Validation.CALL_ONLY or (item.prediction is None and predicted is None):
         return ValidCase(case, expected, None)
-    predicted = item.prediction.value
     # A prediction that raises or is not plain data is wrong; it never costs another case its slot (D6).
     right = predicted is not None and values_equal(predicted, expected, comparison)
     return ValidCase(case, expected, right)
@@ -143,4 +172,8 @@ def _detail(item: SolutionEvidence) -> str:
     for outcome in (item.first, item.second):
         if outcome.error_type:
             return f"on the solution: {outcome.error_type}: {outcome.message}"[:300]
+        if outcome.kind is OutcomeKind.TIME_LIMIT:
+            return f"the solution took {outcome.message}"[:300]
+        if outcome.kind is OutcomeKind.NOT_RUN:
+            return "the solution was not asked: too many calls before this one hung or killed it"
     return ""

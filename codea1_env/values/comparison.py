@@ -1,7 +1,8 @@
 """Whether two encoded values are equal, decided on checked trees: no live object, no hash of a hostile number.
 
-Without a tolerance, each tree is written as a key such that two keys are the same text exactly when Python's `==` holds
-between the values; sets and dicts sort their elements' keys, so hostile collisions cost nothing.
+Trees without tagged nodes are plain lists, numbers and texts: Python's own `==` tells whether they are equal. Any other
+is written as a key such that two keys are the same text exactly when Python's `==` holds between the values; sets and
+dicts sort their elements' keys, so hostile collisions cost nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from codea1_env.values.tree import Tagged, moment, parse
 __all__ = ["equal"]
 
 _MAX_MATCHED = 64  # sets up to here are matched exactly; longer ones pair by order
+_ONLY_EQUAL = frozenset({int, str, bool, type(None)})  # two of a kind are equal, never just close
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _MAX_EXPONENT = 10_000  # Decimals beyond it compare with Decimals only: as an integer they would fill the memory
 
@@ -52,8 +54,13 @@ def equal(
     """
     if a == b and (nan_equal or b"nan" not in a.lower()):
         return True
-    rule = _Rule(rel_tol, abs_tol, nan_equal, strict_types)
-    return rule.equal(parse(a), parse(b))
+    tree_a, tree_b = parse(a), parse(b)
+    if not strict_types and b"{" not in a and b"{" not in b:
+        if tree_a == tree_b:
+            return True
+        if rel_tol == abs_tol == 0:
+            return False
+    return _Rule(rel_tol, abs_tol, nan_equal, strict_types).equal(tree_a, tree_b)
 
 
 class _MeetsNaN(Exception):
@@ -159,6 +166,9 @@ class _Rule:
     # With a tolerance: both trees side by side
 
     def close(self, a: Any, b: Any) -> bool:
+        kind = type(a)
+        if kind is type(b) and kind in _ONLY_EQUAL:
+            return bool(a == b)
         if _is_number(a) and _is_number(b):
             return self.close_numbers(a, b)
         if type(a) is list and type(b) is list:
@@ -196,10 +206,10 @@ class _Rule:
             return False
         try:
             x, y = _number(a), _number(b)
-        except OverflowError:  # an int beyond every float
+            distance, larger = abs(x - y), max(abs(x), abs(y))
+        except OverflowError:  # an int, or the magnitude of a complex number, beyond every float
             return False
-        distance = abs(x - y)
-        return math.isfinite(distance) and distance <= max(self.rel_tol * max(abs(x), abs(y)), self.abs_tol)
+        return math.isfinite(distance) and distance <= max(self.rel_tol * larger, self.abs_tol)
 
     def matched(self, a: list[Any], b: list[Any]) -> bool:
         """Pair the elements of two sets (or the items of two dicts) one to one."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +43,9 @@ def describe(data: bytes, limit: int = 300) -> str:
     Raises:
         Malformed: not an encoded value.
     """
-    text = _Writing(for_people=True).text(parse(data))
+    tree = parse(data)
+    # Without tagged nodes, Python writes the tree as we do.
+    text = repr(tree) if b"{" not in data else _Writing(for_people=True, n_wanted=limit).text(tree)
     return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
 
 
@@ -53,6 +56,8 @@ class _NoSource(Exception):
 @dataclass(slots=True)
 class _Writing:
     for_people: bool = False
+    n_wanted: float = math.inf
+    """How many more characters are wanted; what comes after them may be left out."""
     imports: set[str] = field(default_factory=set)
 
     def text(self, node: Any) -> str:
@@ -61,10 +66,20 @@ class _Writing:
             return _TEXTS[node.tag](self, node.payload)
         if kind is list:
             return f"[{self.texts(node)}]"
-        return repr(node)
+        written = repr(node)
+        self.n_wanted -= len(written)
+        return written
 
     def texts(self, nodes: list[Any]) -> str:
-        return ", ".join(map(self.text, nodes))
+        return self.joined(map(self.text, nodes))
+
+    def joined(self, texts: Iterable[str]) -> str:
+        parts = []
+        for text in texts:
+            parts.append(text)
+            if self.n_wanted < 0:
+                break
+        return ", ".join(parts)
 
     def needs(self, statement: str) -> None:
         self.imports.add(statement)
@@ -83,7 +98,7 @@ class _Writing:
         return f"deque([{self.texts(payload)}])"
 
     def write_dict(self, payload: list[Any]) -> str:
-        return "{" + ", ".join(f"{self.text(key)}: {self.text(value)}" for key, value in payload) + "}"
+        return "{" + self.joined(f"{self.text(key)}: {self.text(value)}" for key, value in payload) + "}"
 
     def write_special_float(self, payload: str) -> str:
         return payload if self.for_people else f"float({payload!r})"

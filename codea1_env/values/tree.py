@@ -4,7 +4,12 @@
 also loaded in sandboxed processes: standard library only.
 
 A checked tree consists of None, bool, int, finite float, str (no surrogates), list of trees, and `Tagged` nodes, whose
-payloads have the form that `encoding` states for their tag.
+payloads have the form that `encoding` states for their tag. It is never changed: who parses the same bytes again may
+get the same tree.
+
+A tagged node's form is checked when the decoder makes it, that is, after the nodes within it. What is left to look for
+are numbers and texts that no encoding holds, and too much depth: of most values a glance at the bytes tells that they
+hold none.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
@@ -25,6 +31,13 @@ _DECIMAL = re.compile(r"-?(\d+(\.\d*)?(E[+-]\d{1,19})?|Infinity|s?NaN\d*)\Z", re
 _DELTA = re.compile(r"-?\d{1,9},\d{1,5},\d{1,6}\Z", re.ASCII)
 _DTYPE = re.compile(r"[<>=|][biufcUSO]\d*\Z", re.ASCII)
 _HASHABLE = frozenset("tzfcubirDTgk")
+
+_MAX_LEVELS = 4 * MAX_DEPTH  # a nested value has up to four levels in JSON
+_SHORT = 256  # bytes: fewer levels than that, and no number of more digits
+_OUTLINE = bytes.maketrans(b"123456789E{}", b"000000000e[]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]"))
+_MANY_DIGITS = b"0" * 256  # fewer are less than PLAIN_INT_BITS
+_MAX_REMEMBERED = 8192
 
 
 class Malformed(ValueError):
@@ -44,14 +57,47 @@ def parse(data: bytes) -> Any:
     Raises:
         Malformed: anything else, whatever it is.
     """
+    return _parse_short(data) if len(data) <= _SHORT else _parse(data)
+
+
+def _parse(data: bytes) -> Any:
     try:
-        tree = json.loads(data.decode(), object_pairs_hook=_tagged, parse_constant=_refuse)
-        _check(tree, 4 * MAX_DEPTH)
+        text = data.decode()
+        tree, end = _read(text)
+        if end != len(text):
+            raise Malformed("more than one value")
+        if not _is_harmless(data):
+            _check(tree, _MAX_LEVELS)
     except Malformed:
         raise
     except (ValueError, RecursionError, OverflowError) as error:  # broken UTF-8 or JSON, huge literals, deep brackets
         raise Malformed(f"not an encoded value: {error}"[:200]) from None
     return tree
+
+
+# The same value comes from both runs of the solution and from every candidate that is right.
+_parse_short = lru_cache(_MAX_REMEMBERED)(_parse)
+
+
+def _is_harmless(data: bytes) -> bool:
+    """Whether data that is JSON cannot hold more levels or longer numbers than may be, infinities or surrogates."""
+    if b"\\" in data:
+        return False
+    is_short = len(data) <= _SHORT
+    if is_short and b"e" not in data and b"E" not in data:
+        return True
+    outline = b"".join(data.split(b'"')[::2]).translate(_OUTLINE)  # without strings
+    if b"e00" in outline or b"e+00" in outline:  # with a smaller exponent, so few digits are finite
+        return False
+    return is_short or (_MANY_DIGITS not in outline and _is_shallow(outline.translate(None, _NO_BRACKETS)))
+
+
+def _is_shallow(brackets: bytes) -> bool:
+    for _ in range(_MAX_LEVELS):
+        if not brackets:
+            return True
+        brackets = brackets.replace(b"[]", b"")  # the innermost level
+    return False
 
 
 def moment(kind: str, text: str) -> datetime.date | datetime.time | datetime.timedelta:
@@ -67,11 +113,16 @@ def moment(kind: str, text: str) -> datetime.date | datetime.time | datetime.tim
 def _tagged(pairs: list[tuple[str, Any]]) -> Tagged:
     if len(pairs) != 1 or pairs[0][0] not in _CHECKS:
         raise Malformed("an object that is not a tagged value")
-    return Tagged(*pairs[0])
+    tag, payload = pairs[0]
+    _CHECKS[tag](payload)
+    return Tagged(tag, payload)
 
 
 def _refuse(constant: str) -> NoReturn:
     raise Malformed(f"the number {constant} is written with a tag")
+
+
+_read = json.JSONDecoder(object_pairs_hook=_tagged, parse_constant=_refuse).raw_decode
 
 
 def _require(condition: bool, tag: str) -> None:
@@ -79,15 +130,16 @@ def _require(condition: bool, tag: str) -> None:
         raise Malformed(f"a broken payload of tag {tag!r}")
 
 
-def _check(node: Any, depth: int) -> None:
-    if depth <= 0:
+def _check(node: Any, levels: int) -> None:
+    if levels <= 0:
         raise Malformed("nested too deeply")
     kind = type(node)
     if kind is Tagged:
-        _CHECKS[node.tag](node.payload, depth - 1)
+        if type(node.payload) is list:
+            _check(node.payload, levels - 1)
     elif kind is list:
         for child in node:
-            _check(child, depth - 1)
+            _check(child, levels - 1)
     elif kind is str:
         if not node.isascii():
             node.encode()  # a lone surrogate raises
@@ -97,18 +149,17 @@ def _check(node: Any, depth: int) -> None:
         _require(node.bit_length() <= PLAIN_INT_BITS, "i")
 
 
-def _check_nodes(payload: Any, depth: int) -> None:
+def _check_list(payload: Any) -> None:
     _require(type(payload) is list, "a list")
-    _check(payload, depth)
 
 
-def _check_set(payload: Any, depth: int) -> None:
-    _check_nodes(payload, depth)
+def _check_set(payload: Any) -> None:
+    _check_list(payload)
     _require(all(map(_is_hashable, payload)), "s")
 
 
-def _check_dict(payload: Any, depth: int) -> None:
-    _check_nodes(payload, depth)
+def _check_dict(payload: Any) -> None:
+    _check_list(payload)
     _require(all(type(pair) is list and len(pair) == 2 and _is_hashable(pair[0]) for pair in payload), "d")
 
 
@@ -120,35 +171,35 @@ def _is_hashable(node: Any) -> bool:
     return node.tag in _HASHABLE
 
 
-def _check_special_float(payload: Any, depth: int) -> None:
+def _check_special_float(payload: Any) -> None:
     _require(payload in ("nan", "inf", "-inf"), "f")
 
 
-def _check_text(pattern: re.Pattern[str], tag: str) -> Callable[[Any, int], None]:
-    def check(payload: Any, depth: int) -> None:
+def _check_text(pattern: re.Pattern[str], tag: str) -> Callable[[Any], None]:
+    def check(payload: Any) -> None:
         _require(type(payload) is str and pattern.match(payload) is not None, tag)
 
     return check
 
 
-def _check_int(payload: Any, depth: int) -> None:
-    _check_text(_HEX_INT, "i")(payload, depth)
+def _check_int(payload: Any) -> None:
+    _check_text(_HEX_INT, "i")(payload)
     _require(len(payload.lstrip("-")) * 4 > PLAIN_INT_BITS, "i")
 
 
-def _check_hex(payload: Any, depth: int) -> None:
+def _check_hex(payload: Any) -> None:
     _require(type(payload) is str, "b")
     _require(bytes.fromhex(payload).hex() == payload, "b")
 
 
-def _check_surrogates(payload: Any, depth: int) -> None:
-    _check_hex(payload, depth)
+def _check_surrogates(payload: Any) -> None:
+    _check_hex(payload)
     text = bytes.fromhex(payload).decode("utf-8", "surrogatepass")
     _require(any("\ud800" <= character <= "\udfff" for character in text), "u")
 
 
-def _check_complex(payload: Any, depth: int) -> None:
-    _check_nodes(payload, depth)
+def _check_complex(payload: Any) -> None:
+    _check_list(payload)
     _require(len(payload) == 2 and all(_is_float(part) for part in payload), "c")
 
 
@@ -160,9 +211,9 @@ def _is_int(node: Any) -> bool:
     return type(node) is int or (type(node) is Tagged and node.tag == "i")
 
 
-def _check_ints(length: int, tag: str) -> Callable[[Any, int], None]:
-    def check(payload: Any, depth: int) -> None:
-        _check_nodes(payload, depth)
+def _check_ints(length: int, tag: str) -> Callable[[Any], None]:
+    def check(payload: Any) -> None:
+        _check_list(payload)
         _require(len(payload) == length and all(map(_is_int, payload)), tag)
         _require(payload[-1] != 0, tag)  # a denominator or a step
         _require(tag != "r" or _is_positive(payload[-1]), tag)
@@ -174,7 +225,7 @@ def _is_positive(node: Any) -> bool:
     return node > 0 if type(node) is int else not node.payload.startswith("-")
 
 
-def _check_moment(payload: Any, depth: int) -> None:
+def _check_moment(payload: Any) -> None:
     _require(type(payload) is list and len(payload) == 2 and all(type(part) is str for part in payload), "T")
     kind, text = payload
     _require(kind in ("date", "time", "datetime", "timedelta") and len(text) < 80, "T")
@@ -182,14 +233,14 @@ def _check_moment(payload: Any, depth: int) -> None:
     moment(kind, text)
 
 
-def _check_dataclass(payload: Any, depth: int) -> None:
-    _check_nodes(payload, depth)
+def _check_dataclass(payload: Any) -> None:
+    _check_list(payload)
     _require(len(payload) == 2 and type(payload[0]) is str and type(payload[1]) is list, "k")
     _require(all(type(pair) is list and len(pair) == 2 and type(pair[0]) is str for pair in payload[1]), "k")
 
 
-def _check_array(payload: Any, depth: int) -> None:
-    _check_nodes(payload, depth)
+def _check_array(payload: Any) -> None:
+    _check_list(payload)
     _require(len(payload) == 3 and type(payload[0]) is str, "n")
     dtype, shape, flat = payload
     _require(_DTYPE.match(dtype) is not None and type(shape) is list and type(flat) is list and len(shape) <= 32, "n")
@@ -197,9 +248,9 @@ def _check_array(payload: Any, depth: int) -> None:
     _require(math.prod(shape) == len(flat), "n")
 
 
-_CHECKS: dict[str, Callable[[Any, int], None]] = {
-    "t": _check_nodes,
-    "q": _check_nodes,
+_CHECKS: dict[str, Callable[[Any], None]] = {
+    "t": _check_list,
+    "q": _check_list,
     "s": _check_set,
     "z": _check_set,
     "d": _check_dict,

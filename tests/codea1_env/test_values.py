@@ -380,6 +380,8 @@ def test_strict_types_tell_apart_what_python_does_not(a: Any, b: Any) -> None:
         (1, 1 + 1e-8, True),
         (10**9, 10**9 + 1, False),  # two ints are never close, only equal
         (2**2000, 1.0, False),
+        (complex(1.3e308, 1.3e308), 1.0, False),  # no float is as large as its magnitude
+        (complex(1.7e308, 0), complex(-1.7e308, 0), False),
         (math.inf, 1e308, False),
         (math.inf, math.inf, True),
         ([1.0, (2.0,)], [1.0 + 1e-8, (2.0 - 1e-8,)], True),

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ast
+import operator
+from collections.abc import Callable
 
-from codea1_env.rules.reading.python_text import UnreadableError, parse
+from codea1_env.rules.reading.python_text import UnreadableError, parse, write
 
-__all__ = ["is_direct", "is_direct_call"]
+__all__ = ["calls_of", "direct_calls_in", "direct_calls_of", "is_direct", "is_direct_call", "is_literal"]
+
+_WORKED_OUT: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+_LARGE = 1 << 64
 
 
 def is_direct_call(expression: str, entry_point: str) -> bool:
@@ -30,6 +39,76 @@ def is_direct(node: ast.expr, entry_point: str) -> bool:
     if None in keywords or len(set(keywords)) < len(keywords):  # **mapping; a repeated name does not compile
         return False
     return _all_literal([*node.args, *(keyword.value for keyword in node.keywords)])
+
+
+def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
+    """Return all calls of `entry_point` by its name in a tree, nested ones included."""
+    return [
+        child
+        for child in ast.walk(node)
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == entry_point
+    ]
+
+
+def direct_calls_in(node: ast.AST, entry_point: str) -> tuple[str, ...]:
+    """Return the calls of `entry_point` in a tree, each once, sorted; empty unless all of them are direct.
+
+    Sums and products of whole numbers are worked out first, so that `f(2 - 1)` is `f(1)`.
+    """
+    calls = [_worked_out_call(call) for call in calls_of(node, entry_point)]
+    if not all(is_direct(call, entry_point) for call in calls):
+        return ()
+    return tuple(sorted({write(call, shared=True) for call in calls}))
+
+
+def direct_calls_of(expression: str, entry_point: str) -> tuple[str, ...]:
+    """`direct_calls_in` for text, any text."""
+    try:
+        return direct_calls_in(parse(expression), entry_point)
+    except (UnreadableError, RecursionError):  # text from elsewhere may be deeper than what is read
+        return ()
+
+
+def is_literal(node: ast.expr) -> bool:
+    """Whether `node` is a literal in the sense of `is_direct_call`."""
+    return _all_literal([node])
+
+
+def _worked_out_call(call: ast.Call) -> ast.Call:
+    keywords = [ast.keyword(keyword.arg, _worked_out(keyword.value)) for keyword in call.keywords]
+    return ast.Call(call.func, [_worked_out(argument) for argument in call.args], keywords)
+
+
+def _worked_out(node: ast.expr) -> ast.expr:
+    match node:
+        case ast.List(elts=items):
+            return ast.List([_worked_out(item) for item in items], node.ctx)
+        case ast.Tuple(elts=items):
+            return ast.Tuple([_worked_out(item) for item in items], node.ctx)
+        case ast.BinOp():
+            number = _whole_number(node)
+            return node if number is None else _written_number(number)
+    return node
+
+
+def _whole_number(node: ast.expr) -> int | None:
+    match node:
+        case ast.Constant(value=int() as number) if type(number) is int:
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            inner = _whole_number(operand)
+            return None if inner is None else -inner
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _WORKED_OUT:
+            one, other = _whole_number(left), _whole_number(right)
+            if one is None or other is None or max(abs(one), abs(other)) > _LARGE:
+                return None
+            return _WORKED_OUT[type(op)](one, other)
+    return None
+
+
+def _written_number(number: int) -> ast.expr:
+    constant = ast.Constant(abs(number))
+    return constant if number >= 0 else ast.UnaryOp(ast.USub(), constant)
 
 
 def _all_literal(nodes: list[ast.expr]) -> bool:

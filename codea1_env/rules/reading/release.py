@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codea1_env.rules.reading.direct_calls import is_direct
+from codea1_env.rules.reading.plain import encoded_prediction
 from codea1_env.rules.reading.python_text import REFUSALS, UnreadableError, parse
 from codea1_env.submissions import Rejection, RejectionReason, TestCase
 
@@ -111,8 +112,9 @@ class _Reader:
         """Add the case that `text` states, read anew: an answer that needed brackets may come out cut short."""
         try:
             call, answer = _sides(parse(text).body)
-            direct = is_direct(call, self.entry_point)
-            case = TestCase(ast.unparse(call), ast.unparse(answer), direct=direct, line=line)
+            direct, text = is_direct(call, self.entry_point), ast.unparse(answer)
+            predicted = encoded_prediction(answer, text)
+            case = TestCase(ast.unparse(call), text, direct=direct, line=line, predicted=predicted)
         except UnreadableError as error:
             self.reject(error.reason, text, line, error.detail)
         except REFUSALS:

@@ -3,7 +3,8 @@
 What is read, in the order of the reply:
 
 - `assert E == P` or `assert P == E` where exactly one side calls the entry point: expression E, prediction P.
-  `E is None`, `E is True`, `E is False` count as `==`, since values cross processes as plain data.
+  `E is None`, `E is True`, `E is False` count as `==`, since values cross processes as plain data. So do equalities
+  that are wrapped or negated twice (`claims`).
 - any other assert whose condition calls the entry point: expression `bool(condition)`, prediction `True`.
 - `name = value`, also chained, annotated, and pairwise for displays (`a, b = 1, 2`): a name stands for the expression
   it was given, wherever a later assert mentions it. Nothing is executed while reading: if a dropped statement may have
@@ -11,6 +12,8 @@ What is read, in the order of the reply:
 - imports of pure modules; a case carries those that it needs. Importing the entry point itself changes nothing.
 - asserts in functions without parameters and in methods with `self` alone, as if they stood at the top level; a
   function sees the names of the module, not those of its class.
+
+An assert that may hold whatever the entry point returns is dropped (`dependence`).
 
 A call of the entry point is a call by its name: `f(1)`, not `solution.f(1)`, `Solution().f(1)` or `map(f, xs)`.
 Asserts under `if`, `for`, `while`, `with`, `try`, in async or decorated functions, and in functions with parameters
@@ -21,13 +24,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import EllipsisType
 
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
-from codea1_env.rules.reading.direct_calls import is_direct
-from codea1_env.rules.reading.inlining import Filled, Imported, Scope, Unusable, fill
+from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
+from codea1_env.rules.reading.dependence import objection
+from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_direct
+from codea1_env.rules.reading.inlining import fill
+from codea1_env.rules.reading.plain import encoded_prediction, read_plain_case
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
+from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Unusable
 from codea1_env.rules.reading.statements import MAX_NESTING, Broken, Partial, Piece, Statement
 from codea1_env.submissions import Rejection, RejectionReason, TestCase
 
@@ -155,10 +162,11 @@ class SuiteReader:
         name = alias.asname or (alias.name if module else alias.name.partition(".")[0])
         if module == "__future__" or (module is not None and alias.name == name == self.entry_point):
             return  # the entry point is there anyway, and stays the program's
-        allowed = is_importable(module or alias.name) and (module is None or may_be_imported_from(alias.name))
+        allowed = may_be_imported_from(module, alias.name) if module is not None else is_importable(alias.name)
         if allowed and name != self.entry_point and not name.startswith("__"):
             node = ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])
-            scope.bind(name, Imported(ast.unparse(node)))
+            full_name = f"{module}.{alias.name}" if module else alias.name if alias.asname else name
+            scope.bind(name, Imported(ast.unparse(node), full_name))
             return
         detail = f"tests may not import {module + '.' if module else ''}{alias.name}"
         self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
@@ -183,31 +191,49 @@ class SuiteReader:
     # -- asserts --
 
     def _case(self, condition: ast.expr, scope: Scope, line: int) -> TestCase:
-        sides = _equality(condition)
-        if sides is not None:
-            left, right = fill(sides[0], scope), fill(sides[1], scope)
-            if left.calls_entry_point and not right.calls_entry_point:
-                return self._written(left, right, line)
-            if right.calls_entry_point and not left.calls_entry_point:
-                return self._written(right, left, line)
+        sides = sides_of_equality(condition)
+        plain = None if sides is None else read_plain_case(*sides, self.entry_point, line)
+        if plain is not None:
+            return plain
         whole = fill(condition, scope)
+        try:
+            return self._general_case(whole, line)
+        except RecursionError:  # as in `fill`
+            raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply") from None
+
+    def _general_case(self, whole: Filled, line: int) -> TestCase:
         if not whole.calls_entry_point:
             detail = f"never calls {self.entry_point!r} by its name"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
-        truth = whole if _is_truth(whole) else replace(whole, node=_call_bool(whole), depth=whole.depth + 1)
-        return self._written(truth, fill(ast.Constant(True), scope), line)
-
-    def _written(self, expression: Filled, prediction: Filled, line: int) -> TestCase:
-        self.inlined_budget -= expression.inlined + prediction.inlined
-        if self.inlined_budget < 0:
-            self.inlined_budget += expression.inlined + prediction.inlined
+        if whole.inlined > self.inlined_budget:
             raise UnreadableError(RejectionReason.TOO_LONG, "too long once its names are filled in")
+        claim = plain_claim(whole.node, whole.meanings)
+        why_not = objection(claim, self.entry_point, whole.meanings)
+        if why_not:
+            raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, why_not)
+        case = self._written(whole, *(self._divided(claim) or (_call_bool(claim, whole), ast.Constant(True))), line)
+        self.inlined_budget -= whole.inlined
+        return case
+
+    def _divided(self, claim: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+        """Return an expression that calls the entry point and what it is equal to; None if it is no such claim."""
+        left, right = sides_of_equality(claim) or (claim, claim)
+        left_calls, right_calls = calls_of(left, self.entry_point), calls_of(right, self.entry_point)
+        if left_calls and right_calls:
+            return None
+        return (left, right) if left_calls else (right, left)
+
+    def _written(self, whole: Filled, expression: ast.expr, prediction: ast.expr, line: int) -> TestCase:
+        text, predicted_text = _text(expression, whole), _text(prediction, whole)
+        direct = is_direct(expression, self.entry_point)
         return TestCase(
-            expression=_text(expression),
-            prediction=_text(prediction),
-            imports=_imports(expression, prediction),
-            direct=is_direct(expression.node, self.entry_point),
+            expression=text,
+            prediction=predicted_text,
+            imports=whole.imports,
+            direct=direct,
             line=line,
+            predicted=encoded_prediction(prediction, predicted_text),
+            calls=() if direct else direct_calls_in(expression, self.entry_point),
         )
 
 
@@ -262,43 +288,16 @@ def _value(node: ast.expr, scope: Scope) -> Filled | Unusable:
         return Unusable(error.reason, error.detail)
 
 
-def _equality(condition: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-    match condition:
-        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-            return left, right
-        case ast.Compare(left=left, ops=[ast.Is()], comparators=[right]) if _is_singleton(left) or _is_singleton(right):
-            return left, right
-    return None
-
-
-def _is_singleton(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
-
-
-def _is_truth(whole: Filled) -> bool:
-    match whole.node:
-        case ast.Call(func=ast.Name(id="bool"), args=[_], keywords=[]):
-            return whole.meanings.get("bool") == ""
-    return False
-
-
-def _call_bool(whole: Filled) -> ast.expr:
+def _call_bool(claim: ast.expr, whole: Filled) -> ast.expr:
     if whole.depth >= MAX_DEPTH:
         raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply")
-    if whole.meanings.get("bool", ""):
+    if not is_built_in("bool", whole.meanings):
         raise UnreadableError(RejectionReason.FORBIDDEN_NAME, "'bool' means something else here")
-    return ast.Call(ast.Name("bool", ast.Load()), [whole.node], [])
+    return ast.Call(ast.Name("bool", ast.Load()), [claim], [])
 
 
-def _text(filled: Filled) -> str:
-    return write(filled.node, shared=filled.inlined > 0, formatted=filled.formatted)
-
-
-def _imports(expression: Filled, prediction: Filled) -> tuple[str, ...]:
-    for name, statement in expression.meanings.items():
-        if prediction.meanings.get(name, statement) != statement:
-            raise UnreadableError(RejectionReason.FORBIDDEN_NAME, f"{name!r} means two things here")
-    return tuple(sorted({*expression.imports, *prediction.imports}))
+def _text(node: ast.expr, whole: Filled) -> str:
+    return write(node, shared=whole.inlined > 0, formatted=whole.formatted)
 
 
 def _first_line(text: str) -> str:

@@ -370,8 +370,8 @@ def test_sampling_needs_a_generator_and_an_empty_book_replays_nothing():
 
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(0, 4)), max_size=12),
-    st.integers(-1, 6),
-    st.integers(-1, 6),
+    st.integers(0, 6),
+    st.integers(0, 6),
     st.sampled_from(BookRetrieval),
 )
 def test_as_many_distinct_entries_as_there_are_slots(counts, n_replayed, n_stalest, retrieval):

@@ -18,6 +18,7 @@ from codea1_env.submissions import Candidate, RejectionReason, Suite
 SURROGATES_TOO = st.characters(blacklist_categories=())
 FENCES = ["```", "```python", "```py\n", "~~~", "````python", "```bash"]
 SNIPPETS = [
+    *("<think>", "</think>", "\n<thinking>", "f(1) is f(1)", " or ", " in [", "bool(", "range(", "len("),
     *(
         "assert ",
         "f(",
@@ -174,6 +175,13 @@ HOSTILE = {
     "surrogates": "\ud800" * 20_000,
     "emoji": "😀" * 20_000,
     "spaces": " " * 20_000 + "x",
+    "thinking": "<think>\n</think>" * 2_000,
+    "thinking without ends": "<think>\n" * 4_000,
+    "thoughts that were never begun": "</think>\n" * 4_000,
+    "tests that are equal to themselves": "assert f(1) in (" + "f(1 + 1), " * 2_000 + ")",
+    "long things in long lists": "assert [f(1)" + ", 1" * 5_000 + "] in (" + "[1], " * 5_000 + ")",
+    "nested choices": "assert " + "(f(1) if " * 50 + "f(1)" + " else f(2))" * 50,
+    "nested loops": "assert " + "[" * 50 + "f(1)" + " for i in [[1]]]" * 50 + " == 1",
     "carriage returns": "assert f(1)==1\r" * 200,
 }
 
@@ -393,14 +401,16 @@ def stand_in(*values: float, **named: float) -> int:
 @given(st.lists(LINES, min_size=1, max_size=8))
 def test_a_case_holds_iff_its_assert_holds_where_it_stands(lines):
     text = "\n".join(["x = 1", "y = 2", *lines])
-    cases = {case.line: case for case in read_suite(text, Reading.STRICT, entry_point="f").cases}
+    suite = read_suite(text, Reading.STRICT, entry_point="f")
+    cases = {case.line: case for case in suite.cases}
+    rejected = {rejection.line for rejection in suite.rejections}
     namespace: dict[str, object] = {"f": stand_in}
     for number, line in enumerate(text.split("\n"), 1):
         if not line.startswith("assert"):
             exec(line, namespace)
             continue
         condition = line.removeprefix("assert ")
-        assert number in cases or not calls_entry_point(ast.parse(condition))
+        assert (number in cases) is not (number in rejected)
         if number in cases:
             case = cases[number]
             holds = eval(case.expression, {"f": stand_in}) == eval(case.prediction, {"f": stand_in})

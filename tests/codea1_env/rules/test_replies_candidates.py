@@ -176,3 +176,32 @@ def test_release_cuts_at_any_later_fence_and_keeps_spaces():
 
 def test_release_reports_an_empty_block_as_no_code():
     assert read_candidate("```python\n\n```", Reading.RELEASE).rejection.reason is RejectionReason.NO_CODE
+
+
+DRAFT = "<think>Maybe\n```python\ndef f(x):\n    return 0\n```\n"
+
+
+@pytest.mark.parametrize("start", [DRAFT, DRAFT.removeprefix("<think>"), DRAFT.replace("<think>", "\n<Thinking>\n")])
+def test_a_program_that_was_only_thought_of_is_not_the_answer(start):
+    reply = f"{start}No.\n</think>\n\n```python\ndef f(x):\n    return 1\n```"
+    assert "return 1" in read_candidate(reply, Reading.STRICT, entry_point="f").program
+    only_thought = read_candidate(f"{start}No.</think>\nI give up.", Reading.STRICT, entry_point="f")
+    assert only_thought.program == ""
+
+
+def test_a_reply_that_never_stops_thinking_holds_no_program():
+    candidate = read_candidate(DRAFT, Reading.STRICT, entry_point="f")
+    assert candidate.program == ""
+    assert candidate.rejection is not None
+    assert candidate.rejection.reason is RejectionReason.NO_CODE
+    assert "thinking" in candidate.rejection.detail
+
+
+def test_the_release_reads_thoughts_as_it_does():
+    assert "return 0" in read_candidate(f"{DRAFT}</think>", Reading.RELEASE, entry_point="f").program
+
+
+def test_tags_within_a_program_are_no_thoughts():
+    program = "def f(x):\n    return x.split('</think>')[-1].removeprefix('<think>')"
+    for reply in (program, f"```python\n{program}\n```", f"<think>a</think>\n```\n{program}\n```"):
+        assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program

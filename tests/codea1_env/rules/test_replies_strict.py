@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from codea1_env.rules.replies import is_direct_call, read_suite
+from codea1_env.rules.replies import direct_calls_of, is_direct_call, read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.rules.validation import COUNTED_AS_INVALID
 from codea1_env.submissions import RejectionReason, Suite
@@ -42,9 +42,9 @@ CLAIMS = {
     "f(1) is True": "f(1) => True",
     "f(1) == (1 < 2)": "f(1) => (1 < 2)",
     "f(1) == (not 1)": "f(1) => (not 1)",
-    "(f(1) < 2) == True": "(f(1) < 2) => True",
     "(f(1) or 2) == 2": "(f(1) or 2) => 2",
-    "(f(1) if 1 else 2) == 2": "(f(1) if 1 else 2) => 2",
+    "(f(1) if f(2) else 2) == 2": "(f(1) if f(2) else 2) => 2",
+    "(1 if 2 else 3) == f(1)": "f(1) => (1 if 2 else 3)",
     "f(1)[0] == 2": "f(1)[0] => 2",
     "f(1).upper() == 'A'": "f(1).upper() => 'A'",
     "sorted(f(1)) == [1, 2]": "sorted(f(1)) => [1, 2]",
@@ -81,9 +81,97 @@ def test_an_assert_becomes_an_expression_and_its_value(condition, claim):
 
 
 def test_operators_are_respected_d7():
-    suite = block("assert f(1) != 2\nassert f(1) < 2\nassert f(1) in [2]\nassert f(1) == 2")
+    suite = block("assert f(1) != 2\nassert f(1) < 2\nassert f(1) in [2, 3]\nassert f(1) == 2")
     assert len({case.expression for case in suite.cases}) == 4
     assert [case.prediction for case in suite.cases] == ["True", "True", "True", "2"]
+
+
+EQUALITIES = [
+    "f(1) == 0.3",
+    "(f(1) == 0.3) is True",
+    "True is (f(1) == 0.3)",
+    "(f(1) == 0.3) == True",
+    "(f(1) == 0.3) == 1",
+    "(f(1) == 0.3) != False",
+    "(f(1) != 0.3) is not True",
+    "not f(1) != 0.3",
+    "not not f(1) == 0.3",
+    "not bool(f(1) != 0.3)",
+    "bool(f(1) == 0.3)",
+    "bool(bool(f(1) == 0.3) is True)",
+    "f(1) in [0.3]",
+    "f(1) in (0.3,)",
+    "not f(1) not in {0.3}",
+]
+
+
+@pytest.mark.parametrize("condition", EQUALITIES)
+def test_an_equality_is_one_however_it_is_wrapped_d15(condition):
+    for text in (f"assert {condition}", f"same = {condition}\nassert same"):
+        suite = block(text)
+        assert claims(suite) == ["f(1) => 0.3"]
+        assert suite.cases[0].direct
+
+
+OTHERWISE = {
+    "not f(1) == 2": "bool(f(1) != 2)",
+    "f(1) not in [2]": "bool(f(1) != 2)",
+    "not f(1) < 2": "bool(not f(1) < 2)",
+    "(f(1) < 2) == True": "bool(f(1) < 2)",
+    "(f(1) < 2) is False": "bool(not f(1) < 2)",
+    "isinstance(f(1), int) is True": "bool(isinstance(f(1), int))",
+    "f(1) in [2, 3]": "bool(f(1) in [2, 3])",
+    "f(1) in [*'a']": "bool(f(1) in [*'a'])",
+    "not (f(1) and f(2))": "bool(not (f(1) and f(2)))",
+}
+
+
+@pytest.mark.parametrize(("condition", "expression"), OTHERWISE.items(), ids=OTHERWISE)
+def test_what_is_no_equality_stays_a_condition(condition, expression):
+    assert claims(block(f"assert {condition}")) == [f"{expression} => True"]
+
+
+def test_what_the_entry_point_returns_is_not_taken_for_the_outcome_of_a_comparison():
+    assert claims(block("assert f(1) is True\nassert f(1) == 1\nassert (f(1) or f(2)) is False")) == [
+        "f(1) => True",
+        "f(1) => 1",
+        "(f(1) or f(2)) => False",
+    ]
+
+
+def test_a_bool_that_is_something_else_is_not_taken_off():
+    assert claims(block("bool = lambda x: x + 1\nassert bool(f(1) == 2) == 2")) == ["(lambda x: x + 1)(f(1) == 2) => 2"]
+
+
+def test_a_case_knows_what_it_asks_if_that_is_literal():
+    suite = block(
+        "assert f(1) == 1\nassert f(1) + f(k=2) + f(1) > 3\nassert all(f(i) for i in [1])\nassert f(f(1)) == 2"
+    )
+    assert [case.calls for case in suite.cases] == [(), ("f(1)", "f(k=2)"), (), ()]
+
+
+@pytest.mark.parametrize("argument", ["0 + 1", "2 - 1", "1 * 1", "3 + -2", "2 * 3 - 5", "-1 * -1", "1 * (3 - 2)"])
+def test_an_argument_that_is_written_as_a_sum_asks_nothing_else(argument):
+    assert block(f"assert f({argument}) == 1").cases[0].calls == ("f(1)",)
+    assert block(f"assert f([({argument}, 'a')], k={argument}) == 1").cases[0].calls == ("f([(1, 'a')], k=1)",)
+
+
+@pytest.mark.parametrize(
+    "argument", ["1 + 1.0", "True + 0", "2 ** 1", "2 // 2", "'a' * 2", "(1 << 65) * 2", "[1] + [2]"]
+)
+def test_other_arithmetic_is_not_worked_out_by_reading(argument):
+    assert block(f"assert f({argument}) == 1").cases[0].calls == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "f(", "\0", "x", "f(f(1))", "f(1) + f(x)", f"f({'1+' * 3000}1)", f"[f({'[' * 300}"]
+)
+def test_any_text_can_be_asked_for_its_calls(text):
+    assert direct_calls_of(text, "f") in ((), ("f(3001)",))
+
+
+def test_calls_are_told_in_text():
+    assert direct_calls_of("f(2) + abs(f(x=[1])) + f(2)", "f") == ("f(2)", "f(x=[1])")
 
 
 def test_calls_of_something_else_are_no_tests_d5():
@@ -562,6 +650,39 @@ def test_lines_are_those_of_the_reply():
     assert [rejection.line for rejection in suite.rejections] == [11]
 
 
+THOUGHTS = "<think>\n```python\nassert f(0) == 0\ndef f(x): return 0\n```\nassert f(9) == 9\n</think>"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{THOUGHTS}\n```python\nassert f(1) == 1\n```",
+        f"\n {THOUGHTS}```python\nassert f(1) == 1\n```",
+        f"{THOUGHTS.removeprefix('<think>')}\n```python\nassert f(1) == 1\n```",
+        f"{THOUGHTS}\nassert f(1) == 1\n{THOUGHTS}",
+        f"{THOUGHTS}{THOUGHTS}\nassert f(1) == 1",
+        f"assert f(1) == 1\n{THOUGHTS.removesuffix('</think>')}",
+        f"{THOUGHTS.replace('think', 'THINKING')}\r\nassert f(1) == 1",
+    ],
+)
+def test_what_a_model_thinks_is_no_test(reply):
+    suite = bare(reply)
+    assert claims(suite) == ["f(1) => 1"]
+    assert suite.cases[0].line == next(n for n, line in enumerate(reply.splitlines(), 1) if "f(1)" in line)
+
+
+def test_a_reply_that_never_stops_thinking_holds_no_tests():
+    suite = bare("<think>\nSo:\n```python\nassert f(1) == 1\n```\nassert f(2) == 2")
+    assert suite.cases == ()
+    assert reasons(suite) == ["no_code"]
+    assert "thinking" in suite.rejections[0].detail
+
+
+def test_tags_within_tests_are_no_thoughts():
+    text = "assert f('<think>a</think>b') == 'b'\nassert f('</think>') == '<think>'"
+    assert len(bare(text).cases) == len(block(text).cases) == 2
+
+
 @pytest.mark.parametrize("reply", ["", "  \n\t", "\r\n" * 50])
 def test_a_blank_reply_is_an_empty_reply(reply):
     assert reasons(bare(reply)) == ["empty_reply"]
@@ -627,8 +748,8 @@ def test_reading_warns_of_nothing_and_leaves_the_filters_alone():
     before = list(warnings.filters)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        suite = block("assert f('\\d') == 1if 1else 2\nassert (f(1) == 1, 'always true')")
-    assert len(suite.cases) == 2
+        suite = block("assert (1if 1else 2) == f('\\d')\nassert (f(1) == 1, 'always true')")
+    assert claims(suite) == ["f('\\\\d') => (1 if 1 else 2)"]
     assert caught == []
     assert list(warnings.filters) == before
 

@@ -224,3 +224,31 @@ def test_another_kill_never_costs_the_tester_nor_pays_the_coder(name, n, replaye
 def test_one_more_valid_test_never_costs_the_tester_in_fixed(n):
     short, longer = (rewards(report(suite([PASSED] * k)), "fixed").testers[0].value for k in (n, n + 1))
     assert longer > short
+
+
+# -- never more than K cases are paid for ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["fixed", "zero_sum"])
+def test_a_suite_of_more_than_k_cases_is_paid_for_its_first_k(name):
+    rules = replace(preset(name), tests_per_suite=2)
+    many = report(suite([FAILED] * 8))
+    two = report(suite([FAILED] * 2))
+    assert rewards(many, rules) == rewards(two, rules)
+    assert rewards(many, rules).testers[0].value == 1.0
+    late = report(suite([PASSED, PASSED, FAILED, FAILED]))
+    assert rewards(late, rules) == rewards(report(suite([PASSED, PASSED])), rules)
+
+
+@given(
+    st.sampled_from(sorted(set(PRESETS) - {"skillxiv"})),
+    st.integers(1, 4),
+    st.lists(st.sampled_from([PASSED, FAILED, Verdict.NOT_RUN]), max_size=12),
+    st.integers(0, 12),
+    st.none() | st.lists(st.sampled_from([PASSED, FAILED]), min_size=1, max_size=4),
+)
+def test_no_reward_exceeds_1_however_long_the_suite(name, k, verdicts, n_wrong, replayed):
+    n_wrong = min(n_wrong, len(verdicts))
+    judged = report(suite(verdicts, n_invalid=n_wrong, n_wrong=n_wrong), replayed=replayed, golden=0.5)
+    found = rewards(judged, replace(preset(name), tests_per_suite=k))
+    assert all(-1 <= one.value <= 1 for one in (found.coder, *found.testers))

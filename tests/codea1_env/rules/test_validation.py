@@ -114,6 +114,40 @@ def test_duplicates_are_same_expression_and_same_value_within_the_suite():
     assert [c.case.expression for c in valid.cases] == ["f(1)", "f(2)"]
 
 
+def property_of(expression: str, *calls: str) -> TestCase:
+    return TestCase(expression, "True", calls=calls)
+
+
+def kept(*cases: TestCase) -> list[str]:
+    valid = check(*(seen(value(n)) for n in range(len(cases))), cases=list(cases))
+    assert set(reasons(valid)) <= {RejectionReason.DUPLICATE}
+    assert valid.n_invalid == len(cases) - len(valid.cases)
+    return [each.case.expression for each in valid.cases]
+
+
+def test_d24_a_case_that_asks_what_others_ask_is_a_duplicate_whatever_it_does_with_it():
+    assert kept(property_of("f(1) + 5", "f(1)"), property_of("f(1) + 6", "f(1)")) == ["f(1) + 5"]
+    assert kept(case(1), property_of("f(1) + 5", "f(1)")) == ["f(1)"]
+    assert kept(case(1), case(2), property_of("f(1) + f(2)", "f(1)", "f(2)")) == ["f(1)", "f(2)"]
+    assert kept(case(1), property_of("f(1) + f(3)", "f(1)", "f(3)")) == ["f(1)", "f(1) + f(3)"]
+
+
+def test_a_plain_call_counts_before_other_cases_that_make_it():
+    assert kept(property_of("bool(f(1) > 0)", "f(1)"), case(1)) == ["f(1)"]
+
+
+def test_a_case_that_the_solution_rejects_makes_no_other_a_duplicate():
+    valid = check(seen(ERROR), seen(value(1)), cases=[case(1), property_of("f(1) + 5", "f(1)")])
+    assert reasons(valid) == [RejectionReason.SOLUTION_ERROR]
+
+
+def test_cases_whose_calls_are_not_literal_are_told_apart_by_their_text():
+    assert kept(property_of("[f(i) for i in 'a']"), property_of("[f(i) for i in 'b']")) == [
+        "[f(i) for i in 'a']",
+        "[f(i) for i in 'b']",
+    ]
+
+
 def test_d6_a_prediction_that_raises_costs_no_other_case_its_slot():
     valid = check(seen(value(1), predicted=ERROR), seen(value(2)), seen(value(3)))
     assert [values.describe(c.expected) for c in valid.cases] == ["1", "2", "3"]

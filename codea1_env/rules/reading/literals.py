@@ -1,4 +1,4 @@
-"""Python literals -> encoded values, without executing anything: how asserts from files enter a Mistake Book.
+"""Python literals -> encoded values, without executing anything: predictions, and asserts from files of a Mistake Book.
 
 Reads what `values.to_source` writes, and the release's spelling of floats (`nan`, `inf`: method.md 2.2, D10). Each
 call in the table below makes plain data from literal arguments, in time and memory bounded by the text's length.

@@ -1,0 +1,242 @@
+"""Whether the outcome of an assert depends on what the entry point returns, as far as its form tells.
+
+A condition that holds whatever the entry point returns, or that need not call it, tests nothing and takes no knowledge.
+The rules are about form alone, and simple enough to be stated in a rejection:
+
+- One call must take place whenever the condition is evaluated: not only behind `and` or `or`, in a branch, in a
+  function that may not be called, or once for each item of something that may be empty.
+- Where only truth counts, every operand of `and` and `or`, and each branch, must call the entry point.
+- Nothing is compared with itself, and no result is thrown away: an item of a display that is not taken, an argument
+  that a lambda ignores, something multiplied by zero, the length of a display.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from codea1_env.rules.reading.direct_calls import calls_of
+from codea1_env.rules.reading.lengths import COMPREHENSIONS, Lengths
+
+__all__ = ["objection"]
+
+_RUNNING = frozenset({"all", "any", "dict", "frozenset", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"})
+"""Built-in functions that ask an iterable for its first item at least."""
+_CANCELLING = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)
+
+
+def objection(condition: ast.expr, entry_point: str, meanings: Mapping[str, str]) -> str:
+    """Return why `condition` may hold whatever the entry point returns; empty if its form does not show it.
+
+    Args:
+        condition: calls the entry point; names filled in, no larger than what is written back.
+        entry_point: its name.
+        meanings: as of `Filled`.
+    """
+    if not _Happening(condition, entry_point, meanings).is_certain(condition):
+        return f"need not call {entry_point!r}, or throws away what it returns"
+    if not _weighs(condition, entry_point):
+        return f"has a part that is true or false whatever {entry_point!r} returns"
+    if _compares_with_itself(condition, entry_point):
+        return f"compares what {entry_point!r} returns with itself"
+    return ""
+
+
+# -- a call takes place ----------------------------------------------------------------------------
+
+
+class _Happening:
+    """Which parts of a condition call the entry point whatever happens, and keep what it returns."""
+
+    def __init__(self, condition: ast.expr, entry_point: str, meanings: Mapping[str, str]) -> None:
+        self._entry_point = entry_point
+        self._lengths = Lengths(condition, entry_point, meanings)
+
+    def is_certain(self, node: ast.expr) -> bool:
+        """Whether evaluating `node` is certain to call the entry point."""
+        return _VISITORS.get(type(node), _Happening._any_part)(self, node)
+
+    def _any(self, nodes: Iterator[ast.expr] | Sequence[ast.expr]) -> bool:
+        return any(map(self.is_certain, nodes))
+
+    def _any_part(self, node: ast.expr) -> bool:
+        return self._any([child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)])
+
+    def _and_or(self, node: ast.BoolOp) -> bool:
+        return self.is_certain(node.values[0])
+
+    def _choice(self, node: ast.IfExp) -> bool:
+        return self.is_certain(node.test) or (self.is_certain(node.body) and self.is_certain(node.orelse))
+
+    def _comparison(self, node: ast.Compare) -> bool:
+        return self._any((node.left, node.comparators[0]))
+
+    def _operation(self, node: ast.BinOp) -> bool:
+        is_zero = isinstance(node.op, ast.Mult) and (_is_zero(node.left) or _is_zero(node.right))
+        return not is_zero and self._any((node.left, node.right))
+
+    def _item(self, node: ast.Subscript) -> bool:
+        items = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else []
+        position = _position(node.slice)
+        if position is None or not items or any(isinstance(item, ast.Starred) for item in items):
+            return self._any((node.value, node.slice))
+        return -len(items) <= position < len(items) and self.is_certain(items[position])
+
+    def _lambda(self, node: ast.Lambda) -> bool:
+        return self._any(_defaults(node.args))
+
+    def _call(self, node: ast.Call) -> bool:
+        match node.func:
+            case ast.Name(id=name) if name == self._entry_point:
+                return True
+            case ast.Lambda() as function:
+                return self._call_of_lambda(function, node)
+            case ast.Name(id="len"):
+                displays = (ast.List, ast.Tuple)
+                return self._any([argument for argument in node.args if not isinstance(argument, displays)])
+        runs = self._runs_its_arguments(node.func)
+        values = (*node.args, *(keyword.value for keyword in node.keywords))
+        return self.is_certain(node.func) or any(self._argument(value, runs=runs) for value in values)
+
+    def _argument(self, node: ast.expr, *, runs: bool) -> bool:
+        match node:
+            case ast.GeneratorExp() if runs:
+                return self._iteration(node, runs=True)
+            case ast.Call(func=ast.Name(id="map"), args=[ast.Lambda(body=body), *others]) if (
+                runs and self._lengths.is_built_in("map") and all(map(self._lengths.has_items, others))
+            ):
+                return self._any((body, *others))
+        return self.is_certain(node)
+
+    def _call_of_lambda(self, function: ast.Lambda, node: ast.Call) -> bool:
+        used = {name.id for name in ast.walk(function.body) if isinstance(name, ast.Name)}
+        names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+        given = [
+            value
+            for name, value in itertools.zip_longest(names, node.args)
+            if value is not None and (name is None or name in used)
+        ]
+        given += [keyword.value for keyword in node.keywords if keyword.arg is None or keyword.arg in used]
+        return self._any((function.body, *given))
+
+    def _runs_its_arguments(self, function: ast.expr) -> bool:
+        match function:
+            case ast.Name(id=name):
+                return name in _RUNNING and self._lengths.is_built_in(name)
+            case ast.Attribute(attr="join", value=ast.Constant()):
+                return True
+        return False
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> bool:
+        return self._iteration(node, runs=not isinstance(node, ast.GeneratorExp))
+
+    def _iteration(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, *, runs: bool) -> bool:
+        for generator in node.generators:
+            if self.is_certain(generator.iter):
+                return True
+            if not runs or not self._lengths.has_items(generator.iter):
+                return False
+            if generator.ifs:
+                return self.is_certain(generator.ifs[0])
+        return self._any((node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,))
+
+
+_VISITORS: dict[type[ast.expr], Callable[[_Happening, Any], bool]] = {
+    ast.BinOp: _Happening._operation,
+    ast.BoolOp: _Happening._and_or,
+    ast.Call: _Happening._call,
+    ast.Compare: _Happening._comparison,
+    ast.IfExp: _Happening._choice,
+    ast.Lambda: _Happening._lambda,
+    ast.Subscript: _Happening._item,
+    **dict.fromkeys(COMPREHENSIONS, _Happening._comprehension),
+}
+
+
+def _defaults(arguments: ast.arguments) -> list[ast.expr]:
+    return [*arguments.defaults, *(default for default in arguments.kw_defaults if default is not None)]
+
+
+def _position(node: ast.expr) -> int | None:
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node, sign = node.operand, -1
+    return sign * int(node.value) if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value
+
+
+# -- what it returns decides -----------------------------------------------------------------------
+
+
+def _weighs(node: ast.expr, entry_point: str) -> bool:
+    """Whether the truth of `node` depends on a call, in each part that can decide it alone."""
+    parts = _deciding_parts(node)
+    if parts is None:
+        return not isinstance(node, ast.Lambda | ast.GeneratorExp) and bool(calls_of(node, entry_point))
+    return bool(parts) and all(_weighs(part, entry_point) for part in parts)
+
+
+def _deciding_parts(node: ast.expr) -> Sequence[ast.expr] | None:
+    """Return the parts that can decide alone whether `node` is true; none if nothing can; None if it has no parts."""
+    parts: Sequence[ast.expr] | None = None
+    match node:
+        case ast.BoolOp(values=values):
+            parts = values
+        case ast.UnaryOp(op=ast.Not(), operand=operand) | ast.Starred(value=operand):
+            parts = (operand,)
+        case ast.IfExp(body=body, orelse=other):
+            parts = (body, other)
+        case ast.Compare(left=left, comparators=[right]) if _is_truth_value(left) or _is_truth_value(right):
+            parts = [side for side in (left, right) if not _is_truth_value(side)]
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            parts = items if all(isinstance(item, ast.Starred) for item in items) else ()
+        case ast.Dict(keys=keys, values=values):
+            parts = () if any(keys) else values
+        case ast.Call(func=ast.Name(id="bool"), args=[inner], keywords=[]):
+            parts = (inner,)
+        case ast.Call(func=ast.Name(id="all" | "any"), args=[ast.List(elts=items) | ast.Tuple(elts=items)]):
+            parts = items
+    return parts
+
+
+def _is_truth_value(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
+# -- nothing is compared with itself ---------------------------------------------------------------
+
+
+def _compares_with_itself(condition: ast.expr, entry_point: str) -> bool:
+    return any(
+        any(_same(one, other) for other in others) and bool(calls_of(one, entry_point))
+        for node in ast.walk(condition)
+        for one, others in _compared(node)
+    )
+
+
+def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, Sequence[ast.expr]]]:
+    match node:
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            for first, op, second in zip((left, *comparators), ops, comparators, strict=False):
+                yield first, _members(second) if isinstance(op, ast.In | ast.NotIn) else (second,)
+        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _CANCELLING):
+            yield left, (right,)
+
+
+def _members(node: ast.expr) -> Sequence[ast.expr]:
+    return node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else ()
+
+
+def _same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, ast.AST):
+        return one is other or all(_same(getattr(one, name, None), getattr(other, name, None)) for name in one._fields)
+    return bool(one == other)

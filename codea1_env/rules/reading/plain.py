@@ -1,0 +1,142 @@
+"""What most tests consist of, in one walk: an entry-point call with plain arguments, and a plain predicted value.
+
+Plain are None, bool, numbers without a plus sign, texts, bytes, and lists, tuples and dicts of them. No name of the
+file can change what they mean, and Python writes the value as `ast.unparse` writes the expression. Whatever is not
+plain (sets, complex numbers, names, duplicate keys, deep nesting) is read the general way, with the same result.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from codea1_env import values
+from codea1_env.rules.reading.direct_calls import is_literal
+from codea1_env.rules.reading.literals import LiteralError, encoded_literal
+from codea1_env.rules.reading.python_text import MAX_DEPTH
+from codea1_env.submissions import TestCase
+
+__all__ = ["encoded_prediction", "read_plain_case"]
+
+_MAX_KEYS = 256  # keys that collide cost quadratic time
+_MAX_LITERAL = 4096  # characters, for the same reason
+_WRITTEN_AS_THEY_ARE = frozenset({int, str, bool, bytes, type(None)})
+
+
+class _NotPlain(Exception):
+    """Must be read the general way."""
+
+
+def read_plain_case(left: ast.expr, right: ast.expr, entry_point: str, line: int) -> TestCase | None:
+    """Return the case that `left == right` states, None unless one side is a plain call and the other a plain value."""
+    if not _calls(left, entry_point):
+        left, right = right, left
+    if not (isinstance(left, ast.Call) and _calls(left, entry_point)):
+        return None
+    try:
+        arguments = [*map(repr, _items(left.args)), *map(_keyword, _distinct(left.keywords))]
+        value = _value(right)
+        expression, prediction = f"{entry_point}({', '.join(arguments)})", repr(value)
+    except (_NotPlain, ValueError):  # more digits than Python writes
+        return None
+    # Every level opens a bracket, but for a sign and the number within.
+    if max(map(_n_brackets, (expression, prediction))) > MAX_DEPTH - 2:
+        return None
+    return TestCase(expression, prediction, (), True, line, _encoded(value))
+
+
+def encoded_prediction(node: ast.expr, text: str) -> bytes | None:
+    """Return the encoding of a predicted value if it is a literal whose value can be told here.
+
+    Args:
+        node: the prediction; `Place.PROGRAM` or not is decided by the same `is_literal`.
+        text: what `node` is written as.
+    """
+    if len(text) > _MAX_LITERAL or not is_literal(node):
+        return None
+    try:
+        return encoded_literal(node)
+    except LiteralError:
+        return None
+
+
+def _calls(node: ast.expr, entry_point: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry_point
+
+
+def _distinct(keywords: list[ast.keyword]) -> list[ast.keyword]:
+    if len({keyword.arg for keyword in keywords}) < len(keywords):
+        raise _NotPlain
+    return keywords
+
+
+def _keyword(keyword: ast.keyword) -> str:
+    if keyword.arg is None:
+        raise _NotPlain
+    return f"{keyword.arg}={_value(keyword.value)!r}"
+
+
+def _encoded(value: object) -> bytes | None:
+    try:
+        return values.encode(value)
+    except values.TooLarge:
+        return None
+
+
+def _n_brackets(text: str) -> int:
+    return text.count("(") + text.count("[") + text.count("{")
+
+
+def _value(node: ast.expr) -> Any:
+    reader = _READERS.get(type(node))
+    if reader is None:
+        raise _NotPlain
+    return reader(node)
+
+
+def _items(nodes: Iterable[ast.expr | None]) -> list[Any]:
+    return [
+        node.value if type(node) is ast.Constant and type(node.value) in _WRITTEN_AS_THEY_ARE else _value(node)
+        for node in nodes
+        if node is not None
+    ]
+
+
+def _constant(node: ast.Constant) -> Any:
+    value = node.value
+    if type(value) in _WRITTEN_AS_THEY_ARE or (type(value) is float and math.isfinite(value)):
+        return value
+    raise _NotPlain
+
+
+def _dict(node: ast.Dict) -> dict[Any, Any]:
+    keys = _items(node.keys)
+    if len(keys) > _MAX_KEYS or len(keys) < len(node.keys):  # {**other}
+        raise _NotPlain
+    try:
+        made = dict(zip(keys, _items(node.values), strict=True))
+    except TypeError as error:  # a key that cannot be hashed
+        raise _NotPlain from error
+    if len(made) < len(keys):
+        raise _NotPlain
+    return made
+
+
+def _negative(node: ast.UnaryOp) -> int | float:
+    operand = node.operand
+    if isinstance(node.op, ast.USub) and isinstance(operand, ast.Constant):
+        value = operand.value
+        if (type(value) is int and value) or (type(value) is float and math.isfinite(value)):
+            return -value
+    raise _NotPlain
+
+
+_READERS: dict[type[ast.expr], Callable[[Any], Any]] = {
+    ast.Constant: _constant,
+    ast.List: lambda node: _items(node.elts),
+    ast.Tuple: lambda node: tuple(_items(node.elts)),
+    ast.Dict: _dict,
+    ast.UnaryOp: _negative,
+}

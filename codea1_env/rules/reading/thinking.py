@@ -1,0 +1,57 @@
+"""What a reasoning model has thought before its answer, which is no part of the answer.
+
+A section begins with `<think>` (or `<thinking>`) at the start of a line and ends with the closing tag. Chat templates
+often write the opening tag into the prompt, so that a reply may begin in the middle of a section: then everything up to
+a closing tag that ends its line is thought too. A section that never ends goes on to the end of the reply: whatever
+code is in it was never handed in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["Answer", "without_thinking"]
+
+_TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
+_OPENING = re.compile(r"(?:^[ \t]*|(?<=</think>)|(?<=</thinking>))<think(?:ing)?>", re.IGNORECASE | re.MULTILINE)
+_CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_CLOSING_A_LINE = re.compile(r"</think(?:ing)?>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply without its thinking."""
+
+    text: str
+    """Sections are blank lines, so that line numbers hold."""
+    unfinished: bool
+    """Whether the reply ends in the middle of a section."""
+
+
+def without_thinking(text: str) -> Answer:
+    """Take the thinking out of a reply (lines end in line feeds); accepts any text."""
+    if _TAG.search(text) is None:  # most replies
+        return Answer(text, False)
+    position = _end_of_a_section_begun_in_the_prompt(text)
+    kept = [_blank(text[:position])]
+    while (opening := _OPENING.search(text, position)) is not None:
+        kept.append(text[position : opening.start()])
+        closing = _CLOSING.search(text, opening.end())
+        if closing is None:
+            return Answer("".join(kept), True)
+        kept.append(_blank(text[opening.start() : closing.end()]))
+        position = closing.end()
+    kept.append(text[position:])
+    return Answer("".join(kept), False)
+
+
+def _end_of_a_section_begun_in_the_prompt(text: str) -> int:
+    closing, opening = _CLOSING_A_LINE.search(text), _OPENING.search(text)
+    if closing is None or (opening is not None and opening.start() < closing.start()):
+        return 0
+    return closing.end()
+
+
+def _blank(section: str) -> str:
+    return "\n" * section.count("\n")

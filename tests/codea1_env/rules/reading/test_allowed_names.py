@@ -1,0 +1,305 @@
+"""No way leads from what a test may mention to what it may not."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import inspect
+from collections.abc import Iterator
+from types import CodeType, FrameType, ModuleType, TracebackType
+
+import pytest
+
+from codea1_env.rules.reading.allowed_names import (
+    FORBIDDEN_ATTRIBUTES,
+    MODULES,
+    SAFE_BUILTINS,
+    holds_fields,
+    may_be_attribute,
+)
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading
+from codea1_env.submissions import RejectionReason, Suite
+
+IMPORTS = "import collections, copy, datetime, decimal, functools, json, math, operator, re, string, typing\n"
+
+
+def block(text: str) -> Suite:
+    return read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f")
+
+
+def reasons(text: str) -> list[RejectionReason]:
+    suite = block(text)
+    assert suite.cases == ()
+    return [rejection.reason for rejection in suite.rejections]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_lists_name_what_there_is_and_no_module_but_listed_ones(module: str) -> None:
+    there = importlib.import_module(module)
+    for name in MODULES[module]:
+        assert not name.startswith("_")
+        assert name not in FORBIDDEN_ATTRIBUTES or name == "error"
+        value = getattr(there, name, None)
+        if isinstance(value, ModuleType):
+            assert f"{module}.{name}" in MODULES
+
+
+def test_nearly_every_listed_name_exists_in_this_python() -> None:
+    newer_or_older = {"batched", "fma", "sumprod", "UTC", "trapz", "AnyStr"}  # 3.11 to 3.13, numpy 1 and 2
+    missing = {
+        name
+        for module, names in MODULES.items()
+        for name in names
+        if not hasattr(importlib.import_module(module), name)
+    }
+    assert missing <= newer_or_older | {"exp2", "cbrt", "astype", "bitwise_count", "unstack", "trapezoid"}
+
+
+def test_no_listed_function_takes_the_name_of_an_attribute() -> None:
+    by_name = {"update_wrapper", "wraps", "attrgetter", "methodcaller", "get_type_hints", "Formatter", "ForwardRef"}
+    assert not by_name & set().union(*MODULES.values())
+
+
+def test_no_listed_function_sets_what_others_depend_on() -> None:
+    settings = {"setcontext", "getcontext", "localcontext", "DefaultContext", "seterr", "set_printoptions", "purge"}
+    assert not settings & set().union(*MODULES.values())
+
+
+def test_built_in_names_make_no_classes_and_evaluate_nothing() -> None:
+    assert all(hasattr(builtins, name) for name in SAFE_BUILTINS)
+    powerful = {
+        "type",
+        "object",
+        "super",
+        "property",
+        "classmethod",
+        "getattr",
+        "setattr",
+        "vars",
+        "eval",
+        "exec",
+        "id",
+    }
+    assert not SAFE_BUILTINS & (powerful | {"hash", "open", "input", "print", "globals", "memoryview", "__import__"})
+    exceptions = {
+        name
+        for name in SAFE_BUILTINS
+        if inspect.isclass(value := getattr(builtins, name)) and issubclass(value, BaseException)
+    }
+    assert {"ValueError", "SystemExit"} <= exceptions
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "decimal.setcontext(decimal.Context(prec=1))",
+        "decimal.getcontext()",
+        "json.decoder.BACKSLASH",
+        "json.codecs",
+        "collections.abc.Sized.register(int)",
+        "copy.dispatch_table",
+        "string.Formatter()",
+        "typing.get_type_hints(f)",
+        "typing.Type[int]('X', (), {})",
+        "functools.update_wrapper([], json.dumps)",
+        "operator.setitem({}, 1, 2)",
+        "re._parser",
+        "math.sqrt.__call__(4)",
+    ],
+)
+def test_of_a_module_only_what_is_listed_may_be_used(use: str) -> None:
+    assert reasons(f"{IMPORTS}assert ({use}, f(1))[1] == 1") == [RejectionReason.FORBIDDEN_NAME]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert (json, f(1))[1] == 1",
+        "assert f(json) == 1",
+        "assert (lambda m: m.codecs)(json) == f(1)",
+        "assert [collections.abc][0] and f(1)",
+        "m = json\nassert m.dumps(f(1)) == '1'",
+        "assert str(json) == f(1)",
+        "import numpy as np\nassert (np.linalg, f(1))[1] == 1",
+        "import numpy as np\nassert f(np.lib) == 1",
+        "import numpy.linalg as la\nassert f(la) == 1",
+        "from collections import abc\nassert f(abc) == 1",
+    ],
+)
+def test_a_module_is_good_for_nothing_but_what_is_in_it(text: str) -> None:
+    assert reasons(IMPORTS + text) == [RejectionReason.FORBIDDEN_NAME]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import numpy.linalg as la\nassert la.norm(f(1)) == 1",
+        "import numpy as np\nassert np.linalg.norm(f(1)) == 1",
+        "from numpy import linalg\nassert linalg.norm(f(1)) == 1",
+        "import collections.abc\nassert isinstance(f(1), collections.abc.Iterable)",
+        "from collections import abc\nassert isinstance(f(1), abc.Iterable)",
+        "from datetime import datetime\nassert f(datetime(2020, 1, 1)) == 1",
+        "import datetime\nassert f(datetime.date(2020, 1, 1).year) == 1",
+        "import math\nassert [math.sqrt(f(m)) for m in (1, 4)] == [1, 2]",
+        "import math\nassert (lambda math: math.real)(f(1)) == 1",
+    ],
+)
+def test_listed_names_may_be_used_by_whatever_way_they_were_imported(text: str) -> None:
+    suite = block(text)
+    assert len(suite.cases) == 1
+    assert suite.rejections == ()
+
+
+@pytest.mark.parametrize(
+    "statement", ["import json.decoder", "import xml", "from json import decoder", "import os.path"]
+)
+def test_other_modules_and_names_are_not_imported(statement: str) -> None:
+    suite = block(f"{statement}\nassert f(1) == 1")
+    assert [rejection.reason for rejection in suite.rejections] == [RejectionReason.NOT_AN_ASSERT]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "type(f(1)) is int",
+        "type(f(1)) == int",
+        "int == type(f(1))",
+        "type(f(1)) in (int, type(None))",
+        "isinstance(f(1), type(None))",
+        "isinstance(f(1), (int, type(None)))",
+        "str(type(f(1))) == \"<class 'int'>\"",
+        "all(type(x) is int for x in f(1))",
+    ],
+)
+def test_the_type_of_a_value_can_be_compared_and_shown(condition: str) -> None:
+    suite = block(f"assert {condition}")
+    assert len(suite.cases) == 1
+    assert "type" in suite.cases[0].expression
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "type(f(1))",
+        "type(f(1))()",
+        "type('X', (), {})() == f(1)",
+        "type(int)('X', (), {}) == f(1)",
+        "[type(x) for x in [int]][0]('X', (), {}) == f(1)",
+        "(type(int),)[0]('X', (), {}) == f(1)",
+        "list(map(type, [f(1)]))",
+        "type[int]('X', (), {}) == f(1)",
+        "(lambda t=type: t)() is f(1)",
+        "type(*['X', (), {}]) == f(1)",
+        "(lambda isinstance: isinstance(f(1), type(int)))(lambda a, b: b('X', (), {}))",
+        "isinstance(f(1), type('X', (), {}))",
+        "{type(int): f(1)}",
+    ],
+)
+def test_no_class_can_be_made(expression: str) -> None:
+    assert reasons(f"assert {expression}") == [RejectionReason.FORBIDDEN_NAME]
+
+
+def test_a_name_of_the_file_that_hides_a_builtin_is_no_builtin() -> None:
+    text = "str = lambda thing: thing('X', (), {})\nassert str(type(int)) == f(1)"
+    assert reasons(text) == [RejectionReason.FORBIDDEN_NAME]
+
+
+@pytest.mark.parametrize("template", ["{}", "{0:>5}", "{x:.2f}", "{:{}}", "a.b {} [c]", "{0!r:.3}"])
+def test_templates_that_only_fill_in_may_be_used(template: str) -> None:
+    assert len(block(f"assert {template!r}.format(f(1), x=1) == ''").cases) == 1
+    assert len(block(f"t = {template!r}\nassert t.format(f(1), 2) == ''").cases) == 1
+
+
+@pytest.mark.parametrize(
+    "template", ["{0.real}", "{x.__class__}", "{0[0]}", "{0[:].__class__}", "{:{0.__class__}}", "{.x}"]
+)
+def test_templates_that_look_into_what_they_fill_in_may_not(template: str) -> None:
+    assert holds_fields(template)
+    assert reasons(f"assert {template!r}.format(f(1), x=1) == ''") == [RejectionReason.FORBIDDEN_NAME]
+    assert reasons(f"t = {template!r}\nassert t.format_map({{'x': f(1)}}) == ''") == [RejectionReason.FORBIDDEN_NAME]
+
+
+@pytest.mark.parametrize("text", ["(f(1) + '{}').format(1)", "str.format('{}', f(1))", "''.join(f(1)).format(2)"])
+def test_a_template_that_is_not_known_may_not_be_used(text: str) -> None:
+    assert reasons(f"assert {text} == ''") == [RejectionReason.FORBIDDEN_NAME]
+
+
+def test_a_plus_sign_makes_no_other_case() -> None:
+    suite = block(
+        "assert f(+1) == 1\nassert f(+1.5) == 1\nassert f(-1) == 1\nassert f(+True) == 1\nassert f(+(1)) == 1"
+    )
+    assert [case.expression for case in suite.cases] == ["f(1)", "f(1.5)", "f(-1)", "f(1)", "f(1)"]
+    assert all(case.direct for case in suite.cases)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "[0 for math.pi in [3]]",
+        "{0 for collections.Counter.most_common in [abs]}",
+        "{0: 0 for x, (y, math.pi) in [(1, (2, 3))]}",
+        "list(0 for [*math.pi] in [[3]])",
+        "[0 for {}['a'] in [3]]",
+        "[0 for (lambda: 0).x in [3]]",
+        "[0 for x in [1] for json.dumps.x in [x]]",
+    ],
+)
+def test_a_loop_changes_no_attribute_and_no_item(loop: str) -> None:
+    assert reasons(f"{IMPORTS}assert ({loop}, f(1))[1] == 1") == [RejectionReason.FORBIDDEN_NAME]
+
+
+def test_a_loop_may_look_at_attributes() -> None:
+    assert len(block("assert [x.real for x, [y] in [(f(1), [2])] if [0][0] == x.imag] == [1]").cases) == 1
+
+
+@pytest.mark.parametrize("array", ["np.ndarray(3)", "ndarray(3)", "list(map(np.ndarray, [3]))", "[ndarray][0](3)"])
+def test_no_array_is_made_of_what_was_in_memory(array: str) -> None:
+    text = f"import numpy as np\nfrom numpy import ndarray\nassert f({array}) == 1"
+    assert reasons(text) == [RejectionReason.FORBIDDEN_NAME]
+
+
+@pytest.mark.parametrize(
+    "condition", ["isinstance(f(1), np.ndarray)", "isinstance(f(1), (list, A))", "type(f(1)) is A"]
+)
+def test_a_result_can_be_told_to_be_an_array(condition: str) -> None:
+    suite = block(f"import numpy as np\nfrom numpy import ndarray as A\nassert {condition}")
+    assert suite.rejections == ()
+    assert len(suite.cases[0].imports) == 1
+
+
+def test_the_bases_of_a_class_are_out_of_reach() -> None:
+    assert reasons("assert f(int.mro()[1]()) == 1") == [RejectionReason.FORBIDDEN_NAME]
+    assert reasons(f"{IMPORTS}assert f(collections.Counter.mro()) == 1") == [RejectionReason.FORBIDDEN_NAME]
+
+
+def _reachable(path: str, thing: object, seen: set[int], depth: int) -> Iterator[tuple[str, object]]:
+    yield path, thing
+    if id(thing) in seen or depth == 0 or isinstance(thing, int | float | str | bytes):
+        return
+    seen.add(id(thing))
+    for name in filter(may_be_attribute, dir(thing)):
+        with contextlib.suppress(Exception):
+            yield from _reachable(f"{path}.{name}", getattr(thing, name), seen, depth - 1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_chain_of_attributes_leads_from_a_listed_name_to_power_or_to_shared_data() -> None:
+    powerful = {
+        id(getattr(builtins, name)) for name in ("eval", "exec", "compile", "getattr", "setattr", "open", "vars")
+    }
+    powerful |= {id(thing) for thing in (type, object, builtins.__import__, globals)}
+    wrong = (ModuleType, FrameType, CodeType, TracebackType, dict, list, set, bytearray)
+    starts = {name: getattr(builtins, name) for name in SAFE_BUILTINS}
+    for module, names in MODULES.items():
+        there = {f"{module}.{name}": getattr(importlib.import_module(module), name, None) for name in names}
+        starts |= {path: thing for path, thing in there.items() if path not in MODULES}
+    seen: set[int] = set()
+    found = [
+        path
+        for start, thing in starts.items()
+        for path, reached in _reachable(start, thing, seen, 3)
+        if id(reached) in powerful or isinstance(reached, wrong)
+    ]
+    assert found == []

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codea1_env.errors import UserError
+from codea1_env.rules.ruleset import PRESETS, BookRules, Comparison, RewardRules, Ruleset, preset
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, True, "8", None, 10**30])
+def test_a_suite_of_no_sensible_size_is_refused_by_name(number: Any) -> None:
+    with pytest.raises(UserError, match=r"rules: tests_per_suite must be a whole number from 1 to 10000, not "):
+        replace(preset("fixed"), tests_per_suite=number)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        (RewardRules, "alpha", nan),
+        (RewardRules, "alpha", 7),
+        (RewardRules, "alpha", -0.1),
+        (RewardRules, "alpha", "0.5"),
+        (RewardRules, "nonprintable_penalty", inf),
+        (RewardRules, "invalid_candidate", nan),
+        (RewardRules, "invalid_case", nan),
+        (Comparison, "rel_tol", -1),
+        (Comparison, "abs_tol", nan),
+        (BookRules, "n_replayed", -1),
+        (BookRules, "n_stalest", -1),
+        (BookRules, "max_entries", 2.5),
+        (BookRules, "min_quality", 2),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_name(kind: type, name: str, value: Any) -> None:
+    with pytest.raises(UserError, match=rf"rules: \w+\.{name} must be a "):
+        kind(**{name: value})
+
+
+def test_numbers_that_sweeps_produce_are_taken() -> None:
+    for alpha in np.linspace(0, 1, 3):
+        assert RewardRules(alpha=alpha).alpha == alpha
+    assert Ruleset("mine", tests_per_suite=1).tests_per_suite == 1
+    assert [replace(rules) for rules in PRESETS.values()] == list(PRESETS.values())
