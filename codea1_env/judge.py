@@ -12,17 +12,21 @@ in a harness process with a stand-in for the entry point. So tests, solution and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, repeat
 
 from codea1_env import values
+from codea1_env.candidate_runs import run_candidates
+from codea1_env.equal_answers import credit_equal_answers
 from codea1_env.golden import golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Reading, RewardScheme, Ruleset
-from codea1_env.rules.validation import SolutionEvidence, validate, values_equal
+from codea1_env.rules.validation import validate, values_equal, without_doubted
 from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
-from codea1_env.solution_values import Question, SolutionValues, TwoRuns, program_job, questions_of
+from codea1_env.second_looks import Answered, look_again
+from codea1_env.solution_values import Answers, Question, SolutionValues, SuiteQuestions, program_job
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import (
     CandidateReport,
@@ -74,14 +78,14 @@ class Judge:
         Args:
             sandbox: where programs run.
             rules: how suites are validated and values compared.
-            limits: bounds per call, for solutions and candidates alike.
+            limits: bounds per call for candidates; solutions must do with half of them.
             golden: whether to run golden tests; None: iff the reward scheme needs them.
         """
         self.sandbox = sandbox
         self.rules = rules
         self.limits = limits or Limits()
         self.golden = rules.reward.scheme is RewardScheme.GOLDEN if golden is None else golden
-        self._solutions = SolutionValues(sandbox, self.limits)
+        self._solutions = SolutionValues(sandbox, limits_of_solutions(self.limits))
 
     def check(self, problem: Problem, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
         """Load each candidate and call nothing."""
@@ -104,21 +108,26 @@ class Judge:
 
     def _validate(self, duels: Sequence[Duel]) -> list[list[tuple[ValidSuite, ...]]]:
         """Return (D, M, N) validated suites."""
+        max_bytes = self.limits.value_bytes
         asked = [
-            (duel.problem, [q for suites in duel.suites for suite in suites for q in questions_of(suite)])
-            for duel in duels
+            [[SuiteQuestions.of(suite, max_bytes) for suite in suites] for suites in duel.suites] for duel in duels
         ]
+        answers = self._solutions.answers(
+            [
+                (duel.problem, chain.from_iterable(chain.from_iterable(of_duel)))
+                for duel, of_duel in zip(duels, asked, strict=True)
+            ]
+        )
         return [
-            [tuple(self._validate_suite(suite, known) for suite in suites) for suites in duel.suites]
-            for duel, known in zip(duels, self._solutions.answers(asked), strict=True)
+            [
+                tuple(map(self._validate_suite, suites, questions, repeat(known)))
+                for suites, questions in zip(duel.suites, of_duel, strict=True)
+            ]
+            for duel, of_duel, known in zip(duels, asked, answers, strict=True)
         ]
 
-    def _validate_suite(self, suite: Suite, known: Mapping[Question, TwoRuns]) -> ValidSuite:
-        evidence = []
-        for case in suite.cases:
-            runs = known[Question.of_case(case)]
-            prediction = None if case.prediction is None else known[Question.of_prediction(case)].first
-            evidence.append(SolutionEvidence(runs.first, runs.second, prediction))
+    def _validate_suite(self, suite: Suite, questions: SuiteQuestions, answers: Answers) -> ValidSuite:
+        evidence = questions.evidence(answers)
         return validate(suite, evidence, validation=self.rules.validation, comparison=self.rules.comparison)
 
     # -- candidates --
@@ -127,32 +136,38 @@ class Judge:
         run = [entry for entry in entries if entry.candidate.program]
         jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.questions) for entry in run]
         goldens = [self._golden_jobs(entry) for entry in run]
-        reports = self.sandbox.run([*jobs, *(job for golden in goldens for job in golden)])
+        others = [job for golden in goldens for job in golden]
+        comparison = self.rules.comparison
+        reports = run_candidates(jobs, others, self.sandbox, confirm=self.rules.confirm, comparison=comparison)
+        answered = [entry.answered(self._outcomes(report)) for entry, report in zip(run, reports, strict=False)]
+        answered = look_again(answered, self.sandbox, limits=self.limits, comparison=comparison)
+        answered = credit_equal_answers(answered, self.sandbox, limits=self.limits, comparison=comparison)
         position = len(jobs)
         found: dict[int, CandidateReport] = {}
-        for entry, golden, report in zip(run, goldens, reports, strict=False):
+        for entry, golden, report, answers in zip(run, goldens, reports, answered, strict=False):
             rate = self._golden_rate(entry.duel.problem, reports[position : position + len(golden)])
             position += len(golden)
-            found[id(entry)] = self._report(entry, report, rate)
-        return [found.get(id(entry)) or self._report(entry, None, None) for entry in entries]
+            found[id(entry)] = self._report(entry, self._checked(report, entry.candidate), answers, rate)
+        return [
+            found.get(id(entry)) or self._report(entry, self._checked(None, entry.candidate), None, None)
+            for entry in entries
+        ]
 
-    def _report(self, entry: _Entry, report: JobReport | None, golden_pass_rate: float | None) -> CandidateReport:
-        check = self._checked(report, entry.candidate)
-        outcomes: dict[Question, Outcome] = {}
-        if report is not None:
-            outcomes = dict(zip(entry.questions, self._outcomes(report), strict=True))
-
-        def judged(cases: Iterable[ValidCase]) -> tuple[CaseReport, ...]:
-            if check.verdict is not Verdict.PASSED:
-                return tuple(CaseReport(case, Verdict.NOT_RUN) for case in cases)
-            return tuple(self._case_report(case, outcomes[Question.of_case(case.case)]) for case in cases)
-
+    def _report(
+        self, entry: _Entry, check: CandidateCheck, answers: Answered | None, golden_pass_rate: float | None
+    ) -> CandidateReport:
+        doubted: frozenset[Question] = frozenset()
+        if answers is None or check.verdict is not Verdict.PASSED:
+            judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in entry.cases])
+        else:
+            judged = map(self._case_report, entry.cases, map(answers.outcomes.__getitem__, entry.asked))
+            doubted = answers.doubted
         return CandidateReport(
             candidate=entry.candidate,
             verdict=check.verdict,
             detail=check.detail,
-            replayed=judged(entry.duel.replayed),
-            suites=tuple(SuiteReport(suite, judged(suite.cases)) for suite in entry.suites),
+            replayed=_silenced(islice(judged, len(entry.duel.replayed)), doubted),
+            suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), doubted) for suite in entry.suites),
             golden_pass_rate=golden_pass_rate,
         )
 
@@ -193,6 +208,40 @@ class Judge:
         return golden_pass_rate(golden_results(problem, reports, self.rules.comparison))
 
 
+def limits_of_solutions(limits: Limits) -> Limits:
+    """Return what solutions must do with where candidates have `limits`.
+
+    Otherwise a test could be so near to a limit that the solution passes, and a right program that is a little slower
+    or larger fails.
+    """
+    return replace(
+        limits,
+        cpu_s=limits.cpu_s / 2,
+        wall_s=limits.wall_s / 2,
+        memory_mb=max(1, limits.memory_mb // 2),
+        value_bytes=max(1, limits.value_bytes // 2),
+    )
+
+
+def _silenced(reports: Iterable[CaseReport], doubted: frozenset[Question]) -> tuple[CaseReport, ...]:
+    """Return `reports` in which doubted cases say nothing."""
+    if not doubted:
+        return tuple(reports)
+    return tuple(
+        CaseReport(each.case, Verdict.NOT_RUN) if Question.of_case(each.case.case) in doubted else each
+        for each in reports
+    )
+
+
+def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], doubted: frozenset[Question]) -> SuiteReport:
+    """Return a suite's report without doubted cases."""
+    if not doubted:
+        return SuiteReport(suite, tuple(reports))
+    reports = tuple(reports)
+    lost = [each.case for each in reports if Question.of_case(each.case.case) in doubted]
+    return SuiteReport(without_doubted(suite, lost), tuple(each for each in reports if each.case not in lost))
+
+
 def invalid_report(duel: Duel, check: CandidateCheck) -> ProblemReport:
     """Report a duel whose only candidate `check` has found invalid, without running anything again."""
     reading_only = tuple(ValidSuite((), suite.rejections, 0, suite.nonprintable_share) for suite in duel.suites[0])
@@ -208,13 +257,24 @@ def invalid_report(duel: Duel, check: CandidateCheck) -> ProblemReport:
 
 
 class _Entry:
-    """One candidate of one duel with its validated suites, and the distinct questions to ask it."""
+    """One candidate of one duel with its validated suites, and what to ask it."""
 
-    __slots__ = ("candidate", "duel", "questions", "suites")
+    __slots__ = ("asked", "candidate", "cases", "duel", "questions", "suites")
 
     def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...]) -> None:
         self.duel = duel
         self.candidate = candidate
         self.suites = suites
-        cases = (*duel.replayed, *(case for suite in suites for case in suite.cases))
-        self.questions = tuple(dict.fromkeys(Question.of_case(case.case) for case in cases))
+        self.cases = (*duel.replayed, *chain.from_iterable(suite.cases for suite in suites))
+        """Replayed ones first, then those of each suite."""
+        self.asked = [Question.of_case(case.case) for case in self.cases]
+        """One per case."""
+        self.questions = tuple(dict.fromkeys(self.asked))
+        """Each distinct one once."""
+
+    def answered(self, outcomes: Sequence[Outcome]) -> Answered:
+        """Put the outcomes beside the questions."""
+        values_of = {question: case.expected for question, case in zip(self.asked, self.cases, strict=True)}
+        expected = {question: values_of[question] for question in self.questions}
+        answers = dict(zip(self.questions, outcomes, strict=True))
+        return Answered(self.duel.problem, self.candidate.program, expected, answers)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_direct_call
+from codea1_env.rules.validation import SolutionEvidence
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.submissions import Suite, TestCase
 
-__all__ = ["Question", "SolutionValues", "TwoRuns", "program_job", "questions_of"]
+__all__ = ["Answers", "Question", "SolutionValues", "SuiteQuestions", "TwoRuns", "program_job"]
 
 _MAX_REMEMBERED = 65_536
 
@@ -33,10 +34,15 @@ class Question(NamedTuple):
         return cls(case.expression, case.imports, case.direct)
 
     @classmethod
-    def of_prediction(cls, case: TestCase) -> Question:
-        """Return what a case predicts; a literal harms nobody, so that it needs no second process."""
-        prediction = case.prediction or "None"
-        return cls(prediction, case.imports, _is_literal(prediction))
+    def of_prediction(cls, case: TestCase, max_bytes: int) -> Question | None:
+        """Return what has to be evaluated to know what a case predicts; None if it predicts nothing or it is known.
+
+        A literal harms nobody, so that it needs no second process. One that is longer than `max_bytes` is left to the
+        sandbox, which says so.
+        """
+        if case.prediction is None or (case.predicted is not None and len(case.predicted) <= max_bytes):
+            return None
+        return cls(case.prediction, case.imports, _is_literal(case.prediction))
 
     def to_call(self) -> Call:
         """Return the sandbox's form of it."""
@@ -44,8 +50,7 @@ class Question(NamedTuple):
         return Call(self.expression, () if self.direct else self.imports, place)
 
 
-@dataclass(frozen=True, slots=True)
-class TwoRuns:
+class TwoRuns(NamedTuple):
     """What the solution did with a question, first in order and then, in another process, in reverse order."""
 
     first: Outcome
@@ -54,10 +59,42 @@ class TwoRuns:
     @property
     def internal_error(self) -> bool:
         """True iff either run is our failure."""
-        return OutcomeKind.INTERNAL_ERROR in (self.first.kind, self.second.kind)
+        return self.has(OutcomeKind.INTERNAL_ERROR)
+
+    def has(self, kind: OutcomeKind) -> bool:
+        """Whether either run ended so."""
+        return kind in (self.first.kind, self.second.kind)
 
 
 Answers = Mapping[Question, TwoRuns]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteQuestions:
+    """What a suite asks of the solution."""
+
+    calls: tuple[Question, ...]
+    """One per case."""
+    predictions: tuple[Question | None, ...]
+    """One per case; None where nothing has to be evaluated."""
+
+    @classmethod
+    def of(cls, suite: Suite, max_bytes: int) -> SuiteQuestions:
+        """Return the questions of a suite under a bound on the length of values."""
+        cases = suite.cases
+        predictions = tuple(Question.of_prediction(case, max_bytes) for case in cases)
+        return cls(tuple(map(Question.of_case, cases)), predictions)
+
+    def __iter__(self) -> Iterator[Question]:
+        yield from self.calls
+        yield from filter(None, self.predictions)
+
+    def evidence(self, answers: Answers) -> list[SolutionEvidence]:
+        """Return what the solution did with each case."""
+        return [
+            SolutionEvidence(*answers[call], None if prediction is None else answers[prediction].first)
+            for call, prediction in zip(self.calls, self.predictions, strict=True)
+        ]
 
 
 class SolutionValues:
@@ -75,19 +112,39 @@ class SolutionValues:
         open_questions = [
             (problem, missing) for (problem, _), (_, missing) in zip(asked, found, strict=True) if missing
         ]
-        jobs = [
-            program_job(problem, problem.solution, order, self._limits)
-            for problem, missing in open_questions
-            for order in (missing, missing[::-1])
-        ]
-        reports = iter(self._sandbox.run(jobs) if jobs else ())
+        answered = iter(self._found_out(open_questions))
         for (problem, _), (known, missing) in zip(asked, found, strict=True):
             if missing:
-                forward, backward = _outcomes(next(reports)), _outcomes(next(reports))[::-1]
-                new = {q: TwoRuns(*runs) for q, *runs in zip(missing, forward, backward, strict=True)}
+                new = next(answered)
                 known.update(new)
                 self._remember(problem, new)
         return [known for known, _ in found]
+
+    def _found_out(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, TwoRuns]]:
+        """Ask all questions about a problem together, and those once more that only their company left unanswered."""
+        found = self._put(asked)
+        again = [
+            (position, questions)
+            for position, answers in enumerate(found)
+            for questions in _apart(answers, self._limits.max_restarts + 1)
+        ]
+        answered = self._put([(asked[position][0], questions) for position, questions in again])
+        for (position, _), answers in zip(again, answered, strict=True):
+            found[position].update(answers)
+        return found
+
+    def _put(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, TwoRuns]]:
+        jobs = [
+            job
+            for problem, questions in asked
+            for job in _both_orders(program_job(problem, problem.solution, questions, self._limits))
+        ]
+        reports = iter(self._sandbox.run(jobs) if jobs else ())
+        found = []
+        for _, questions in asked:
+            forward, backward = _outcomes(next(reports)), _outcomes(next(reports))[::-1]
+            found.append(dict(zip(questions, map(TwoRuns, forward, backward), strict=True)))
+        return found
 
     def _recalled(
         self, problem: Problem, questions: Iterable[Question]
@@ -124,12 +181,22 @@ def program_job(problem: Problem, program: str, questions: Iterable[Question], l
     return Job(program, problem.entry_point, calls, problem.imports, Harness(problem.imports), limits)
 
 
-def questions_of(suite: Suite) -> Iterable[Question]:
-    """Yield what a suite asks of the solution: each case, and each prediction."""
-    for case in suite.cases:
-        yield Question.of_case(case)
-        if case.prediction is not None:
-            yield Question.of_prediction(case)
+def _both_orders(job: Job) -> tuple[Job, Job]:
+    return job, replace(job, calls=job.calls[::-1])
+
+
+def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Question, ...]]:
+    """Yield what must be asked again, in groups that cannot keep each other from an answer.
+
+    A tester's suites share the solution's process with those of others. Calls that hang use up its restarts, so that
+    the rest is not run; calls whose memory is kept leave too little for the others.
+    """
+    if len(answers) == 1:
+        return
+    unheard = [question for question, runs in answers.items() if runs.has(OutcomeKind.NOT_RUN)]
+    for start in range(0, len(unheard), n_together):
+        yield tuple(unheard[start : start + n_together])
+    yield from ((question,) for question, runs in answers.items() if runs.has(OutcomeKind.MEMORY_LIMIT))
 
 
 def _key(problem: Problem) -> tuple[str, ...]:

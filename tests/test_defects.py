@@ -290,6 +290,29 @@ def test_d15_float_noise_is_forgiven_in_fixed_and_not_in_release(sandbox):
     assert False in passed(one(sandbox, of, noisy, suite, rules="release"))
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "f(1.1) == 0.33",
+        "(f(1.1) == 0.33) is True",
+        "(f(1.1) == 0.33) == 1",
+        "not f(1.1) != 0.33",
+        "bool(f(1.1) == 0.33)",
+        "f(1.1) in [0.33]",
+        "f(1.1) - 0.33 == 0",
+        "str(f(1.1)) == '0.33'",
+        "f'{f(1.1)}' == '0.33'",
+        "f(1.1) in (0.33, 0.34)",
+        "not f(1.1) > 0.33",
+    ],
+)
+def test_d15_the_tolerance_cannot_be_dodged_by_the_way_an_equality_is_put(sandbox, condition):
+    of = problem("def f(x):\n    return 0.3 * x")
+    report = one(sandbox, of, "def f(x):\n    return 0.1 * x + 0.2 * x", f"assert {condition}")
+    assert [case.prediction_right for case in report.suites[0].suite.cases] == [True]
+    assert passed(report) == [True]
+
+
 def test_d16_a_hang_costs_only_its_own_case_and_never_enters_other_suites(sandbox):
     hangs_at_one = "def f(x):\n    while x == 1: pass\n    return x"
     report = one(sandbox, IDENTITY, hangs_at_one, "assert f(1) == 1", "assert f(2) == 2\nassert f(3) == 3")
@@ -385,6 +408,27 @@ def test_d24_knowing_no_answer_earns_half_in_release_and_nothing_in_fixed(sandbo
         r: rewards(one(sandbox, IDENTITY, program, suite, rules=r), r).testers[0].value for r in ("release", "fixed")
     }
     assert earned == {"release": 0.5, "fixed": 0.0}
+
+
+def test_d24_what_takes_no_knowledge_earns_no_validity_in_fixed(sandbox):
+    program = "def f(x):\n    return None"
+    vacuous = [f"assert f({i}) == f({i})\nassert 1 or f({i})\nassert (f({i}), 1)" for i in range(8)]
+    assert rewards(one(sandbox, IDENTITY, program, "\n".join(vacuous))).testers[0].value == 0.0
+
+
+def test_d24_one_answer_is_paid_once_however_it_is_written(sandbox):
+    suites = ["assert f(3) == 3", "\n".join(f"assert f(3) + {k} == 3 + {k}" for k in range(8))]
+    report = one(sandbox, IDENTITY, "def f(x):\n    return None", *suites)
+    plain, cosmetic = (tester.value for tester in rewards(report).testers)
+    assert cosmetic == plain > 0.0
+
+
+@pytest.mark.parametrize("ending", ["</think>\nI am not sure.", ""])
+def test_d20_what_was_only_thought_is_no_answer(ending):
+    thought = f"<think>\n{fenced('assert f(1) == 1')}\n{fenced('def f(x): return x')}\n{ending}"
+    assert read_suite(thought, Reading.STRICT, entry_point="f").cases == ()
+    assert read_candidate(thought, Reading.STRICT, entry_point="f").program == ""
+    assert read_suite(thought, Reading.RELEASE, entry_point="f").cases
 
 
 def test_quality_sampled_replays_depend_on_the_seed_only(sandbox):

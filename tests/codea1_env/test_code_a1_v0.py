@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import subprocess
 import sys
 import warnings
 from contextlib import redirect_stdout
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +23,9 @@ from pettingzoo.test.render_test import render_test
 from codea1_env import MistakeBook, code_a1_v0
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.observations import MAX_REPLY_CHARS
-from codea1_env.problems import ProblemSet
+from codea1_env.problems import GoldenCase, ProblemSet
+from codea1_env.rules.mistake_book import Provenance
+from codea1_env.rules.ruleset import preset
 from codea1_env.verdicts import Verdict
 
 RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
@@ -266,7 +270,13 @@ def test_an_action_that_is_not_text_is_the_callers_error(add, action):
         ({"rules": "papper"}, "did you mean 'paper'"),
         ({"problems": "humanevil"}, "humaneval"),
         ({"tester_view": "grey_box"}, "white_box, black_box"),
-        ({"max_cycles": 0}, "at least 1"),
+        ({"max_cycles": 0}, "max_cycles must be a whole number from 1 to 1000000, not 0"),
+        ({"max_cycles": 10**30}, "max_cycles must be a whole number"),
+        ({"max_cycles": 1.5}, "max_cycles must be a whole number"),
+        ({"limits": 5}, "limits must be of type Limits, not int"),
+        ({"rules": 5}, "rules must be of type Ruleset, not int"),
+        ({"problems": ProblemSet("none", ())}, "none: there are no problems in it"),
+        ({"book": 5}, "Mistake Book .5.: expected str"),
         ({"render_mode": "rgb_array"}, "human, ansi"),
         ({"sandbox": "locale"}, "local"),
     ],
@@ -288,6 +298,57 @@ def test_reset_options(toys, caplog):
         warnings.simplefilter("error")
         env.reset(options={"colour": 1})
     assert "unknown option 'colour' is ignored" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"problem": "toy/add"}, "reset option problem must be of type Problem, not str"),
+        ({"problem_id": 3}, "reset option problem_id must be of type str, not int"),
+        ({"problem_ids": "toy/add"}, "unknown reset option 'problem_ids': did you mean 'problem_id'"),
+    ],
+)
+def test_a_reset_option_that_means_nothing_is_one_clear_sentence(toys, options, message):
+    env = code_a1_v0.env(problems=toys)
+    with pytest.raises(UserError, match=message):
+        env.reset(options=options)
+
+
+def test_golden_rules_refuse_problems_without_golden_tests_up_front(toys):
+    bare = replace(toys[0], id="toy/bare", golden=())
+    with pytest.raises(
+        UserError, match="rules golden pay for golden tests, which 1 of 2 problems do not have: toy/bare"
+    ):
+        code_a1_v0.env(problems=[toys[1], bare], rules="golden")
+    code_a1_v0.env(problems=[bare], rules="fixed")
+    env = code_a1_v0.env(problems=toys, rules="golden")
+    with pytest.raises(UserError, match="toy/bare"):
+        env.reset(options={"problem": bare})
+
+
+def test_a_golden_rate_that_could_not_be_found_out_masks_the_round(add):
+    broken = replace(add[0], golden=(GoldenCase("add(1, 2)", "no_such_name"),))
+    trace = played(code_a1_v0.env(problems=[broken], rules="golden"), RIGHT, SUITE)
+    for agent, reward, terminated, truncated, info in trace[2:]:
+        assert (math.isnan(reward), terminated, truncated, info["masked"]) == (True, False, True, True), agent
+
+
+def test_shares_in_infos_stay_within_1_where_more_cases_are_kept_than_were_asked_for(add):
+    many = "```python\n" + "\n".join(f"assert add(-{i}, -1) == -{i + 1}" for i in range(1, 8)) + "\n```"
+    rules = replace(preset("release"), tests_per_suite=2)
+    info = played(code_a1_v0.env(problems=add, rules=rules), WRONG, many)[-1][4]
+    assert info["new_tests"] > 2
+    assert (info["validity"], info["difficulty"]) == (1.0, 1.0)
+
+
+def test_new_entries_of_the_book_say_who_played(add):
+    with MistakeBook() as book:
+        who = Provenance(run="r", coder="me", tester="you")
+        played(code_a1_v0.env(problems=add, book=book, provenance=who), WRONG, SUITE)
+        (stored,) = book.entries()
+        found = stored.entry.provenance
+        assert (found.run, found.coder, found.tester, found.round) == ("r", "me", "you", 0)
+        assert found.episode_id
 
 
 def test_every_problem_is_played_once_before_any_twice():
@@ -312,6 +373,19 @@ def test_groups_are_named_by_problem_and_by_program(toys):
     assert group_ids(RIGHT, 1) == group_ids("Sure!\n" + RIGHT, 2)
     assert group_ids(RIGHT, 1)[0] == group_ids(WRONG, 1)[0]
     assert group_ids(RIGHT, 1)[1] != group_ids(WRONG, 1)[1]
+
+
+@pytest.mark.parametrize("factory", [partial(code_a1_v0.env, tester_view="black_box"), code_a1_v0.blind_parallel_env])
+def test_what_a_tester_may_not_see_does_not_show_in_its_group(add, factory):
+    def group(reply):
+        env = factory(problems=add)
+        env.reset(seed=0)
+        if hasattr(env, "agent_selection"):
+            env.step(reply)
+            return env.infos["tester_0"]["group_id"]
+        return env.step({"coder_0": reply, "tester_0": SUITE})[4]["tester_0"]["group_id"]
+
+    assert group(RIGHT) == group(WRONG) == "toy/add/tester"
 
 
 TRANSCRIPT = """

@@ -89,6 +89,13 @@ def test_vector_environments_carry_text(mode):
 def test_unknown_views_and_opponents_are_named():
     with pytest.raises(UnknownName, match="codea1/Coder-v0"):
         make_vec("codea1/Koder-v0", 2)
+    with pytest.raises(UnknownName, match="known are async, sync"):
+        make_vec("codea1/Coder-v0", 2, mode="foo")
+    for n in (0, -1, 1.5):
+        with pytest.raises(UserError, match="num_envs must be a whole number from 1"):
+            make_vec("codea1/Coder-v0", n)
+    with pytest.raises(UserError, match="agent 'mutant' is a coder, not a tester"):
+        CoderEnv("mutant", problems="starter")
     with pytest.raises(UnknownName, match="did you mean 'fuzz'"):
         CoderEnv("fuz", problems="starter")
     with pytest.raises(UserError, match="unknown option 'strong'"):

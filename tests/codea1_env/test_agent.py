@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from codea1_env.agent import AgentContext, agent_name, load_agent
+from codea1_env.errors import UserError
+from codea1_env.problems import ProblemSet
+from codea1_env.sandbox import Sandbox
+
+
+@pytest.fixture
+def context(toys: ProblemSet, sandbox: Sandbox) -> AgentContext:
+    return AgentContext(toys, sandbox)
+
+
+async def asynchronous(observation: Any) -> str:
+    await asyncio.sleep(0)
+    return f"saw {observation['round']}"
+
+
+class Awaited:
+    """Remembers the loop that it lives in, as clients of model servers do."""
+
+    def __init__(self) -> None:
+        self.loops: list[Any] = []
+        self.closed = False
+
+    async def aact(self, observation: Any, info: Any) -> str:
+        self.loops.append(asyncio.get_running_loop())
+        return info["role"]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_an_async_function_is_an_agent(context: AgentContext) -> None:
+    agent = load_agent(asynchronous, context)
+    assert agent.act({"round": 1}, {}) == "saw 1"
+    assert repr(agent) == "asynchronous"
+    agent.close()  # type: ignore[attr-defined]
+
+
+def test_an_agent_with_only_aact_keeps_one_loop_until_it_is_closed(context: AgentContext) -> None:
+    inner = Awaited()
+    agent = load_agent(inner, context)  # type: ignore[arg-type]
+    assert [agent.act({}, {"role": "coder"}) for _ in range(2)] == ["coder", "coder"]
+    assert inner.loops[0] is inner.loops[1]
+    agent.close()  # type: ignore[attr-defined]
+    assert inner.closed
+    assert inner.loops[0].is_closed()
+
+
+def test_an_async_agent_inside_a_running_loop_is_refused_in_one_sentence(context: AgentContext) -> None:
+    agent = load_agent(asynchronous, context)
+
+    async def inside() -> None:
+        with pytest.raises(UserError, match="this thread runs an event loop already"):
+            agent.act({"round": 1}, {})
+
+    asyncio.run(inside())
+
+
+@pytest.mark.parametrize(("name", "role"), [("fuzz", "coder"), ("examples", "coder"), ("mutant", "tester")])
+def test_an_agent_that_plays_the_other_role_is_refused(context: AgentContext, name: str, role: Any) -> None:
+    other = "tester" if role == "coder" else "coder"
+    with pytest.raises(UserError, match=f"agent '{name}' is a {other}, not a {role}"):
+        load_agent(name, context, role=role)
+    load_agent(name, context, role=other)
+    load_agent(name, context)
+
+
+def test_an_agent_that_declares_no_role_plays_both(context: AgentContext) -> None:
+    def anything(observation: Any) -> str:
+        return ""
+
+    for role in ("coder", "tester"):
+        assert load_agent(anything, context, role=role).act({}, {}) == ""  # type: ignore[arg-type]
+
+
+def test_names_hold_no_addresses(context: AgentContext) -> None:
+    class Mine:
+        def act(self, observation: Any, info: Any) -> str:
+            return ""
+
+    for spec, name in (("fuzz", "fuzz"), (Mine(), "Mine"), (asynchronous, "asynchronous")):
+        assert agent_name(spec, load_agent(spec, context)) == name  # type: ignore[arg-type]
+
+
+def test_a_class_that_cannot_be_made_is_one_sentence(context: AgentContext) -> None:
+    class Needy:
+        def __init__(self) -> None:
+            raise KeyError("token")
+
+        def act(self, observation: Any, info: Any) -> str:
+            return ""
+
+    with pytest.raises(UserError, match="KeyError: 'token'"):
+        load_agent(Needy, context)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.plugins import names, resolve
+
+
+def test_a_path_names_any_object_of_a_module() -> None:
+    import json
+
+    assert resolve("agents", "json:JSONDecoder.decode") is json.JSONDecoder.decode
+
+
+@pytest.mark.parametrize("name", [":x", "x:", ":", "a..b:c", ".json:loads", "json:loads.", "json:lo ads", "a b:c"])
+def test_what_is_no_path_is_told_what_one_looks_like(name: str) -> None:
+    with pytest.raises(UserError, match="expected module:attribute"):
+        resolve("agents", name)
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(UserError, match="cannot import 'no_such_module'"):
+        resolve("agents", "no_such_module:x")
+    with pytest.raises(UserError, match="'json' has no attribute 'lods'"):
+        resolve("agents", "json:lods")
+    with pytest.raises(UnknownName, match="did you mean 'mutant'"):
+        resolve("agents", "mutan")
+    assert "fuzz" in names("agents")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import sys\nsys.exit(3)", "SystemExit: 3"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("def f(:", "SyntaxError"),
+    ],
+)
+def test_a_module_that_fails_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, said: str
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "fails_here.py").write_text(source)
+    with pytest.raises(UserError, match=f"importing 'fails_here' failed: {said}"):
+        resolve("agents", "fails_here:agent")
