@@ -6,17 +6,20 @@ takes an agent (views, runner, command line) takes all of these, through `load_a
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from codea1_env.errors import UserError
+from codea1_env.errors import CodeA1Error, UserError
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
 
-__all__ = ["Agent", "AgentContext", "AgentSpec", "Info", "Observation", "load_agent"]
+__all__ = ["Agent", "AgentContext", "AgentSpec", "Info", "Observation", "Role", "agent_name", "load_agent"]
+
+Role = Literal["coder", "tester"]
 
 Observation = Mapping[str, Any]
 """One observation of `codea1_env.code_a1_v0`: see its module docstring for the keys."""
@@ -30,7 +33,8 @@ class Agent(Protocol):
     """Anything that answers observations with text.
 
     Optional methods that callers use when they are there: `reset(seed: int)` before each episode,
-    `act_batch(observations, infos) -> list[str]`, `async aact(observation, info) -> str`, `close()`.
+    `act_batch(observations, infos) -> list[str]`, `async aact(observation, info) -> str`, `close()`. An optional
+    attribute `plays`, `"coder"` or `"tester"`, keeps an agent from being given the other's seat.
     """
 
     def act(self, observation: Observation, info: Info) -> str:
@@ -49,6 +53,46 @@ class AgentContext:
 AgentSpec = str | Agent | Callable[..., Any]
 
 
+class _AsyncAgent:
+    """An agent whose function returns an awaitable; all its turns run in one event loop of its own."""
+
+    def __init__(self, inner: Any, function: Callable[[Observation, Info], Any]) -> None:
+        self._inner = inner
+        self._function = function
+        self._runner = asyncio.Runner()
+
+    def act(self, observation: Observation, info: Info) -> str:
+        return cast(str, self._finished(self._function, observation, info))
+
+    def reset(self, seed: int) -> None:
+        reset = getattr(self._inner, "reset", None)
+        if callable(reset):
+            self._finished(reset, seed)
+
+    def close(self) -> None:
+        close = getattr(self._inner, "close", None)
+        try:
+            if callable(close):
+                self._finished(close)
+        finally:
+            self._runner.close()
+
+    def _finished(self, function: Callable[..., Any], *arguments: object) -> object:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:  # there is none, as it should be
+            return self._runner.run(_awaited(function, *arguments))
+        raise UserError(f"agent {self!r} is async, and this thread runs an event loop already: play in another")
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+
+async def _awaited(function: Callable[..., Any], *arguments: object) -> object:
+    found = function(*arguments)
+    return await found if inspect.isawaitable(found) else found
+
+
 class _FunctionAgent:
     """A plain function as an agent; it may take the observation, or the observation and the info."""
 
@@ -64,16 +108,17 @@ class _FunctionAgent:
         return getattr(self._function, "__name__", repr(self._function))
 
 
-def load_agent(spec: AgentSpec, context: AgentContext) -> Agent:
-    """Return the agent that `spec` names or is.
+def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = None) -> Agent:
+    """Return the agent that `spec` names or is. One that is `async` gets an event loop of its own.
 
     Args:
         spec: an agent, a function, a registered name (`mutant`), or `module:attribute`; names and paths may carry
             options for the agent's class, as in `mutant,strength=0.3`.
         context: handed to classes that have a `context` parameter.
+        role: what it is to play; None: not known yet.
 
     Raises:
-        UserError: nothing of that name, unreadable options, or something that cannot act.
+        UserError: nothing of that name, unreadable options, something that cannot act, or that plays the other role.
     """
     options: dict[str, Any] = {}
     target: Any = spec
@@ -85,11 +130,37 @@ def load_agent(spec: AgentSpec, context: AgentContext) -> Agent:
         target = _construct(spec, target, context, options)
     elif options:
         raise UserError(f"agent {spec!r}: only classes take options")
+    plays = getattr(target, "plays", None)
+    if role is not None and plays in _ROLES and plays != role:
+        raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
+    return _as_agent(spec, target)
+
+
+_ROLES = ("coder", "tester")
+
+
+def agent_name(spec: AgentSpec, agent: Agent) -> str:
+    """Return what people call an agent; the same in every process, so without addresses."""
+    if isinstance(spec, str):
+        return spec
+    told = repr(agent)
+    return type(agent).__name__ if " at 0x" in told else told
+
+
+def _as_agent(spec: AgentSpec, target: Any) -> Agent:
     if isinstance(target, Agent):
-        return target
+        return _AsyncAgent(target, target.act) if inspect.iscoroutinefunction(target.act) else target
+    if inspect.iscoroutinefunction(getattr(target, "aact", None)):
+        return _AsyncAgent(target, target.aact)
     if callable(target):
-        return _FunctionAgent(target)
-    raise UserError(f"agent {spec!r}: {type(target).__name__} has no act(observation, info) and is not a function")
+        agent = _FunctionAgent(target)
+        is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
+        return _AsyncAgent(agent, agent.act) if is_async else agent
+    raise UserError(f"agent {_shown(spec)}: {type(target).__name__} has no act(observation, info) and is no function")
+
+
+def _shown(spec: object) -> str:
+    return repr(spec) if isinstance(spec, str) else f"{spec!r:.100}"
 
 
 def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, Any]) -> object:
@@ -103,8 +174,11 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
     arguments = {"context": context, **options} if "context" in parameters else options
     try:
         return cls(**arguments)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"agent {spec!r}: {error}") from error
+    except CodeA1Error:
+        raise
+    except (Exception, SystemExit) as error:  # the boundary to agents' classes, which are anyone's code
+        told = str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"
+        raise UserError(f"agent {_shown(spec)}: {told}") from error
 
 
 def _option(spec: str, pair: str) -> tuple[str, Any]:

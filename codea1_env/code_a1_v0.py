@@ -23,7 +23,8 @@ not scored: both rewards are nan, `infos[agent]["masked"]` is True and the episo
 `env.unwrapped.last_round`.
 
 **Reset options**: `problem_id` (one of the set), `problem` (a `Problem` of your own), `replay` (False: no replays this
-episode). Unknown keys are logged and ignored.
+episode). A key that looks like a slip of one of these is an error; other unknown keys are logged and ignored, as
+PettingZoo's conformance tests ask for.
 
 **Version history**: v0, first version.
 """
@@ -32,8 +33,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -44,7 +47,8 @@ from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.book.store import MistakeBook
-from codea1_env.errors import UserError
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.golden import require_golden_tests
 from codea1_env.judge import Duel, Judge, invalid_report
 from codea1_env.observations import (
     MAX_REPLY_CHARS,
@@ -66,10 +70,12 @@ from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import ProblemReport, Verdict
 
-__all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
+__all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
 
 CODER = "coder_0"
 TESTER = "tester_0"
+MAX_CYCLES = 1_000_000
+"""Most rounds of an episode: what a space of round numbers and a patient reader of records can hold."""
 
 _OPTIONS = frozenset({"problem_id", "problem", "replay"})
 _log = logging.getLogger(__name__)
@@ -121,6 +127,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         limits: Limits | None = None,
         skip_invalid: bool = True,
         render_mode: str | None = None,
+        provenance: Provenance | None = None,
     ) -> None:
         """Make an environment; nothing is started before the first step.
 
@@ -128,24 +135,27 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
             problems: a source that `load_problems` takes: `humaneval`, `starter`, a path, a `ProblemSet`.
             rules: a preset's name or a `Ruleset`.
             tester_view: `white_box` (the tester sees the program) or `black_box` (its `program` is empty).
-            max_cycles: rounds per episode, at least 1.
+            max_cycles: rounds per episode, from 1 to `MAX_CYCLES`.
             book: a Mistake Book, or the path of one; None: a new one in memory.
             sandbox: a back end or its name; environments of a process share one local pool.
             limits: bounds per call of a program; None: the defaults of `Limits`.
             skip_invalid: whether a candidate that does not load ends its round without the tester's turn.
             render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
+            provenance: the names of run, coder and tester that new entries of the book keep; only the caller has them.
 
         Raises:
-            UserError: an argument has no such value.
+            UserError: an argument has no such value, there are no problems, or the rules pay for golden tests that a
+                problem has not.
         """
         super().__init__()
         self.problems = load_problems(problems)
-        self.rules = preset(rules) if isinstance(rules, str) else rules
+        self.rules = _of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
+        require_golden_tests(self.problems, self.rules)
+        limits = None if limits is None else _of_type("limits", limits, Limits)
         self.tester_view = _one_of("tester_view", tester_view, ("white_box", "black_box"))
         self.render_mode = render_mode and _one_of("render_mode", render_mode, self.metadata["render_modes"])
-        if max_cycles < 1:
-            raise UserError(f"max_cycles must be at least 1, not {max_cycles}")
-        self.max_cycles = max_cycles
+        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
+        self.provenance = provenance or Provenance()
         self.skip_invalid = skip_invalid
         self.book = book if isinstance(book, MistakeBook) else MistakeBook(book)
         self._owns_book = not isinstance(book, MistakeBook)
@@ -153,7 +163,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self.possible_agents = [CODER, TESTER]
         self.agents: list[str] = []
         self.last_round: JudgedRound | None = None
-        self._observation_spaces = {agent: observation_space(max_cycles) for agent in self.possible_agents}
+        self._observation_spaces = {agent: observation_space(self.max_cycles) for agent in self.possible_agents}
         self._action_spaces = {agent: action_space() for agent in self.possible_agents}
         self._np_random: np.random.Generator | None = None
         self._queue: list[int] = []
@@ -261,7 +271,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     def _finish_round(self, tester_reply: str | None, report: ProblemReport) -> None:
         rewards = score(report.candidates[0], self.rules)
-        masked = report.candidates[0].has_internal_error
+        masked = rewards.coder.masked
         book = None if masked else self._recorded(report)
         judged = JudgedRound(
             self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, report, rewards, book
@@ -295,18 +305,21 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
     def _recorded(self, report: ProblemReport) -> BookDelta | None:
         if self.rules.book.update is BookUpdate.OFF:
             return None
-        provenance = Provenance(episode_id=self._episode_id, round=self._round)
+        provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
         return self.book.record(report, self.rules.book, provenance)
 
     # -- what comes in --
 
     def _chosen(self, options: dict[str, Any]) -> tuple[Problem, bool]:
         for key in sorted(map(str, options.keys() - _OPTIONS)):
+            if get_close_matches(key, _OPTIONS, n=1):
+                raise UnknownName.of("reset option", key, _OPTIONS)
             _log.warning("reset: unknown option %r is ignored; known are %s", key, ", ".join(sorted(_OPTIONS)))
-        if isinstance(options.get("problem"), Problem):
-            problem = cast(Problem, options["problem"])
+        if options.get("problem") is not None:
+            problem = _of_type("reset option problem", options["problem"], Problem)
+            require_golden_tests([problem], self.rules)
         elif options.get("problem_id") is not None:
-            problem = self.problems.by_id(options["problem_id"])
+            problem = self.problems.by_id(_of_type("reset option problem_id", options["problem_id"], str))
         else:
             problem = self.problems[self._next_position()]
         return problem, bool(options.get("replay", True))
@@ -336,8 +349,28 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
             role=agent.partition("_")[0],
             round_=self._round,
             tests_per_suite=self.rules.tests_per_suite,
-            program=self._program,
+            program=self._program if self.tester_view == "white_box" else "",
         )
+
+
+def whole_number(name: str, value: object, *, most: int) -> int:
+    """Return the value of an argument.
+
+    Raises:
+        UserError: it is no whole number from 1 to `most`.
+    """
+    if not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise UserError(f"{name} must be a whole number from 1 to {most}, not {value!r:.100}")
+    return int(value)
+
+
+_T = TypeVar("_T")
+
+
+def _of_type(name: str, value: object, kind: type[_T]) -> _T:
+    if not isinstance(value, kind):
+        raise UserError(f"{name} must be of type {kind.__name__}, not {type(value).__name__} ({value!r:.100})")
+    return value
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...] | list[str]) -> str:

@@ -12,18 +12,29 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from codea1_env import values
+from codea1_env.errors import UserError
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.replies import is_direct_call
-from codea1_env.rules.ruleset import Comparison
+from codea1_env.rules.ruleset import Comparison, RewardScheme, Ruleset
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place
 from codea1_env.verdicts import Verdict, verdict_of
 
-__all__ = ["GOLDEN_LIMITS", "GoldenResult", "golden_jobs", "golden_pass_rate", "golden_results", "load_failure"]
+__all__ = [
+    "GOLDEN_LIMITS",
+    "GoldenResult",
+    "golden_jobs",
+    "golden_pass_rate",
+    "golden_results",
+    "load_failure",
+    "require_golden_tests",
+]
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=120.0, memory_mb=2048, value_bytes=32 << 20)
 """Generous, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
+
+_MAX_NAMED = 5
 
 _CHECK = "(check(candidate), None)[1]"
 """Passes iff `check` returns, whatever it returns."""
@@ -45,6 +56,23 @@ class GoldenResult:
         if self.broken_test or self.verdict is Verdict.INTERNAL_ERROR:
             return None
         return self.verdict is Verdict.PASSED
+
+
+def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
+    """Do nothing unless `rules` pay for golden tests.
+
+    Raises:
+        UserError: they do, and a problem has none, so that nothing could ever be paid for it.
+    """
+    if rules.reward.scheme is not RewardScheme.GOLDEN:
+        return
+    without = [problem.id for problem in problems if not problem.golden]
+    if without:
+        listed = ", ".join(without[:_MAX_NAMED]) + (", ..." if len(without) > _MAX_NAMED else "")
+        raise UserError(
+            f"rules {rules.name} pay for golden tests, which {len(without)} of {len(problems)} problems do not have:"
+            f" {listed}"
+        )
 
 
 def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) -> tuple[Job, ...]:

@@ -7,9 +7,10 @@ from typing import Any, Literal
 import gymnasium
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
-from codea1_env.agent import AgentContext, AgentSpec, load_agent
-from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
+from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
+from codea1_env.code_a1_v0 import CODER, TESTER, raw_env, whole_number
 from codea1_env.errors import UnknownName, UserError
+from codea1_env.rules.mistake_book import Provenance
 
 __all__ = ["CoderEnv", "TesterEnv", "make_vec"]
 
@@ -31,7 +32,10 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
         self.game = raw_env(render_mode=render_mode, **game)
         self.render_mode = render_mode
         context = AgentContext(self.game.problems, self.game.judge.sandbox)
-        self.opponent = load_agent(opponent, context)
+        self.opponent = load_agent(opponent, context, role="tester" if self._role == CODER else "coder")
+        if "provenance" not in game:
+            name = agent_name(opponent, self.opponent)
+            self.game.provenance = Provenance(tester=name) if self._role == CODER else Provenance(coder=name)
         self.observation_space = self.game.observation_space(self._role)
         self.action_space = self.game.action_space(self._role)
 
@@ -58,7 +62,7 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
             dict(self.game.infos[self._role]),
         )
 
-    def render(self) -> str | None:
+    def render(self) -> str | None:  # type: ignore[override, unused-ignore]  # Gymnasium's type variable is bound nowhere
         """Picture the last judged round."""
         return self.game.render()
 
@@ -107,6 +111,8 @@ class TesterEnv(_RoleEnv):
 
 
 _VIEWS: dict[str, type[_RoleEnv]] = {"codea1/Coder-v0": CoderEnv, "codea1/Tester-v0": TesterEnv}
+_MODES = ("sync", "async")
+_MAX_ENVS = 65_536
 
 
 def make_vec(
@@ -118,10 +124,14 @@ def make_vec(
     pool each. Shared memory is off: with it, Gymnasium hands out text as it was at construction, for ever.
 
     Raises:
-        UnknownName: no such view.
+        UnknownName: no such view or mode.
+        UserError: `num_envs` is no whole number of at least 1.
     """
     if view not in _VIEWS:
         raise UnknownName.of("view", view, _VIEWS)
+    if mode not in _MODES:
+        raise UnknownName.of("mode", str(mode), _MODES)
+    num_envs = whole_number("num_envs", num_envs, most=_MAX_ENVS)
 
     def make() -> gymnasium.Env[Any, Any]:
         return _VIEWS[view](**options)

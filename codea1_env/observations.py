@@ -106,11 +106,12 @@ def turn_info(
 ) -> dict[str, Any]:
     """Return the infos that an agent has when it acts.
 
-    `group_id` names the rollouts that GRPO compares: a coder's by problem, a tester's by problem and program
-    (method.md 1.9). It never depends on the wording of a prompt.
+    `group_id` names the rollouts that GRPO compares: a coder's by problem, a tester's by problem and `program`, the one
+    that it sees (method.md 1.9). It never depends on the wording of a prompt, nor on a program that is hidden from the
+    tester (empty here), which could be told from another by it.
     """
     group = f"{problem.id}/{role}"
-    if role == "tester":
+    if role == "tester" and program:
         group += "/" + hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return {
         "problem_id": problem.id,
@@ -123,26 +124,26 @@ def turn_info(
 
 
 def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:
-    """Return the infos that judging adds; shares are None where nothing was there to share."""
+    """Return the infos that judging adds; shares are None where nothing was there to share.
+
+    `validity` and `difficulty` count the first `tests_per_suite` cases, so they lie in [0, 1] however many were kept.
+    """
     report = judged.report.candidates[0]
     suite = report.suites[0]
+    paid = suite.cases[:tests_per_suite]
     reward = judged.rewards.coder if role == "coder" else judged.rewards.testers[0]
     return {
         "verdict": report.verdict.value,
         "pass_rate": _pass_rate([*report.replayed, *suite.cases]),
         "new_tests": len(suite.cases),
         "replayed_tests": len(report.replayed),
-        "validity": _n_right(suite) / tests_per_suite,
-        "difficulty": sum(case.verdict.is_failure for case in suite.cases) / tests_per_suite,
+        "validity": sum(case.case.prediction_right is not False for case in paid) / tests_per_suite,
+        "difficulty": sum(case.verdict.is_failure for case in paid) / tests_per_suite,
         "rejections": _rejection_counts(suite),
         "reward_parts": _parts(reward),
         "book_size": None if judged.book is None else judged.book.size,
-        "masked": report.has_internal_error,
+        "masked": reward.masked,
     }
-
-
-def _n_right(suite: SuiteReport) -> int:
-    return sum(case.prediction_right is not False for case in suite.suite.cases)
 
 
 def _pass_rate(cases: list[CaseReport]) -> float | None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any, Literal
 
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import CodeA1Error, UnknownName, UserError
 
 __all__ = ["Group", "names", "resolve"]
 
@@ -27,7 +28,7 @@ def resolve(group: Group, name: str) -> Any:
 
     Raises:
         UnknownName: not registered and not of the form `module:attribute`.
-        UserError: the module or the attribute cannot be imported.
+        UserError: it is no such string, the module cannot be imported or fails, or it has no such attribute.
     """
     registered = _registered(group)
     if name in registered:
@@ -43,14 +44,24 @@ def _registered(group: Group) -> dict[str, EntryPoint]:
 
 def _imported(path: str, what: str) -> Any:
     module_name, _, attribute = path.partition(":")
-    try:
-        target: Any = importlib.import_module(module_name)
-        for part in attribute.split("."):
-            target = getattr(target, part)
-    except ImportError as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{what}: cannot import {module_name!r} ({error})") from error
-    except AttributeError as error:
-        raise UserError(f"{what}: {error}") from error
+    names = attribute.split(".")
+    if not all(name.isidentifier() for name in (*module_name.split("."), *names)):
+        raise UserError(f"{what}: expected module:attribute, as in my_module:my_function")
+    target: Any = _module(module_name, what)
+    for name in names:
+        if not hasattr(target, name):
+            raise UserError(f"{what}: {getattr(target, '__name__', target)!r} has no attribute {name!r}")
+        target = getattr(target, name)
     return target
+
+
+def _module(name: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except CodeA1Error:
+        raise
+    except ImportError as error:
+        raise UserError(f"{what}: cannot import {name!r} ({error})") from error
+    except (Exception, SystemExit) as error:  # the boundary to modules, which are anyone's code
+        said = " ".join(str(error).split())[:300]
+        raise UserError(f"{what}: importing {name!r} failed: {type(error).__name__}: {said}".rstrip(": ")) from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,32 @@ def sandbox() -> Iterator[Sandbox]:
     shared = load_sandbox("local")
     yield shared
     shared.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """An empty folder that every user of this machine may enter."""
+    with tempfile.TemporaryDirectory(prefix="codea1-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def powerless() -> Callable[[], AbstractContextManager[None]]:
+    """Within it, permissions of files hold, as they do for everybody but root."""
+
+    @contextmanager
+    def as_nobody() -> Iterator[None]:
+        if os.geteuid() != 0:
+            yield
+            return
+        os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    return as_nobody
 
 
 class Broken:

@@ -8,10 +8,15 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import gymnasium
 from gymnasium.utils.env_checker import check_env
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test, seed_test
+from pettingzoo.test.performance_benchmark import performance_benchmark
+from pettingzoo.test.render_test import render_test
 
 from codea1_env import code_a1_v0
 from codea1_env.problems import ProblemSet
@@ -35,8 +40,14 @@ def check_environment(problems: ProblemSet) -> tuple[EnvFinding, ...]:
         problems: what is played meanwhile, with random text for replies.
     """
 
-    def aec() -> object:
-        return code_a1_v0.env(problems=problems)
+    def aec(**options: Any) -> object:
+        return code_a1_v0.env(problems=problems, **options)
+
+    # Random text is no program, after which the tester would have no turn; and this test counts everybody's turns.
+    simultaneous = SimpleNamespace(
+        env=partial(code_a1_v0.env, problems=problems, skip_invalid=False),
+        parallel_env=partial(code_a1_v0.blind_parallel_env, problems=problems),
+    )
 
     def parallel() -> object:
         return code_a1_v0.parallel_env(problems=problems)
@@ -50,6 +61,9 @@ def check_environment(problems: ProblemSet) -> tuple[EnvFinding, ...]:
         "PettingZoo seed_test": lambda: seed_test(aec, num_cycles=20),
         "PettingZoo parallel_api_test": lambda: parallel_api_test(parallel(), num_cycles=50),
         "PettingZoo parallel_seed_test": lambda: parallel_seed_test(parallel, num_cycles=20),
+        "PettingZoo max_cycles_test": lambda: max_cycles_test(simultaneous),
+        "PettingZoo render_test": lambda: render_test(aec),
+        "PettingZoo performance_benchmark": lambda: performance_benchmark(aec()),
         "Gymnasium check_env, codea1/Coder-v0": lambda: gymnasium_view("codea1/Coder-v0"),
         "Gymnasium check_env, codea1/Tester-v0": lambda: gymnasium_view("codea1/Tester-v0"),
     }

@@ -7,6 +7,7 @@ at `start_at` must be given the book as it was then.
 
 from __future__ import annotations
 
+import inspect
 import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -17,11 +18,12 @@ import numpy as np
 
 from codea1_agents.summary import Summary, Tally
 from codea1_env import code_a1_v0
-from codea1_env.agent import Agent, AgentContext, AgentSpec, Info, Observation, load_agent
+from codea1_env.agent import Agent, AgentContext, AgentSpec, Info, Observation, agent_name, load_agent
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import CodeA1Error, UserError
 from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds import JudgedRound
+from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox, load_sandbox
@@ -98,13 +100,10 @@ def load_players(coder: AgentSpec, tester: AgentSpec, context: AgentContext) -> 
     """Return the agents that two specifications name or are.
 
     Raises:
-        UserError: nothing of that name, or it cannot be made.
+        UserError: nothing of that name, it cannot be made, or it plays the other role.
     """
-    agents = load_agent(coder, context), load_agent(tester, context)
-    names = [
-        spec if isinstance(spec, str) else repr(agent) for spec, agent in zip((coder, tester), agents, strict=True)
-    ]
-    return Players(*agents, *names)
+    agents = load_agent(coder, context, role="coder"), load_agent(tester, context, role="tester")
+    return Players(*agents, *map(agent_name, (coder, tester), agents))
 
 
 def play(
@@ -130,7 +129,7 @@ def play(
         seed: of the run, and of the intervals.
         sandbox: a back end or its name.
         on_episode: called after each episode, before the next one begins.
-        options: the other arguments of `iter_games`: rounds, tester_view, book, limits, start_at.
+        options: the other arguments of `iter_games`: rounds, tester_view, book, limits, start_at, run_id.
 
     Raises:
         UserError: something asked for does not exist, or an agent failed.
@@ -161,6 +160,7 @@ def iter_games(
     book: MistakeBook | None = None,
     limits: Limits | None = None,
     start_at: int = 0,
+    run_id: str = "",
 ) -> Generator[PlayedEpisode, None, None]:
     """Yield finished episodes `start_at` to `episodes - 1`; episode k plays problem k of the set, cycling.
 
@@ -176,6 +176,7 @@ def iter_games(
         book: the Mistake Book, as episode `start_at` finds it; None: a new one in memory.
         limits: bounds per call of a program.
         start_at: first episode to play.
+        run_id: names the run in new entries of the book, beside the players' names.
 
     Raises:
         UserError: an argument out of range, or an agent failed; what was yielded before stands.
@@ -193,6 +194,7 @@ def iter_games(
         book=book,
         sandbox=timed,
         limits=limits,
+        provenance=Provenance(run=run_id, coder=players.coder_name, tester=players.tester_name),
     )
     seats = {
         code_a1_v0.CODER: _Seat(f"coder {players.coder_name}", players.coder),
@@ -222,6 +224,8 @@ class _Seat:
 
     def act(self, observation: Observation, info: Info, where: str) -> str:
         reply = self._call(self.agent.act, (observation, info), where)
+        if inspect.iscoroutine(reply):
+            reply.close()  # or Python would warn that nobody awaited it
         if not isinstance(reply, str):
             raise UserError(f"{self.name} returned {type(reply).__name__} in {where}, expected text (str)")
         return reply
@@ -239,6 +243,8 @@ class _Seat:
             raise
         except Exception as error:  # the boundary to agents, which are anyone's code
             raise UserError(f"{self.name} failed in {where}: {_blame(error)}") from error
+        except SystemExit as error:  # its end must not be taken for ours, nor its exit code for the command line's
+            raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}") from error
         finally:
             self.spent_s += time.perf_counter() - start
 

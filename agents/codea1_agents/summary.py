@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from math import isnan
+from math import isnan, nan
 
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
@@ -17,7 +17,7 @@ __all__ = ["Summary", "Tally", "estimate_to_json", "summarise"]
 class Summary:
     """What a run shows. Estimates are means over problems of a value per round, with 95 % intervals.
 
-    Masked rounds, where our own failure hides the truth, enter no estimate.
+    Masked rounds, where our own failure hides the truth, enter no estimate; those of the two rewards count them.
     """
 
     n_episodes: int
@@ -87,6 +87,9 @@ class Tally:
                 self._book_sizes[record.problem_id] = played.book.size
             if played.rewards.coder.value is None:
                 self._n_masked += 1
+                self._values["coder_reward"].add(record.problem_id, nan)
+                if played.tester_reply is not None:
+                    self._values["tester_reward"].add(record.problem_id, nan)
                 continue
             self._n_unasked += played.tester_reply is None
             for name, measure in _MEASURES.items():

@@ -5,11 +5,15 @@ killed at any moment leaves either all of a transaction or none. One lock per pr
 a fork can wait for running transactions and close the connections first: SQLite keeps its file locks in process
 memory, and a child that inherits an open connection believes in locks that it does not hold
 (sqlite.org/howtocorrupt.html, 2.6). Parent and child reopen at their next use.
+
+Even a reader of such a file writes: it takes its place in a file of shared memory. Where that cannot be, the file is
+read as one that nobody changes, or, if a log with rounds of its own lies beside it, through a copy of both.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import tempfile
 import threading
@@ -76,9 +80,13 @@ _databases: weakref.WeakSet[BookDatabase] = weakref.WeakSet()
 class BookDatabase:
     """A connection that opens when needed, may be used from any thread, and survives a fork."""
 
-    def __init__(self, path: Path | None, *, create: bool, survives_power_loss: bool, busy_timeout_s: float) -> None:
+    def __init__(
+        self, path: Path | None, *, create: bool, read_only: bool, survives_power_loss: bool, busy_timeout_s: float
+    ) -> None:
         self.path = path
         self._create = create
+        self._read_only = read_only
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._synchronous = "FULL" if survives_power_loss else "NORMAL"
         self._busy_timeout_s = busy_timeout_s
         self._connection: sqlite3.Connection | None = None
@@ -149,6 +157,8 @@ class BookDatabase:
         with _process_lock:
             self._closed = True
             self._disconnect()
+            if self._copy is not None:
+                self._copy.cleanup()
 
     def let_go(self) -> None:
         """Close the file until the next use; a database in memory stays as it is."""
@@ -182,21 +192,53 @@ class BookDatabase:
     def _try_open(self) -> sqlite3.Connection:
         if self.path is not None:
             _check_place(self.path, create=self._create)
+        frozen = self._read_only and self.path is not None and not _is_writable(self.path)
         connection = sqlite3.connect(
-            self.path or ":memory:", timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
+            self._frozen_uri() if frozen else self.path or ":memory:",
+            uri=frozen,
+            timeout=self._busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
         )
         try:
-            self._prepare(connection)
+            if frozen:
+                self._look(connection)
+            else:
+                self._prepare(connection)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _frozen_uri(self) -> str:
+        """Return how to open the file without writing beside it."""
+        assert self.path is not None  # a book in memory is never frozen
+        log = self.path.with_name(self.path.name + "-wal")
+        if not (log.exists() and log.stat().st_size):
+            return f"{self.path.as_uri()}?mode=ro&immutable=1"
+        if self._copy is None:
+            copy = tempfile.TemporaryDirectory(prefix="codea1-book-")
+            try:
+                for file in (self.path, log):
+                    shutil.copyfile(file, Path(copy.name, file.name))
+            except OSError as error:
+                copy.cleanup()
+                raise BrokenInput(f"{self.place}: cannot be read ({error.strerror or error})") from error
+            self._copy = copy
+        return Path(self._copy.name, self.path.name).as_uri()
+
+    def _look(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA trusted_schema = OFF")  # a book may come from a stranger
+        if _is_fresh(connection, self.place):
+            raise BrokenInput(f"{self.place}: is empty")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")  # a book may come from a stranger
         connection.execute("BEGIN")  # one state for all the questions: another process may be making the schema
         fresh = _is_fresh(connection, self.place)  # asked first: a stranger's database must stay as it is
         connection.execute("COMMIT")
+        if fresh and self._read_only:
+            raise BrokenInput(f"{self.place}: is empty")
         connection.execute("PRAGMA page_size = 4096")  # snapshots fit books of equal pages only; no effect later
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
@@ -257,12 +299,20 @@ def _scratch_file() -> Iterator[Path]:
 
 
 def _check_place(path: Path, *, create: bool) -> None:
-    if path.is_dir():
-        raise BrokenInput(f"Mistake Book {path}: is a folder")
-    if not path.parent.is_dir():
-        raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
-    if not create and not path.exists():
-        raise BrokenInput(f"Mistake Book {path}: there is no such file")
+    try:
+        if path.is_dir():
+            raise BrokenInput(f"Mistake Book {path}: is a folder")
+        if not path.parent.is_dir():
+            raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
+        if not create and not path.exists():
+            raise BrokenInput(f"Mistake Book {path}: there is no such file")
+    except OSError as error:  # a folder on the way may not be entered, or the name is too long
+        raise BrokenInput(f"Mistake Book {path}: {error.strerror or error}") from error
+
+
+def _is_writable(path: Path) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(place, os.W_OK, effective_ids=effective) for place in (path, path.parent))
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:

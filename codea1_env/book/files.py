@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from codea1_env import values
-from codea1_env.book.literals import LiteralError, encoded_literal
 from codea1_env.book.store import MergeReport, MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.problem import ProblemSet, SkippedRow
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
+from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.replies import is_direct_call
+from codea1_env.whole_files import write_whole
 
 __all__ = ["ExportReport", "ImportReport", "export_official", "import_official", "merge"]
 
@@ -128,18 +127,14 @@ def assert_text(key: BookKey) -> str | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file, whole or not at all.
+    """Replace a file, whole or not at all; links, pipes and devices: see `write_whole`.
 
     Raises:
         UserError: it cannot be written.
     """
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
 

@@ -48,8 +48,17 @@ def value_of(expression, imports, file_name, preamble):
     return eval(expression, namespace)
 
 
+def fits(number):
+    """Whether a float can hold it."""
+    try:
+        float(number)
+    except OverflowError:
+        return False
+    return True
+
+
 def same(actual, expected):
-    """Equal as plain data; floats to nine digits, nan equals nan."""
+    """Equal as plain data; a float equals a number to nine digits, nan equals nan."""
     if hasattr(expected, "tolist"):
         return same(actual.tolist() if hasattr(actual, "tolist") else actual, expected.tolist())
     if isinstance(expected, (list, tuple)):
@@ -58,7 +67,9 @@ def same(actual, expected):
     if isinstance(expected, dict):
         keys_agree = isinstance(actual, dict) and actual.keys() == expected.keys()
         return keys_agree and all(same(actual[key], expected[key]) for key in expected)
-    if isinstance(actual, (int, float)) and isinstance(expected, (int, float)):
+    pair = (actual, expected)
+    are_numbers = all(isinstance(one, (int, float)) for one in pair)
+    if are_numbers and any(isinstance(one, float) for one in pair) and all(map(fits, pair)):
         return math.isclose(actual, expected, rel_tol=1e-9, abs_tol=1e-9) or (actual != actual and expected != expected)
     return actual == expected
 '''

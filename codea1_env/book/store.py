@@ -72,6 +72,7 @@ class MistakeBook:
         path: str | Path | None = None,
         *,
         create: bool = True,
+        read_only: bool = False,
         survives_power_loss: bool = True,
         busy_timeout_s: float = 60.0,
     ) -> None:
@@ -80,6 +81,8 @@ class MistakeBook:
         Args:
             path: the file; None: a new one in memory.
             create: whether a file that is not there is made.
+            read_only: for a book that is only looked at, also where file or folder cannot be written. There it is
+                seen as it is now; elsewhere nothing changes.
             survives_power_loss: whether every round waits for the disk. Without, a power cut may take the last rounds
                 (never a part of one).
             busy_timeout_s: how long to wait for other processes' writes.
@@ -88,13 +91,15 @@ class MistakeBook:
             BrokenInput: no such file or folder, not a Mistake Book, or one from a newer version.
         """
         self._options = {
-            "create": create,
+            "create": create and not read_only,
+            "read_only": read_only,
             "survives_power_loss": survives_power_loss,
             "busy_timeout_s": busy_timeout_s,
         }
         self._database = BookDatabase(
             None if path is None else _resolved(path),
-            create=create,
+            create=create and not read_only,
+            read_only=read_only,
             survives_power_loss=survives_power_loss,
             busy_timeout_s=busy_timeout_s,
         )
@@ -242,7 +247,7 @@ def _reopened(path: str, options: dict[str, Any]) -> MistakeBook:
 def _resolved(path: str | Path) -> Path:
     try:
         return Path(path).expanduser().resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, no home, a NUL
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # a loop of links, no home, no path at all, a NUL
         raise BrokenInput(f"Mistake Book {str(path)!r}: {error}") from error
 
 

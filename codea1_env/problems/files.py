@@ -14,6 +14,7 @@ from codea1_env.errors import BrokenInput, MissingExtra, UserError
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.whole_files import write_whole
 
 __all__ = ["dump_jsonl", "find_rows", "load_file"]
 
@@ -65,14 +66,10 @@ def dump_jsonl(problems: Iterable[Problem], path: str | os.PathLike[str]) -> Non
     content = "".join(f"{line}\n" for line in lines).encode()
     if path.suffix == ".gz":
         content = gzip.compress(content, mtime=0)
-    half_written = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        half_written.write_bytes(content)
-        half_written.replace(path)
+        write_whole(path, content)
     except OSError as error:
         raise UserError(f"{path}: it cannot be written ({error})") from error
-    finally:
-        half_written.unlink(missing_ok=True)
 
 
 def _start_of(path: Path) -> bytes:

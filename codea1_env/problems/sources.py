@@ -51,6 +51,8 @@ def _load(source: ProblemSource, strict: bool) -> ProblemSet:
 
 
 def _load_text(source: str, strict: bool) -> ProblemSet:
+    if not source.strip():
+        raise UserError("the problem source is empty: name one (codea1 problems list), or a path; . is this folder")
     if source.startswith(_HUGGING_FACE):
         return _load_hugging_face(source.removeprefix(_HUGGING_FACE), strict)
     known = plugins.names("problems")
@@ -70,6 +72,8 @@ def _load_text(source: str, strict: bool) -> ProblemSet:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
+    except PermissionError:  # so that the message will be about this, not about an unknown name
+        return True
     except (OSError, ValueError):  # too long for a path, or holds NUL
         return False
 
@@ -83,6 +87,8 @@ def _from_plugin(name: str) -> ProblemSet:
 
 def _as_set(found: object, name: str) -> ProblemSet:
     if isinstance(found, ProblemSet):
+        if not found:
+            raise UserError(f"{found.name}: there are no problems in it")
         return found
     if not isinstance(found, Iterable):
         raise UserError(f"{name}: {type(found).__name__} is not a set of problems")
@@ -103,11 +109,14 @@ def _load_hugging_face(name: str, strict: bool) -> ProblemSet:
 
 
 def _load_path(path: Path, strict: bool) -> ProblemSet:
-    if not path.is_dir():
-        return load_file(path, strict=strict)
-    if is_saved_dataset(path):
-        return load_dataset_problems(path, strict=strict)
-    files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS) and file.is_file())
+    try:
+        if not path.is_dir():
+            return load_file(path, strict=strict)
+        if is_saved_dataset(path):
+            return load_dataset_problems(path, strict=strict)
+        files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS) and file.is_file())
+    except OSError as error:  # a folder on the way may not be entered
+        raise BrokenInput(f"{path}: it cannot be read ({error.strerror or error})") from error
     if not files:
         raise BrokenInput(f"{path}: the folder holds no problem files ({', '.join(_ENDINGS)})")
     return read_rows(path.name, _rows_of(files, strict), strict=strict)

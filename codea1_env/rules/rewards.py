@@ -87,22 +87,18 @@ def _n_credited(reports: tuple[CaseReport, ...]) -> int:
     return sum(report.verdict.is_failure and report.case.prediction_right is not False for report in reports)
 
 
-def _n_right(suite: SuiteReport) -> int:
-    return sum(case.prediction_right is not False for case in suite.suite.cases)
+def _n_right(reports: tuple[CaseReport, ...]) -> int:
+    return sum(report.case.prediction_right is not False for report in reports)
 
 
 def _n_written(suite: SuiteReport) -> int:
     """Attempts at a test: kept cases and counted faults; a corrected case is both and counts once."""
-    corrected = len(suite.suite.cases) - _n_right(suite)
-    return len(suite.suite.cases) + suite.suite.n_invalid - corrected
+    corrected = len(suite.cases) - _n_right(suite.cases)
+    return len(suite.cases) + suite.suite.n_invalid - corrected
 
 
-def _pass_new(suite: SuiteReport) -> float | None:
-    return _n_passed(suite.cases) / len(suite.cases) if suite.cases else None
-
-
-def _pass_replayed(report: CandidateReport) -> float | None:
-    return _n_passed(report.replayed) / len(report.replayed) if report.replayed else None
+def _pass_rate(reports: tuple[CaseReport, ...]) -> float | None:
+    return _n_passed(reports) / len(reports) if reports else None
 
 
 def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool) -> float:
@@ -147,12 +143,12 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """The equations: validity is the share of written tests that pass validation, fail_new = 1 - pass_new."""
     if not report.is_valid:
         return _invalid_candidate(report, rules)
-    replayed = _pass_replayed(report)
-    new = [share for share in map(_pass_new, report.suites) if share is not None]
+    replayed = _pass_rate(report.replayed)
+    new = [share for suite in report.suites if (share := _pass_rate(suite.cases)) is not None]
     testers = []
     for suite in report.suites:
-        written, pass_new = _n_written(suite), _pass_new(suite)
-        validity = _n_right(suite) / written if written else 0.0
+        written, pass_new = _n_written(suite), _pass_rate(suite.cases)
+        validity = _n_right(suite.cases) / written if written else 0.0
         adversarial = _adversarial(
             1 - (pass_new or 0.0), None if replayed is None else 1 - replayed, any_new=pass_new is not None
         )
@@ -173,7 +169,7 @@ def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         testers = [Reward.of(RewardPart("nonprintable", suite.nonprintable_share, -penalty)) for suite in suites]
         return CandidateRewards(Reward.of(RewardPart("invalid_candidate", 0.0, 1.0)), tuple(testers))
     k = rules.tests_per_suite
-    replayed = _pass_replayed(report)
+    replayed = _pass_rate(report.replayed)
     coders: list[Reward] = []
     rewards: list[Reward] = []
     for suite, cases in zip(suites, (suite.cases for suite in report.suites), strict=True):
@@ -191,18 +187,20 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
     validity = cases with a right prediction / K, fail_new = failures on such cases / K (a corrected prediction earns
     the tester nothing, D24), replays fail only by evidence, and the coder's mean is over suites with a valid case (it
-    does not pay for a tester's garbage).
+    does not pay for a tester's garbage). Of each suite the first K cases count, for both.
     """
     if not report.is_valid:
         return _invalid_candidate(report, rules)
     k = rules.tests_per_suite
     fail_replayed = _n_failed(report.replayed) / len(report.replayed) if report.replayed else None
     testers = []
-    for suite in report.suites:
-        adversarial = _adversarial(_n_credited(suite.cases) / k, fail_replayed, any_new=_n_right(suite) > 0)
-        testers.append(_tester_reward(rules, _n_right(suite) / k, adversarial, suite.suite.nonprintable_share))
-    new = [share for share in map(_pass_new, report.suites) if share is not None]
-    coder = _coder_reward(_pass_replayed(report), fmean(new) if new else None, rules.reward.no_evidence)
+    suites = [suite.cases[:k] for suite in report.suites]
+    for suite, paid in zip(report.suites, suites, strict=True):
+        n_right = _n_right(paid)
+        adversarial = _adversarial(_n_credited(paid) / k, fail_replayed, any_new=n_right > 0)
+        testers.append(_tester_reward(rules, n_right / k, adversarial, suite.suite.nonprintable_share))
+    new = [share for cases in suites if (share := _pass_rate(cases)) is not None]
+    coder = _coder_reward(_pass_rate(report.replayed), fmean(new) if new else None, rules.reward.no_evidence)
     return CandidateRewards(coder, tuple(testers))
 
 
@@ -216,7 +214,7 @@ def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         return _invalid_candidate(report, rules)
     testers = []
     for suite in report.suites:
-        written, right = _n_written(suite), _n_right(suite)
+        written, right = _n_written(suite), _n_right(suite.cases)
         n = max(written, 1)
         testers.append(
             Reward.of(
@@ -231,12 +229,12 @@ def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 def _golden(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Pass rate on the golden tests (release `acg_gt`, R:924-1039); testers are not rewarded."""
+    """Pass rate on the golden tests (release `acg_gt`, R:924-1039), masked where unknown; testers are not rewarded."""
     testers = (Reward.of(),) * len(report.suites)
     if not report.is_valid:
         return CandidateRewards(_invalid_candidate(report, rules).coder, testers)
     if report.golden_pass_rate is None:
-        return CandidateRewards(MASKED, testers)
+        return CandidateRewards(MASKED, (MASKED,) * len(testers))
     return CandidateRewards(Reward.of(RewardPart("golden_pass_rate", report.golden_pass_rate, 1.0)), testers)
 
 
@@ -249,9 +247,10 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         lost = rules.reward.invalid_candidate
         tester = Reward.of(RewardPart("invalid_candidate", lost, -1.0))
         return CandidateRewards(Reward.of(RewardPart("invalid_candidate", lost, 1.0)), (tester,) * len(report.suites))
+    k = rules.tests_per_suite
     testers = tuple(
         Reward.of(
-            RewardPart("fail_new", _n_credited(suite.cases) / rules.tests_per_suite, 2.0),
+            RewardPart("fail_new", _n_credited(suite.cases[:k]) / k, 2.0),
             RewardPart("offset", 1.0, -1.0),
         )
         for suite in report.suites

@@ -7,12 +7,15 @@ Which preset differs from which, and why, stands in docs/rules.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
-from codea1_env.errors import UnknownName
+from codea1_env.errors import UnknownName, UserError
 
 __all__ = [
+    "MAX_TESTS_PER_SUITE",
     "PRESETS",
     "BookRetrieval",
     "BookRules",
@@ -25,6 +28,10 @@ __all__ = [
     "Validation",
     "preset",
 ]
+
+
+MAX_TESTS_PER_SUITE = 10_000
+"""Far beyond any sensible suite; keeps a slip of the keyboard from asking for a suite that never ends."""
 
 
 class Reading(StrEnum):
@@ -59,6 +66,10 @@ class Comparison:
     strict_types: bool = False
     """Whether 1, 1.0 and True differ from each other (Python says that they do not)."""
 
+    def __post_init__(self) -> None:
+        for name in ("rel_tol", "abs_tol"):
+            _check_number(f"comparison.{name}", getattr(self, name), least=0.0)
+
 
 class RewardScheme(StrEnum):
     """Which formulas turn a report into rewards (`rules.rewards`)."""
@@ -86,6 +97,11 @@ class RewardRules:
     """skillxiv: the tester's reward for one invalid case."""
     no_evidence: float = 0.0
     """The coder's reward when no valid case, new or replayed, exists."""
+
+    def __post_init__(self) -> None:
+        _check_number("reward.alpha", self.alpha, least=0.0, most=1.0)
+        for name in ("nonprintable_penalty", "invalid_candidate", "invalid_case", "no_evidence"):
+            _check_number(f"reward.{name}", getattr(self, name))
 
 
 class BookUpdate(StrEnum):
@@ -126,10 +142,17 @@ class BookRules:
     min_quality: float = 0.0
     """QUALITY only: least quality, in [0, 1], with which a case enters."""
 
+    def __post_init__(self) -> None:
+        _check_count("book.n_replayed", self.n_replayed, least=0)
+        _check_count("book.n_stalest", self.n_stalest, least=0)
+        if self.max_entries is not None:
+            _check_count("book.max_entries", self.max_entries, least=0)
+        _check_number("book.min_quality", self.min_quality, least=0.0, most=1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """Every rule of the game."""
+    """Every rule of the game; like its parts it raises UserError for a number that is out of range."""
 
     name: str
     tests_per_suite: int = 8
@@ -139,6 +162,31 @@ class Ruleset:
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
     book: BookRules = field(default_factory=BookRules)
+    confirm: float = 0.0
+    """Share of candidates, in [0, 1], that run twice, the second time in reverse order and in another process: what
+    they answer only once counts as failed."""
+
+    def __post_init__(self) -> None:
+        _check_number("confirm", self.confirm, least=0.0, most=1.0)
+        _check_count("tests_per_suite", self.tests_per_suite, least=1, most=MAX_TESTS_PER_SUITE)
+
+
+def _check_count(name: str, value: object, *, least: int, most: float = math.inf) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise UserError(f"rules: {name} must be a whole number{_range(least, most)}, not {value!r}")
+
+
+def _check_number(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf) -> None:
+    # Comparisons with nan are false, and exact for integers that no float can hold.
+    is_bad = isinstance(value, bool) or not isinstance(value, int | float)
+    if is_bad or not (least <= value <= most and -math.inf < value < math.inf):
+        raise UserError(f"rules: {name} must be a finite number{_range(least, most)}, not {value!r}")
+
+
+def _range(least: float, most: float) -> str:
+    if math.isinf(least):
+        return ""
+    return f" of at least {least:g}" if math.isinf(most) else f" from {least:g} to {most:g}"
 
 
 _FIXED = Ruleset(

@@ -21,6 +21,10 @@ from codea1_env.sandbox.interface import Limits
 __all__ = ["RunConfig", "problems_digest", "read_config", "to_toml"]
 
 
+_MAY_CHANGE = frozenset({"versions", "git", "problems", "episodes"})
+"""Between a run and its continuation; of the problems only the place."""
+
+
 class RunConfig(BaseModel):
     """The resolved configuration of a run."""
 
@@ -35,7 +39,7 @@ class RunConfig(BaseModel):
     coder: str
     tester: str
     episodes: int = Field(ge=1)
-    rounds: int = Field(ge=1)
+    rounds: int = Field(ge=1, le=1_000_000)
     seed: int = Field(ge=0)
     tester_view: Literal["white_box", "black_box"]
     sandbox: str
@@ -51,17 +55,22 @@ class RunConfig(BaseModel):
     git: str | None = None
     """Commit of the environment's own checkout, where it runs from one."""
 
+    @property
+    def run_id(self) -> str:
+        """Names the run in the Mistake Book: equal for equal runs, on any host, however often they are resumed."""
+        asked = {name: value for name, value in _plain(self).items() if name not in _MAY_CHANGE}
+        return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+
     def differences(self, asked: RunConfig) -> tuple[str, ...]:
         """Return one clause per option in which `asked` would not continue this run, e.g. `seed was 0, now 1`.
 
         The number of episodes may grow. Versions and the place of the problems may change: the contents may not.
         """
         mine, other = _flat(_plain(self)), _flat(_plain(asked))
-        ignored = ("versions.", "git", "problems", "episodes")
         found = [
             f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
             for name in dict.fromkeys((*mine, *other))
-            if not name.startswith("versions.") and name not in ignored and mine.get(name) != other.get(name)
+            if name.partition(".")[0] not in _MAY_CHANGE and mine.get(name) != other.get(name)
         ]
         if asked.episodes < self.episodes:
             found.append(f"episodes was {self.episodes}, now {asked.episodes}")

@@ -24,6 +24,7 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.runs.config import RunConfig, read_config, to_toml
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
+from codea1_env.whole_files import write_whole
 
 __all__ = ["RunFolder", "iter_episodes", "stored_config"]
 
@@ -67,7 +68,7 @@ class RunFolder:
             if any(path.iterdir()):
                 raise UserError(f"{path} is not empty: choose another folder, or continue its run with --resume {path}")
             (path / _EPISODES).touch()
-            _replace(path / _CONFIG, to_toml(config))
+            write_whole(path / _CONFIG, to_toml(config).encode())
         return cls(path, config)
 
     @classmethod
@@ -115,7 +116,7 @@ class RunFolder:
         """Ask this run for more episodes than it began with."""
         self.config = self.config.model_copy(update={"episodes": n_episodes})
         with _told(self.path):
-            _replace(self.path / _CONFIG, to_toml(self.config))
+            write_whole(self.path / _CONFIG, to_toml(self.config).encode())
 
     def rebuild_book(self) -> None:
         """Build `book.sqlite` again from the recorded rounds, so that it agrees with them.
@@ -135,7 +136,7 @@ class RunFolder:
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Replace `metrics.json`."""
         with _told(self.path):
-            _replace(self.path / _METRICS, json.dumps(metrics, indent=2, allow_nan=False) + "\n")
+            write_whole(self.path / _METRICS, (json.dumps(metrics, indent=2, allow_nan=False) + "\n").encode())
 
     def close(self) -> None:
         """Let go of the files; idempotent."""
@@ -154,7 +155,9 @@ class RunFolder:
         for played in record.rounds:
             if played.book is None:
                 continue
-            provenance = Provenance(episode_id=record.episode_id, round=played.round)
+            provenance = Provenance(
+                self.config.run_id, record.episode_id, played.round, self.config.coder, self.config.tester
+            )
             delta = book.record(record.to_problem_report(played), self.config.rules.book, provenance)
             if delta != played.book.to_delta():
                 place = f"{self.path / _EPISODES} line {record.episode + 1} round {played.round}"
@@ -233,16 +236,6 @@ def _whole_length(path: Path) -> int:
                 return start + position + 1
             end = start
     return 0
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a whole file, or leave the old one."""
-    new = path.with_name(path.name + ".new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
 
 
 def _take(lock: BinaryIO, path: Path) -> None:

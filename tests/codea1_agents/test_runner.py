@@ -238,7 +238,7 @@ def test_time_is_split_into_agents_judging_and_the_rest_and_is_not_recorded(toys
         ({"episodes": 0}, "episodes must be at least 1, not 0"),
         ({"seed": -1}, "seed must be at least 0, not -1"),
         ({"start_at": -1}, "start_at must be at least 0, not -1"),
-        ({"rounds": 0}, "max_cycles must be at least 1"),
+        ({"rounds": 0}, "max_cycles must be a whole number from 1"),
         ({"tester_view": "grey"}, "tester_view must be one of"),
         ({"rules": "papr"}, "did you mean 'paper'"),
     ],

@@ -108,6 +108,8 @@ def test_a_round_that_our_failure_ended_before_the_tester_is_masked_not_unasked(
 def test_masked_rounds_are_counted_and_enter_no_figure() -> None:
     found = summary(episode("a", "pi"), episode("b", "pp"))
     assert (found.n_masked_rounds, found.n_rounds) == (1, 2)
+    assert (found.coder_reward.n_masked, found.tester_reward.n_masked) == (1, 1)
+    assert (found.coder_reward.n, found.tester_reward.n) == (1, 1)
     assert found.coder_reward.n == found.pass_new.n == found.candidate_validity.n == 1
     assert found.coder_reward.mean == 1.0
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from codea1_agents.cli import book, check, doctor, listing, play, rescore
+from codea1_agents.cli import audit, book, check, doctor, listing, play, rescore, sandbox
 from codea1_agents.cli.boundary import Boundary
 
 __all__ = ["app"]
@@ -30,7 +30,7 @@ def _codea1(
 ) -> None:
     """Two agents and a sandbox: a coder writes programs, a tester writes tests to break them.
 
-    Exit codes: 0 done, 1 a check found something, 2 bad input, 3 the sandbox failed, 130 interrupted.
+    Exit codes: 0 done, 1 a check found something, 2 bad input, 3 the sandbox failed, 130 interrupted, 141 nobody reads.
     """
 
 
@@ -38,6 +38,8 @@ app.command("play")(play.play)
 app.command("rescore")(rescore.rescore)
 app.add_typer(check.app, name="check")
 app.add_typer(book.app, name="book")
+app.add_typer(sandbox.app, name="sandbox")
+app.command("audit")(audit.audit)
 app.add_typer(listing.problems_app, name="problems")
 app.command("agents")(listing.agents)
 app.command("doctor")(doctor.doctor)

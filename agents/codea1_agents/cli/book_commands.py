@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from heapq import nsmallest
 from pathlib import Path
@@ -36,12 +37,10 @@ def show_book(path: Path, *, problem: str | None, top: int, as_json: bool) -> No
         entries = nsmallest(top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
         size = book.size(problem)
     rows = [_cells(stored) for stored in entries]
-    page.show(
-        new_table(
-            ("problem", "test", "solution", "times", "failed", "first program gave"), rows, right=(3, 4), whole=(0,)
-        )
-    )
-    page.say(f"{len(rows)} of {size} cases")
+    if not as_json:  # the object holds all of it
+        headings = ("problem", "test", "solution", "times", "failed", "first program gave")
+        page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
+        page.say(f"{len(rows)} of {size} cases")
     page.finish({"size": size, "entries": [_entry_to_json(stored) for stored in entries]})
 
 
@@ -71,7 +70,7 @@ def merge_books(paths: Sequence[Path], *, into: Path, as_json: bool) -> None:
         UserError: the new one is there already, or one of the others is not.
     """
     page = Page(as_json=as_json)
-    if into.exists():
+    if _is_there(into):
         raise UserError(f"{into} is there already: merging twice would count every case twice")
     seen: set[Path | None] = set()
     for path in paths:  # before anything is written
@@ -79,7 +78,7 @@ def merge_books(paths: Sequence[Path], *, into: Path, as_json: bool) -> None:
             if book.path in seen:
                 raise UserError(f"{path} is named twice: its cases would count twice")
             seen.add(book.path)
-    with MistakeBook(into) as target:
+    with _target(into) as target:
         for path in paths:
             with _opened(path) as book:
                 report = merge(target, book)
@@ -97,9 +96,9 @@ def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool
     """
     page = Page(as_json=as_json)
     known = None if problems is None else load_problems(problems)
-    if not source.is_file():
+    if not _is_there(source):
         raise BrokenInput(f"{source}: there is no such file")
-    with MistakeBook(into) as book:
+    with _target(into) as book:
         report = import_official(book, source, known)
         size = book.size()
     page.say(f"{into}: {report.added} cases added, {report.combined} were there already; {size} in all")
@@ -108,11 +107,40 @@ def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool
 
 
 def _opened(path: Path) -> MistakeBook:
-    return MistakeBook(path / _BOOK_OF_RUN if path.is_dir() else path, create=False)
+    with _explained(path):
+        place = path / _BOOK_OF_RUN if path.is_dir() else path
+    return MistakeBook(place, read_only=True)
+
+
+@contextmanager
+def _target(path: Path) -> Iterator[MistakeBook]:
+    """Give a book to write to; one that was made for this goes away again if nothing comes of it."""
+    is_new = not _is_there(path)
+    try:
+        with MistakeBook(path) as book:
+            yield book
+    except BaseException:
+        if is_new:
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        raise
+
+
+def _is_there(path: Path) -> bool:
+    with _explained(path):
+        return path.exists()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # a folder on the way may not be entered, or the name is too long
+        raise BrokenInput(f"{path}: {error.strerror or error}") from error
 
 
 def _problems_of_run(path: Path) -> str:
-    if not path.is_dir():
+    if not path.is_dir():  # its book could be opened, so that it may be looked at
         raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
     return stored_config(path).problems
 

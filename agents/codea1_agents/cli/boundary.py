@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["INTERRUPTED", "NOT_OK", "SANDBOX_FAILED", "USER_ERROR", "Boundary"]
+__all__ = ["INTERRUPTED", "NOT_OK", "READER_GONE", "SANDBOX_FAILED", "USER_ERROR", "Boundary"]
 
 NOT_OK = 1
 """A check found something."""
@@ -16,28 +20,62 @@ USER_ERROR = 2
 """Bad input; also typer's own for bad usage."""
 SANDBOX_FAILED = 3
 INTERRUPTED = 130
+READER_GONE = 141
+"""Whoever read stdout, such as `head`, has seen enough: as if SIGPIPE had ended the process, and as quietly."""
 
 
 class Boundary(TyperGroup):
     """A group of commands whose errors made on purpose end in one sentence; all others keep their traceback."""
 
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Read the command line, where `--help` and `--version` are answered."""
+        with _bounded():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: Any) -> Any:
         """Run a command; leave with the exit code that its error stands for."""
-        try:
+        with _bounded():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
-        except Exception as error:
-            code = _exit_code(error)
-            if code is None:
-                raise
-            from codea1_agents.cli.console import say_error  # noqa: PLC0415  only on errors
 
-            say_error(str(error))
-            raise typer.Exit(code) from error
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    try:
+        yield
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        raise typer.Exit(READER_GONE) from None
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # as rich has it, which writes the help
+            raise typer.Exit(READER_GONE) from None
+        raise
+    except Exception as error:
+        code = _exit_code(error)
+        if code is None:
+            raise
+        from codea1_agents.cli.console import say_error  # noqa: PLC0415  only on errors
+
+        is_full_disk = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        say_error(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else str(error))
+        raise typer.Exit(code) from error
+    finally:
+        _settle_stdout()
+
+
+def _settle_stdout() -> None:
+    """Write what stdout still holds; where that cannot be, let it go, or Python would complain of it at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_code(error: Exception) -> int | None:
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return USER_ERROR
     # None of ours can have been raised if the module is not there; importing it would slow `--help` down.
     errors = sys.modules.get("codea1_env.errors")
     if errors is None:

@@ -18,15 +18,17 @@ _Sandbox = Annotated[str, typer.Option(help="Where programs run.")]
 def problems(
     source: Annotated[str, typer.Argument(help="Source by name or path.")],
     limit: Annotated[int | None, typer.Option(min=1, help="Check only so many, from the front.")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Runs of each solution; every second one in reverse order.")] = 2,
-    slow: Annotated[float, typer.Option(min=0, help="Processor seconds per run above which a row is slow.")] = 10.0,
+    runs: Annotated[
+        int, typer.Option(min=1, max=1000, help="Runs of each solution; every second one in reverse order.")
+    ] = 2,
+    slow: Annotated[float, typer.Option(min=0, help="Processor seconds per run above which a row is slow.")] = 5.0,
     sandbox: _Sandbox = "local",
     as_json: _Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Run every solution against its own golden tests and examples, several times.
 
-    Tells wrong, flaky, slow and unparsable rows; exits with 1 if there is any.
+    Tells wrong, flaky, slow, untested and unparsable rows; exits with 1 if there is any.
 
     \b
     Example:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass, field
 from math import isnan
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod, RenderableType
@@ -14,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from codea1_agents.statistics import Estimate
+from codea1_env.errors import UserError
 from codea1_env.rendering import harmless
 
 __all__ = ["Page", "estimate_cells", "new_table", "number", "say_error"]
@@ -22,45 +26,78 @@ _WIDEST = 120
 _WITHOUT_TERMINAL = 100
 
 
-@dataclass(frozen=True, slots=True)
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the boundary; rich would exit with 1."""
+        raise BrokenPipeError
+
+
+@dataclass(slots=True)
 class Page:
     """Output of one command."""
 
     as_json: bool = False
     quiet: bool = False
+    _kept: TextIO | None = field(default=None, init=False, repr=False)
+    """Where stdout led before `apart`; None outside of it."""
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Within, whatever anybody else prints on stdout lands on stderr; this page's own results stay on stdout.
+
+        That goes for Python's `print` and, where stdout is the process's own, for libraries and child processes too.
+        """
+        sys.stdout.flush()
+        with ExitStack() as stack:
+            self._kept = stack.enter_context(_kept_stdout())
+            stack.callback(setattr, self, "_kept", None)
+            stack.enter_context(redirect_stdout(sys.stderr))
+            yield
 
     @property
     def width(self) -> int:
         """Columns for pictures and tables: the terminal's, at most 120; 100 where there is none."""
-        return min(_console(self._human_stream_is_stderr).width, _WIDEST)
+        return min(self._for_people().width, _WIDEST)
 
     def show(self, what: RenderableType) -> None:
         """Print something for people: on stdout, or on stderr where stdout is for machines."""
-        console = _console(self._human_stream_is_stderr)
-        console.print(what, width=self.width, highlight=False, soft_wrap=isinstance(what, Text))
+        with _explained():
+            self._for_people().print(what, width=self.width, highlight=False, soft_wrap=isinstance(what, Text))
 
     def say(self, text: str) -> None:
         """Print one line for people."""
         self.show(Text(harmless(text)))
 
-    def note(self, text: str) -> None:
-        """Print a remark on stderr, unless quiet."""
-        if not self.quiet:
-            _console(stderr=True).print(Text(f"note: {harmless(text)}", style="yellow"), soft_wrap=True)
+    def note(self, text: str, *, even_if_quiet: bool = False) -> None:
+        """Print a remark on stderr."""
+        if even_if_quiet or not self.quiet:
+            self._remark("note", text)
+
+    def warn(self, text: str) -> None:
+        """Print a remark on stderr, also if quiet."""
+        self._remark("warning", text)
 
     def finish(self, data: object) -> None:
         """Print the one JSON object, if that was asked for."""
         if self.as_json:
-            sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
+            with _explained():
+                self._stdout.write(json.dumps(data, allow_nan=False) + "\n")
+                self._stdout.flush()
 
     @property
-    def _human_stream_is_stderr(self) -> bool:
-        return self.as_json
+    def _stdout(self) -> TextIO:
+        return self._kept or sys.stdout
+
+    def _for_people(self) -> Console:
+        return _console(sys.stderr if self.as_json else self._stdout)
+
+    def _remark(self, kind: str, text: str) -> None:
+        _console(sys.stderr).print(Text(f"{kind}: {harmless(text)}", style="yellow"), soft_wrap=True)
 
 
 def say_error(sentence: str) -> None:
     """Print one sentence on stderr, on one line."""
-    _console(stderr=True).print(Text(f"error: {harmless(' '.join(sentence.split()))}", style="red"), soft_wrap=True)
+    _console(sys.stderr).print(Text(f"error: {harmless(' '.join(sentence.split()))}", style="red"), soft_wrap=True)
 
 
 def new_table(
@@ -94,6 +131,37 @@ def number(value: float) -> str:
     return "-" if isnan(value) else f"{value:z.3f}"
 
 
-def _console(stderr: bool) -> Console:
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=_WITHOUT_TERMINAL)
+def _console(stream: TextIO) -> Console:
+    console = _Console(file=stream)
+    return console if console.is_terminal else _Console(file=stream, width=_WITHOUT_TERMINAL)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turn a full disk behind stdout into one sentence; that nobody reads any more is no error."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UserError(f"cannot write to standard output: {error.strerror or error}") from error
+
+
+@contextmanager
+def _kept_stdout() -> Iterator[TextIO]:
+    """Give a stream to where stdout leads now; within, descriptor 1 leads to stderr."""
+    try:
+        if sys.stdout.fileno() != 1:
+            raise OSError("not the process's own")
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except (OSError, ValueError):  # someone has put another object there, as tests do: print goes through that
+        yield sys.stdout
+        return
+    stream = os.fdopen(kept, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)
+    try:
+        yield stream
+    finally:
+        os.dup2(kept, 1)
+        with suppress(OSError):  # what it still held could not be written; that has been told
+            stream.close()

@@ -26,7 +26,9 @@ _Episodes = Annotated[
 ]
 _Rounds = Annotated[
     int | None,
-    typer.Option(min=1, help="Rounds per episode; from the second on the coder may repair.", show_default="1"),
+    typer.Option(
+        min=1, max=1_000_000, help="Rounds per episode; from the second on the coder may repair.", show_default="1"
+    ),
 ]
 _Seed = Annotated[int | None, typer.Option(min=0, help="Of everything random.", show_default="0")]
 _Rules = Annotated[
@@ -40,7 +42,7 @@ _Alpha = Annotated[
     typer.Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the preset's"),
 ]
 _TestsPerSuite = Annotated[
-    int | None, typer.Option(min=1, help="Cases asked of the tester.", show_default="the preset's")
+    int | None, typer.Option(min=1, max=10_000, help="Cases asked of the tester.", show_default="the preset's")
 ]
 _TesterView = Annotated[
     str | None,

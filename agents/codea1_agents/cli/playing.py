@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,19 @@ from codea1_agents.cli.console import Page
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
 from codea1_agents.runner import PlayedEpisode, TimeSplit, iter_games, load_players
+from codea1_agents.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.summary import Tally
 from codea1_agents.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.golden import require_golden_tests
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import first_fault
-from codea1_env.sandbox import Limits, Sandbox, load_sandbox
+from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
 
 __all__ = ["Asked", "run", "varied"]
 
@@ -88,7 +90,7 @@ def run(
         page.note(f"skipped {row.place}: {row.reason}")
     if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
         page.note(f"skipped {len(problems.skipped)} rows in all")
-    with closing(load_sandbox(config.sandbox)) as sandbox:
+    with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         _Run(config, problems, sandbox, page, n_pictures).play(out, resume)
 
 
@@ -119,6 +121,7 @@ def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConf
     named = preset(given("rules")) if base is None or asked.rules is not None else base.rules
     rules = varied(named, alpha=asked.alpha, tests_per_suite=asked.tests_per_suite)
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
+    require_golden_tests(problems, rules)
     plain = {each.name: given(each.name) for each in fields(Asked) if each.name in RunConfig.model_fields}
     try:
         config = RunConfig.model_validate(
@@ -146,11 +149,15 @@ class _Run:
     sandbox: Sandbox
     page: Page
     n_pictures: int
+    promise: SandboxPromise = field(init=False)
 
     def play(self, out: Path | None, resume: Path | None) -> None:
         config = self.config
         # Before a folder is made: a misspelt name should leave nothing behind.
         players = load_players(config.coder, config.tester, AgentContext(self.problems, self.sandbox, config.seed))
+        self.promise = promise_of(self.sandbox)
+        if self.promise.guarantee is not Guarantee.ISOLATED:
+            self.page.warn(f"weak sandbox: {self.promise.sentence()}")
         tally = Tally(tests_per_suite=config.rules.tests_per_suite)
         with self._folder(out, resume, tally) as folder, closing(folder.open_book()) as book:
             games = iter_games(
@@ -165,6 +172,7 @@ class _Run:
                 sandbox=self.sandbox,
                 limits=config.limits,
                 start_at=folder.n_episodes,
+                run_id=config.run_id,
             )
             spent = TimeSplit()
             try:
@@ -177,11 +185,11 @@ class _Run:
                         self._picture(game, progress)
             except KeyboardInterrupt:
                 self._finish(folder, tally, spent)
-                self.page.note(f"interrupted; {_continue_line(folder)}")
+                self.page.note(f"interrupted; {_continue_line(folder)}", even_if_quiet=True)
                 raise typer.Exit(INTERRUPTED) from None
             except CodeA1Error:
-                if folder.n_episodes:
-                    self.page.note(f"{counted(folder.n_episodes, 'episode')} recorded; {_continue_line(folder)}")
+                recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
+                self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
                 raise
             self._finish(folder, tally, spent)
 
@@ -222,11 +230,17 @@ class _Run:
         """Write the metrics and tell the result."""
         summary = tally.summary(seed=self.config.seed)
         time = {**asdict(spent), "rest_s": spent.rest_s}
-        metrics = {"summary": summary.to_json(), "time": time, "skipped_rows": len(self.problems.skipped)}
+        metrics = {
+            "summary": summary.to_json(),
+            "time": time,
+            "skipped_rows": len(self.problems.skipped),
+            "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
+        }
         folder.write_metrics(metrics)
         self.page.show(summary_table(summary, self.config))
         if spent.total_s:
             self.page.say(time_sentence(spent))
+        self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
         self.page.finish({"run": str(folder.path), "episodes": folder.n_episodes, **metrics})
 

@@ -25,6 +25,8 @@ _MAX_SUBTLETY = 4
 class ReferenceCoder:
     """Replies the problem's solution: the best that a coder can do. Privileged, since solutions are secret."""
 
+    plays = "coder"
+
     def __init__(self, context: AgentContext) -> None:
         self._problems = context.problems
 
@@ -48,6 +50,8 @@ class MutantCoder:
     nobody can tell right from wrong by the style.
     """
 
+    plays = "coder"
+
     def __init__(self, context: AgentContext, *, strength: float = 0.5) -> None:
         """Make a coder.
 
@@ -70,7 +74,7 @@ class MutantCoder:
         if round_ > 0 and observation["program"] and not reports_failure(observation["feedback"]):
             return fenced(observation["program"], "Nothing failed, so the function stays as it is.")
         problem = self._problems.by_id(info["problem_id"])
-        return fenced(self._program(problem, self._strength / 2**round_), "Here is the function.")
+        return fenced(self._program(problem, math.ldexp(self._strength, -round_)), "Here is the function.")
 
     def _program(self, problem: Problem, strength: float) -> str:
         if self._rng.random() >= strength:
@@ -93,6 +97,8 @@ class RandomCoder:
     Expressions are arguments, constants of the hinted result type, and small combinations of them; where nothing is
     hinted, any of these types.
     """
+
+    plays = "coder"
 
     def __init__(self, context: AgentContext) -> None:
         self.reset(context.seed)

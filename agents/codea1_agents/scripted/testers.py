@@ -43,6 +43,8 @@ _SENTENCE = "Here are the tests."
 class ExamplesTester:
     """Replies the statement's own examples: always right, and what every coder has seen."""
 
+    plays = "tester"
+
     def act(self, observation: Observation, info: Info) -> str:
         """Return the first examples in a block; prose if there are none."""
         statements = list(example_statements(observation["examples"]))
@@ -76,6 +78,8 @@ class _Case:
 
 class InputTester(ABC):
     """A tester that thinks of inputs and has their values predicted. Subclasses say which inputs."""
+
+    plays = "tester"
 
     def __init__(self, context: AgentContext, *, predict: str = "solution", hunt: bool = False) -> None:
         """Make a tester.
@@ -230,6 +234,8 @@ class InvalidKind(StrEnum):
 
 class InvalidTester:
     """Replies malformed and wrong suites, for exercising rejections. Needs no secrets and executes nothing."""
+
+    plays = "tester"
 
     def __init__(self, context: AgentContext, *, kind: str = "") -> None:
         """Make a tester.

@@ -17,6 +17,8 @@ from codea1_agents.cli.app import app
 from codea1_env.sandbox.local import LocalSandbox
 
 AGENTS = """\
+import os
+import sys
 import time
 
 
@@ -31,6 +33,21 @@ def forgetful(observation):
 
 def silent(observation):
     return None
+
+
+def quits(observation):
+    raise SystemExit(3)
+
+
+async def later(observation):
+    return observation["examples"]
+
+
+def chatty(observation):
+    print("I think aloud")
+    sys.__stdout__.write("and go around\\n")
+    os.write(1, b"or write to the descriptor\\n")
+    return observation["examples"]
 """
 
 

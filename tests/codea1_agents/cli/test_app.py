@@ -14,6 +14,7 @@ from codea1_agents.cli.app import app
 
 COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check env", "check sandbox"]
 COMMANDS += ["book show", "book export", "book merge", "book import", "problems list"]
+COMMANDS += ["audit", "sandbox clean", "sandbox serve"]
 
 
 def test_the_list_of_commands_in_these_tests_is_complete() -> None:

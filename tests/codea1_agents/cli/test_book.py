@@ -36,7 +36,9 @@ def size(path: Path) -> int:
 
 
 def test_the_most_frequent_cases_come_first(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
-    data = one_object(codea1("book", "show", run, "--json", "--top", 100).stdout)
+    result = codea1("book", "show", run, "--json", "--top", 100)
+    assert result.stderr == ""
+    data = one_object(result.stdout)
     frequencies = [entry["frequency"] for entry in data["entries"]]
     assert frequencies == sorted(frequencies, reverse=True)
     assert frequencies[0] > frequencies[-1]
@@ -103,7 +105,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
     assert result.stderr.count("\n") == 1
     assert said in result.stderr
     assert size(run / "book.sqlite") == before
-    assert not Path("both.sqlite").exists()
+    assert list(Path().glob("b*.sqlite*")) == []
 
 
 def test_lines_that_cannot_be_read_are_noted_and_counted(codea1: Callable[..., Any], one_object: Any) -> None:
@@ -113,3 +115,52 @@ def test_lines_that_cannot_be_read_are_noted_and_counted(codea1: Callable[..., A
     assert len(one_object(result.stdout)["skipped"]) == 1
     assert "note: skipped " in result.stderr
     assert size(Path("b.sqlite")) == 1
+
+
+def test_an_import_that_fails_leaves_an_old_book_as_it_is(codea1: Callable[..., Any], run: Path) -> None:
+    before = size(run / "book.sqlite")
+    assert codea1("book", "import", "my_agents.py", "--into", run / "book.sqlite").exit_code == 2
+    assert size(run / "book.sqlite") == before
+
+
+def test_a_run_that_may_only_be_looked_at_can_be_shown_exported_merged_and_rescored(
+    codea1: Callable[..., Any], played: Path, open_folder: Path, powerless: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, mine = open_folder / "run", open_folder / "mine"
+    shutil.copytree(played, run)
+    mine.mkdir(mode=0o777)
+    mine.chmod(0o777)
+    monkeypatch.chdir(mine)
+    for file in run.iterdir():
+        file.chmod(0o444)
+    run.chmod(0o555)
+    before = sorted(file.name for file in run.iterdir())
+    lines = (
+        "book show {}",
+        "book export {} --official o.json --pytest t.py",
+        "book merge {} --into m.sqlite",
+        "rescore {}",
+    )
+    with powerless():
+        for line in lines:
+            result = codea1(*line.format(run).split())
+            assert result.exit_code == 0, (line, result.stderr)
+    assert sorted(file.name for file in run.iterdir()) == before
+    run.chmod(0o755)
+
+
+def test_a_book_behind_a_closed_folder_is_one_sentence(
+    codea1: Callable[..., Any], open_folder: Path, powerless: Any
+) -> None:
+    closed = open_folder / "closed"
+    closed.mkdir(mode=0)
+    lines = (
+        "book show {}/b.sqlite",
+        "book merge {0}/b.sqlite --into {0}/c.sqlite",
+        "book import {}/o.json --into x.sqlite",
+    )
+    for line in lines:
+        with powerless():
+            result = codea1(*line.format(closed).split())
+        assert (result.exit_code, result.stdout) == (2, ""), line
+        assert "Permission denied" in result.stderr

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import os
+import re
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import typer
@@ -59,3 +63,34 @@ def test_an_error_nobody_expected_keeps_its_traceback(
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "ZeroDivisionError: ours" in done.stderr
+
+
+# -- where results cannot go --
+
+PLAY = ["play", "-p", "starter", "--tester", "boundary", "-n", "1", "--out", "run"]
+
+
+@pytest.mark.parametrize("arguments", [["agents"], PLAY, ["--help"], ["--version"], ["play", "--help"]])
+def test_who_stops_reading_hears_nothing(started: Callable[..., subprocess.Popen[str]], arguments: list[str]) -> None:
+    process = started(*arguments)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert (process.wait(timeout=60), process.stderr.read()) == (141, "")
+    process.stderr.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [["agents"], ["agents", "--json"], PLAY, ["--help"], ["--version"]])
+def test_a_full_disk_behind_stdout_is_one_sentence(arguments: list[str]) -> None:
+    command = [sys.executable, "-c", "from codea1_agents.cli import main\nmain()", *arguments]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False, env={**os.environ}
+        )
+    assert done.returncode == 2, done.stderr
+    assert re.fullmatch(
+        r"error: cannot write( to standard output)?: No space left on device", done.stderr.splitlines()[-1]
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr

@@ -13,10 +13,12 @@ from typing import Any
 import jsonschema
 import pytest
 
+from codea1_agents.runner import play
 from codea1_env.book.store import MistakeBook
+from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
-from codea1_env.runs.records import episode_schema
+from codea1_env.runs.records import episode_schema, to_line
 
 FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
 """Three problems, so that most episodes replay cases of earlier ones."""
@@ -97,8 +99,6 @@ def test_as_many_duels_are_shown_as_were_asked_for(codea1: Callable[..., Any]) -
 
 def test_skipped_rows_are_noted_and_strict_refuses_them(codea1: Callable[..., Any], folder: Path) -> None:
     codea1(*FAST, "-n", 1)  # a place to take a good row from
-    from codea1_env.problems import dump_jsonl, load_problems
-
     path = folder / "some.jsonl"
     dump_jsonl(load_problems("starter", limit=2), path)
     path.write_text(path.read_text() + '{"id": "broken"\n')
@@ -312,9 +312,11 @@ def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options:
 def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line(finished: Finished) -> None:
     done = finished("play", "-p", "starter", "--coder", "reference", "--tester", "my_agents:forgetful", "--out", "run")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: tester my_agents:forgetful failed in episode 0 (problem starter/")
+    hint, error = done.stderr.splitlines()
+    assert hint == "note: 0 episodes recorded; continue with: codea1 play --resume run"
+    assert error.startswith("error: tester my_agents:forgetful failed in episode 0 (problem starter/")
     assert "KeyError: 'memory lost' (" in done.stderr
-    assert "my_agents.py:10)" in done.stderr
+    assert "my_agents.py:12)" in done.stderr
 
 
 def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
@@ -345,3 +347,17 @@ def test_a_sandbox_that_does_not_work_is_exit_code_3(
     )
     result = codea1(*FAST, "--sandbox", "my_sandbox:broken")
     assert (result.exit_code, result.stderr) == (3, "error: no worker starts\n")
+
+
+def test_the_python_function_plays_the_same_game_as_the_command(codea1: Callable[..., Any]) -> None:
+    codea1(*FAST, "-n", 3, "--seed", 5, "--out", "run")
+    lines: list[bytes] = []
+    play(
+        load_problems("starter", limit=3),
+        "mutant,strength=0.9",
+        "boundary",
+        episodes=3,
+        seed=5,
+        on_episode=lambda game: lines.append(to_line(game.record)),
+    )
+    assert b"".join(lines) == Path("run/episodes.jsonl").read_bytes()

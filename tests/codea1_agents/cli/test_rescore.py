@@ -111,3 +111,15 @@ def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> Non
     result = codea1("rescore", run, "--alpha", 0.3)
     assert result.exit_code == 2
     assert "episodes.jsonl line 1: schema version 9" in result.stderr
+
+
+def test_fewer_tests_per_suite_than_were_played_pay_at_most_1(
+    codea1: Callable[..., Any], one_object: Any, run: Path
+) -> None:
+    assert max(len(suite.cases) for each in iter_episodes(run) for r in each.rounds for suite in r.suites) > 2
+    for rules in ("fixed", "zero_sum", "release"):
+        out = f"rescored-{rules}"
+        one_object(codea1("rescore", run, "--rules", rules, "--tests-per-suite", 2, "--out", out, "--json").stdout)
+        rewards = [r.rewards for each in iter_episodes(Path(out)) for r in each.rounds]
+        paid = [one.value for each in rewards for one in (each.coder, *each.testers)]
+        assert all(-1 <= value <= 1 for value in paid if value is not None)

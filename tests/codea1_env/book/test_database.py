@@ -6,6 +6,7 @@ import copy
 import hashlib
 import os
 import pickle
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -376,3 +377,68 @@ def test_dropping_a_book_closes_its_file(path):
     assert Path(f"{path}-wal").exists()
     del book
     assert not Path(f"{path}-wal").exists()
+
+
+# -- a book that may only be looked at --
+
+
+@pytest.fixture
+def kept(open_folder: Path) -> Path:
+    """A book of two cases in a folder that anybody may look at."""
+    path = open_folder / "book.sqlite"
+    with MistakeBook(path) as book:
+        book.record(failing("p", 1, 2), RELEASE)
+    return path
+
+
+def assert_readable(path: Path) -> None:
+    before = sorted(file.name for file in path.parent.iterdir())
+    with MistakeBook(path, read_only=True) as book:
+        assert (book.size(), book.problem_ids(), len(stored(book, "p"))) == (2, ("p",), 2)
+        assert len(book.snapshot()) > 0
+        with pytest.raises(UserError, match="readonly"):
+            book.record(failing("p", 3), RELEASE)
+    assert sorted(file.name for file in path.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o555), (0o444, 0o777), (0o666, 0o555)])
+def test_a_book_that_cannot_be_written_can_be_read(kept: Path, powerless, file_mode: int, folder_mode: int) -> None:
+    kept.chmod(file_mode)
+    kept.parent.chmod(folder_mode)
+    with powerless():
+        assert_readable(kept)
+    kept.parent.chmod(0o755)
+
+
+def test_rounds_that_only_the_log_holds_are_read_too(kept: Path, powerless, tmp_path: Path) -> None:
+    with MistakeBook(kept) as book:
+        book.record(failing("q", 3, 4, 5), RELEASE)
+        copy = kept.with_name("copy.sqlite")
+        for suffix in ("", "-wal"):  # as a killed process leaves them
+            shutil.copy(f"{kept}{suffix}", f"{copy}{suffix}")
+    for file in kept.parent.iterdir():
+        file.chmod(0o444)
+    kept.parent.chmod(0o555)
+    with powerless(), MistakeBook(copy, read_only=True) as book:
+        assert (book.size(), book.problem_ids()) == (5, ("p", "q"))
+    kept.parent.chmod(0o755)
+
+
+def test_a_book_that_may_not_be_read_is_one_sentence(kept: Path, powerless) -> None:
+    kept.chmod(0)
+    with powerless(), pytest.raises(BrokenInput, match="unable to open"):
+        MistakeBook(kept, read_only=True)
+    kept.chmod(0o644)
+    kept.parent.chmod(0)
+    with powerless(), pytest.raises(BrokenInput, match="Permission denied"):
+        MistakeBook(kept, read_only=True)
+    kept.parent.chmod(0o755)
+
+
+def test_looking_makes_no_book(tmp_path: Path) -> None:
+    with pytest.raises(BrokenInput, match="there is no such file"):
+        MistakeBook(tmp_path / "lost.sqlite", read_only=True)
+    (tmp_path / "empty.sqlite").touch()
+    with pytest.raises(BrokenInput, match="is empty"):
+        MistakeBook(tmp_path / "empty.sqlite", read_only=True)
+    assert (tmp_path / "empty.sqlite").stat().st_size == 0

@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from codea1_env import values
 from codea1_env.book.files import ExportReport, assert_text, export_official, import_official, merge
-from codea1_env.book.literals import LiteralError, encoded_literal
 from codea1_env.book.store import MergeReport, MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
+from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 
 NAN = b'{"f":"nan"}'
 
@@ -290,7 +290,7 @@ def test_an_import_adds_to_what_is_there_and_says_where_it_came_from(path):
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(path, tmp_path):
     path.write_text("old")
-    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     with filled(entry("f(1)", 1)) as book:
         for target in (tmp_path / "no" / "folder.json", tmp_path):
             with pytest.raises(UserError, match="cannot be written"):

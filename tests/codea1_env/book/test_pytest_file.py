@@ -38,8 +38,8 @@ def toy(problem_id: str, entry_point: str, imports: str = "") -> Problem:
 PROBLEMS = ProblemSet("toys", (toy("toy/f", "f", "import math"), toy("toy f", "g"), toy("unplayed", "h")))
 
 
-def run_pytest(file: Path, candidates: Path | None = None) -> dict[str, int]:
-    """Run a file in a process of its own; return how many tests passed, failed, were skipped."""
+def run_text(file: Path, candidates: Path | None = None) -> str:
+    """Run a file in a process of its own; return what pytest says."""
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     if candidates is not None:
         environment["CANDIDATES"] = str(candidates)
@@ -47,7 +47,12 @@ def run_pytest(file: Path, candidates: Path | None = None) -> dict[str, int]:
     done = subprocess.run(
         command, cwd=file.parent, env=environment, capture_output=True, text=True, timeout=60, check=False
     )
-    words = done.stdout.splitlines()[-1].replace(",", "").split()
+    return done.stdout
+
+
+def run_pytest(file: Path, candidates: Path | None = None) -> dict[str, int]:
+    """Return how many tests passed, failed, were skipped."""
+    words = run_text(file, candidates).splitlines()[-1].replace(",", "").split()
     return {word: int(n) for n, word in pairwise(words) if word in ("passed", "failed", "skipped")}
 
 
@@ -90,3 +95,21 @@ def test_a_case_that_is_no_python_breaks_only_itself(tmp_path):
     (tmp_path / "candidates").mkdir()
     (tmp_path / "candidates" / "toy_f.py").write_text("def f(x): return 1")
     assert run_pytest(suite) == {"passed": 1, "failed": 2}
+
+
+def test_integers_that_no_float_holds_are_compared_and_integers_are_exact(tmp_path):
+    huge = 10**400
+    cases = [entry("f(0)", 0.5), entry("f(1)", huge), entry("f(2)", 10**18), entry("f(3)", 1.0), entry("f(4)", True)]
+    suite = tmp_path / "test_book.py"
+    with filled(*cases, problem_id="toy/f") as book:
+        export_pytest(book, suite, PROBLEMS)
+    folder = tmp_path / "candidates"
+    folder.mkdir()
+    program = "def f(n):\n    return [{first}, {second}, {third}, {fourth}, True][n]\n"
+    right = {"first": "0.5 + 1e-12", "second": "10 ** 400", "third": "10 ** 18", "fourth": "1"}
+    (folder / "toy_f.py").write_text(program.format(**right))
+    assert run_pytest(suite) == {"passed": 5}
+    wrong = {"first": "10 ** 400", "second": "1.5", "third": "10 ** 18 + 1", "fourth": "-(10 ** 400)"}
+    (folder / "toy_f.py").write_text(program.format(**wrong))
+    assert run_pytest(suite) == {"failed": 4, "passed": 1}
+    assert "OverflowError" not in run_text(suite)

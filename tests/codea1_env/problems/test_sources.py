@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -113,3 +115,33 @@ def test_importing_problems_is_light() -> None:
 def test_the_public_names_are_sorted_and_there() -> None:
     assert package.__all__ == sorted(package.__all__)
     assert all(hasattr(package, name) for name in package.__all__)
+
+
+@pytest.mark.parametrize("source", ["", " ", ProblemSet("none", ()), []])
+def test_nothing_is_not_a_source(source: object) -> None:
+    with pytest.raises(UserError, match=r"is empty: name one|there are no problems in it"):
+        load_problems(source)  # type: ignore[arg-type]
+
+
+def test_what_may_not_be_read_is_one_sentence(
+    open_folder: Path, powerless: Callable[[], AbstractContextManager[None]]
+) -> None:
+    closed = open_folder / "closed"
+    (closed / "inner").mkdir(parents=True)
+    dump_jsonl([ONE], closed / "rows.jsonl")
+    dump_jsonl([ONE], open_folder / "mine.jsonl")
+    (open_folder / "mine.jsonl").chmod(0)
+    closed.chmod(0)
+    with powerless():
+        for source in (closed, closed / "inner", closed / "rows.jsonl", open_folder / "mine.jsonl"):
+            for spelt in (source, str(source)):
+                with pytest.raises(BrokenInput, match=r"cannot be read .*Permission denied"):
+                    load_problems(spelt)
+    closed.chmod(0o755)
+
+
+def test_a_file_is_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link.jsonl").symlink_to(tmp_path / "target.jsonl")
+    dump_jsonl([ONE, TWO], tmp_path / "link.jsonl")
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert len(load_problems(tmp_path / "target.jsonl")) == 2

@@ -55,7 +55,7 @@ def play(number: int, book: MistakeBook) -> EpisodeRecord:
     suite = SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, Verdict.WRONG_ANSWER, "-1"),))
     candidate = CandidateReport(Candidate("def f(x): return -1"), Verdict.PASSED, replayed=replayed, suites=(suite,))
     report = ProblemReport(PROBLEM.id, (candidate,))
-    delta = book.record(report, RULES.book, Provenance(episode_id=f"{number:x}", round=0))
+    delta = book.record(report, RULES.book, Provenance(CONFIG.run_id, f"{number:x}", 0, "mutant", "fuzz"))
     judged = JudgedRound(PROBLEM, f"{number:x}", 0, "c", "t", report, score(candidate, RULES), delta)
     return EpisodeRecord(
         episode=number, episode_id=f"{number:x}", problem_id=PROBLEM.id, seed=number, rounds=(RoundRecord.of(judged),)

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_agents.scripted.coders import MutantCoder
+from codea1_env.agent import AgentContext
+from codea1_env.book.store import MistakeBook
+from codea1_env.problems import dump_jsonl, load_problems
+from codea1_env.sandbox import Guarantee, load_sandbox
+from codea1_env.sandbox.local import LocalSandbox
+
+FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
+
+Started = Callable[..., subprocess.Popen[str]]
+Finished = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def entries(run: Path) -> list[Any]:
+    with MistakeBook(run / "book.sqlite", create=False) as book:
+        return list(book.entries())
+
+
+# -- agents are anyone's code --
+
+
+def test_what_agents_print_is_never_among_the_results(finished: Finished, one_object: Any) -> None:
+    done = finished(*FAST, "-n", 2, "--tester", "my_agents:chatty", "--json", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert one_object(done.stdout)["episodes"] == 2
+    for said in ("I think aloud", "and go around", "or write to the descriptor"):
+        assert said in done.stderr
+    done = finished(*FAST, "-n", 1, "--tester", "my_agents:chatty", "--quiet", "--out", "other")
+    assert "95 % interval" in done.stdout
+    assert "aloud" not in done.stdout
+
+
+def test_an_agent_that_exits_is_the_agents_error_not_the_sandboxs(finished: Finished) -> None:
+    done = finished(*FAST, "-n", 1, "--tester", "my_agents:quits", "--out", "run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "error: tester my_agents:quits called sys.exit(3) in episode 0" in done.stderr
+
+
+def test_an_async_agent_plays(finished: Finished) -> None:
+    done = finished(*FAST, "-n", 1, "--tester", "my_agents:later", "--out", "run", "--json")
+    assert (done.returncode, done.stderr.count("Warning")) == (0, 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--coder", ":x"], "expected module:attribute"),
+        (["--coder", "fuzz"], "agent 'fuzz' is a tester, not a coder"),
+        (["--tester", "mutant"], "agent 'mutant' is a coder, not a tester"),
+        (["-p", ""], "the problem source is empty"),
+        (["--rounds", 10**30], "--rounds"),
+        (["--tests-per-suite", 10**30], "--tests-per-suite"),
+    ],
+)
+def test_what_cannot_be_played_is_one_sentence_and_leaves_nothing(
+    codea1: Callable[..., Any], arguments: list[Any], said: str
+) -> None:
+    result = codea1(*FAST, "-n", 1, "--out", "run", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert not Path("run").exists()
+
+
+def test_many_rounds_do_not_stop_the_scripted_coder(codea1: Callable[..., Any]) -> None:
+    problems = load_problems("starter", limit=1)
+    coder = MutantCoder(AgentContext(problems, load_sandbox("local")))
+    seen = {"round": 2000, "program": "", "feedback": ""}
+    assert "def " in coder.act(seen, {"problem_id": problems[0].id})
+
+
+def test_golden_rules_without_golden_tests_are_refused_before_a_folder_is_made(codea1: Callable[..., Any]) -> None:
+    one, two = load_problems("starter", limit=2)
+    dump_jsonl([one, replace(two, golden=())], "some.jsonl")
+    result = codea1("play", "-p", "some.jsonl", "--rules", "golden", "--out", "run")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"which 1 of 2 problems do not have: {two.id}" in result.stderr
+    assert not Path("run").exists()
+
+
+# -- the sandbox, and the book, by name --
+
+
+def test_the_sandbox_is_named_with_its_guarantee(codea1: Callable[..., Any]) -> None:
+    result = codea1(*FAST, "-n", 1, "--out", "run")
+    stored = json.loads(Path("run/metrics.json").read_text())["sandbox"]
+    assert stored["name"] == "local"
+    assert stored["tier"]
+    assert f"sandbox: local: {stored['guarantee']}, by {stored['tier']} (" in result.stdout
+
+
+def test_a_weak_sandbox_is_warned_of_even_if_quiet(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "warning" not in codea1(*FAST, "-n", 1, "--out", "first").stderr
+    monkeypatch.setattr(LocalSandbox, "guarantee", Guarantee.TRUSTED_ONLY)
+    result = codea1(*FAST, "-n", 1, "--quiet", "--out", "second")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: weak sandbox: local: trusted only")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_book_says_who_played_and_a_rebuilt_one_the_same(codea1: Callable[..., Any]) -> None:
+    codea1(*FAST, "-n", 3, "--out", "run")
+    first = entries(Path("run"))
+    who = {(e.entry.provenance.coder, e.entry.provenance.tester) for e in first}
+    assert who == {("mutant,strength=0.9", "boundary")}
+    assert all(e.entry.provenance.run for e in first)
+    codea1("play", "--resume", "run")
+    assert entries(Path("run")) == first
+
+
+def test_an_interrupt_before_the_first_episode_names_the_line_that_continues(started: Started) -> None:
+    process = started(
+        *FAST,
+        "--tester",
+        "my_agents:slow_tester",
+        "-n",
+        "9",
+        "--out",
+        "run",
+        "--quiet",
+        "--json",
+        code="""
+import os, signal
+import codea1_agents.runner as runner
+def act(*_): os.kill(os.getpid(), signal.SIGINT)
+runner._Seat.act = act
+""",
+    )
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "note: interrupted; continue with: codea1 play --resume run" in err
+    assert "Traceback" not in err
