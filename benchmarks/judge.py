@@ -1,0 +1,307 @@
+"""What judging costs, for one group and for a step of several, next to the release's protocol on the same cases.
+
+    python benchmarks/judge.py [--quick] [--groups N] [--rounds N] [--json]
+
+A group is 8 candidates x 8 suites x 8 asserts, all calls distinct, and 8 replayed cases: 64 + 8 asserts per candidate,
+and 64 for the solution, which runs them twice. Groups of 8 problems take turns, so a step of 8 groups has each once.
+
+All figures are per candidate, from the same rounds in one process; each round has texts of its own, so that nothing is
+remembered from the round before. Processor time is that of the whole process tree (see `measuring.py`), split by the
+clocks of this process's two threads and of its phases. "Candidates' own code" is what the same module bodies and calls
+cost when they run here, in the benchmark, without any machinery.
+
+The comparison is one script per candidate through plain `subprocess` (see `release_protocol.py`), as many at a time as
+there are cores. Its reading of replies is not counted, nor is ours: the line "replies" stands by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from measuring import Metered, Pauses, Spread, TreeClock, machine, threads_time_s
+from release_protocol import passed, replayed_asserts, script
+from rich.console import Console
+from rich.table import Table
+from workload import N_CANDIDATES, N_CASES, N_REPLAYED, N_SUITES, Group, groups
+
+from codea1_env import values
+from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.judge import Duel, Judge
+from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.verdicts import ProblemReport, Verdict
+
+RULES = preset("fixed")
+MAX_COMPARED = 8  # groups that are also judged by the release's protocol
+ROWS = {
+    "replies": "reading replies (not counted below)",
+    "judge": "validation, comparison, reports",
+    "scheduler": "the sandbox's scheduler thread",
+    "rewards": "rewards",
+    "own": "trainer's own share (sum of the three)",
+    "pauses": "garbage collection within it",
+    "book": "Mistake Book, in memory (not counted below)",
+    "zygotes": "sandbox: warm interpreters that fork",
+    "programs": "sandbox: processes of solution and candidates",
+    "total": "all processes",
+    "own_code": "candidates' and solutions' own code",
+    "outside": "share of time outside it",
+    "wall": "wall clock",
+    "release_parent": "release's protocol: parent",
+    "release_scripts": "release's protocol: scripts",
+    "release_total": "release's protocol: all processes",
+    "release_wall": "release's protocol: wall clock",
+    "ratio": "ours / release's, processor time",
+    "wall_ratio": "ours / release's, wall clock",
+}
+SUMS = ("own", "total", "outside", "ratio", "wall_ratio")
+SECTIONS = ("replies", "book", "outside", "wall", "release_wall")
+TREE = TreeClock()
+
+
+@dataclass
+class Figures:
+    """Milliseconds per candidate (shares and ratios: plain numbers) by row, one entry per round."""
+
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, figures: dict[str, float]) -> None:
+        """Enter one round."""
+        for row, figure in figures.items():
+            self.rounds.setdefault(row, []).append(figure)
+
+    def spreads(self) -> dict[str, Spread]:
+        """Sum up, in the order of `ROWS`."""
+        return {row: Spread.of(self.rounds[row]) for row in ROWS if row in self.rounds}
+
+
+def main() -> None:
+    options = arguments()
+    sizes = {"one group": 1, f"a step of {options.groups} groups": options.groups}
+    found = {name: Figures() for name in sizes}
+    agreement = Agreement()
+    with LocalSandbox() as sandbox:
+        tier, guarantee = sandbox.tier, sandbox.guarantee.value
+        judged(groups(1, -1), sandbox)  # whatever is done only once
+        for number in range(options.rounds):
+            for name, size in sizes.items():
+                those = groups(size, number)
+                ours, reports = judged(those, sandbox)
+                found[name].add(ours)
+                found[name].add(compared(those[:MAX_COMPARED], reports, ours, agreement))
+    about = {**machine(), "tier": tier, "guarantee": guarantee, "rounds": options.rounds, "agreement": str(agreement)}
+    if options.json:
+        scenarios = {name: {row: s.to_json() for row, s in f.spreads().items()} for name, f in found.items()}
+        print(json.dumps({"about": about, "per_candidate_ms": scenarios}, indent=1))
+    else:
+        show(found, about)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a step of 2 groups, 3 rounds")
+    parser.add_argument("--groups", type=int, help="size of a step; 256 is a whole one (default 8)")
+    parser.add_argument("--rounds", type=int, help="default 7")
+    parser.add_argument("--json", action="store_true", help="figures for programs")
+    options = parser.parse_args()
+    options.groups = options.groups or (2 if options.quick else 8)
+    options.rounds = options.rounds or (3 if options.quick else 7)
+    return options
+
+
+# -- ours --
+
+
+class Clock:
+    """Milliseconds of this thread's processor time by phase."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add what is done within to a phase."""
+        started = time.thread_time()
+        yield
+        self.spent[name] = self.spent.get(name, 0.0) + 1000 * (time.thread_time() - started)
+
+
+def judged(those: list[Group], sandbox: LocalSandbox) -> tuple[dict[str, float], list[ProblemReport]]:
+    """Read, judge, score and record; return milliseconds per candidate, and what was found."""
+    book = filled_book(those)
+    texts = [(group, group.coder_replies, group.tester_replies) for group in those]
+    metered, clock, pauses = Metered(sandbox), Clock(), Pauses()
+    judge = Judge(metered, RULES)
+    with clock.phase("replies"):
+        duels = [read(*text) for text in texts]
+    with clock.phase("book"):
+        duels = [with_replays(duel, book) for duel in duels]
+    paused, tree, scheduler, wall = pauses.total_s, TREE.now(), scheduler_s(), time.perf_counter()
+    with clock.phase("judge"):
+        reports = judge.judge(duels)
+    wall = time.perf_counter() - wall
+    scheduler, tree, paused = scheduler_s() - scheduler, TREE.now().since(tree), pauses.total_s - paused
+    with clock.phase("rewards"):
+        for report in reports:
+            for candidate in report.candidates:
+                score(candidate, RULES)
+    with clock.phase("book"):
+        for report in reports:
+            book.record(report, RULES.book)
+    spent = clock.spent | {
+        "scheduler": 1000 * scheduler,
+        "pauses": 1000 * paused,
+        "zygotes": 1000 * tree.living_s,
+        "programs": 1000 * metered.jobs_cpu_s,
+        "own_code": 1000 * sum(map(own_code_s, those)),
+        "wall": 1000 * wall,
+    }
+    spent["own"] = spent["judge"] + spent["scheduler"] + spent["rewards"]
+    spent["total"] = spent["own"] + spent["zygotes"] + spent["programs"]
+    figures = {row: milliseconds / (len(those) * N_CANDIDATES) for row, milliseconds in spent.items()}
+    return figures | {"outside": 1 - figures["own_code"] / figures["total"]}, reports
+
+
+def scheduler_s() -> float:
+    return threads_time_s("codea1-sandbox")
+
+
+def filled_book(those: list[Group]) -> MistakeBook:
+    book = MistakeBook()
+    stored = (StoredEntry(group.problem.id, entry) for group in those for entry in group.book)
+    book.absorb(stored, {group.problem.id: 1 for group in those})
+    return book
+
+
+def read(group: Group, coder_replies: tuple[str, ...], tester_replies: tuple[tuple[str, ...], ...]) -> Duel:
+    name, k = group.problem.entry_point, RULES.tests_per_suite
+    return Duel(
+        group.problem,
+        tuple(read_candidate(reply, RULES.reading, entry_point=name) for reply in coder_replies),
+        tuple(
+            tuple(read_suite(reply, RULES.reading, entry_point=name, tests_per_suite=k) for reply in replies)
+            for replies in tester_replies
+        ),
+    )
+
+
+def with_replays(duel: Duel, book: MistakeBook) -> Duel:
+    entries = book.retrieve(duel.problem.id, RULES.book)
+    return Duel(duel.problem, duel.candidates, duel.suites, tuple(entry.to_valid_case() for entry in entries))
+
+
+def own_code_s(group: Group) -> float:
+    """Return the processor seconds of one group's module bodies and calls by themselves."""
+    calls = [[case.call for suite in suites for case in suite] for suites in group.suites]
+    replayed = [entry.expression for entry in group.book]
+    name = group.problem.entry_point
+    once = run_s(group.problem.solution, [call for those in calls for call in those], name)
+    return 2 * once + sum(
+        run_s(program, [*replayed, *those], name) for program, those in zip(group.programs, calls, strict=True)
+    )
+
+
+def run_s(program: str, calls: list[str], name: str) -> float:
+    body, codes = compile(program, "<program>", "exec"), [compile(call, "<call>", "eval") for call in calls]
+    started = time.thread_time()
+    namespace: dict[str, Any] = {"__name__": "program"}
+    exec(body, namespace)
+    for code in codes:
+        attempt(code, {name: namespace[name]})
+    return time.thread_time() - started
+
+
+def attempt(code: CodeType, scope: dict[str, Callable[..., Any]]) -> None:
+    with contextlib.suppress(Exception):
+        eval(code, scope)
+
+
+# -- the release's protocol --
+
+
+class Agreement:
+    """How often both protocols count the same number of passed cases for a candidate."""
+
+    def __init__(self) -> None:
+        self.same = self.all = 0
+
+    def count(self, ours: int, theirs: int) -> None:
+        """Enter one candidate."""
+        self.same += ours == theirs
+        self.all += 1
+
+    def __str__(self) -> str:
+        return f"{self.same} of {self.all} candidates pass as many cases under both protocols"
+
+
+def compared(
+    those: list[Group], reports: list[ProblemReport], ours: dict[str, float], agreement: Agreement
+) -> dict[str, float]:
+    """Judge the same cases by scripts; return milliseconds per candidate, and ratios."""
+    expected = [[text_of(entry.key.expected) for entry in group.book] for group in those]
+    before, wall = TREE.now(), time.perf_counter()
+    scripts = [
+        script(group, m, replayed_asserts(group, texts))
+        for group, texts in zip(those, expected, strict=True)
+        for m in range(N_CANDIDATES)
+    ]
+    with ThreadPoolExecutor(machine()["cores"]) as pool:
+        counts = list(pool.map(passed, scripts))
+    wall, spent = time.perf_counter() - wall, TREE.now().since(before)
+    candidates = [candidate for report in reports[: len(those)] for candidate in report.candidates]
+    for candidate, theirs in zip(candidates, counts, strict=True):
+        cases = [*candidate.replayed, *(case for suite in candidate.suites for case in suite.cases)]
+        agreement.count(sum(case.verdict is Verdict.PASSED for case in cases), theirs)
+    n = len(scripts)
+    total, each_wall = 1000 * (spent.own_s + spent.ended_s) / n, 1000 * wall / n
+    return {
+        "release_parent": 1000 * spent.own_s / n,
+        "release_scripts": 1000 * spent.ended_s / n,
+        "release_total": total,
+        "release_wall": each_wall,
+        "ratio": ours["total"] / total,
+        "wall_ratio": ours["wall"] / each_wall,
+    }
+
+
+def text_of(value: bytes) -> str:
+    source = values.to_source(value)
+    assert source is not None
+    return source.expression
+
+
+# -- showing --
+
+
+def show(found: dict[str, Figures], about: dict[str, Any]) -> None:
+    console = Console(width=100)
+    console.print(
+        f"{about['system']}, Python {about['python']}, {about['cores']} cores, load {about['load']}; "
+        f"sandbox tier {about['tier']} ({about['guarantee']}); {about['rounds']} rounds"
+    )
+    for name, figures in found.items():
+        n_asserts = N_SUITES * N_CASES + N_REPLAYED
+        title = f"\n{name}: ms per candidate with {n_asserts} asserts, its part of the solution's runs included"
+        table = Table()
+        table.add_column("processor time", no_wrap=True)
+        for column in ("min", "median", "max"):
+            table.add_column(column, justify="right")
+        for row, spread in figures.spreads().items():
+            style = "bold" if row in SUMS else None
+            table.add_row(ROWS[row], *spread.cells(), style=style, end_section=row in SECTIONS)
+        console.print(title, table)
+    console.print(str(about["agreement"]))
+
+
+if __name__ == "__main__":
+    main()

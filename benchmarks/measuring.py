@@ -1,0 +1,202 @@
+"""Clocks for benchmarks: processor time of a whole process tree, of one thread, of garbage collection; memory.
+
+Linux only. Python's own counters do not see children that are still alive, and those that serve a sandbox live as long
+as it does. So a tree's processor time is the sum of
+
+- this process (`time.process_time`, all threads; reading /proc is not counted),
+- its children that have ended (`getrusage`),
+- every living descendant's own run time, threads together, from `/proc/<pid>/task/*/schedstat` (nanoseconds),
+- what living descendants' own children used, which the sandbox reports for each job (`JobReport.cpu_s`, from `wait4`).
+
+The last is handed in by whoever runs jobs: `Metered` collects it. No cgroup is needed, nor any right.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import statistics
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.sandbox.interface import Guarantee, Job, JobReport, Sandbox
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One figure over several rounds."""
+
+    min: float
+    median: float
+    max: float
+
+    @classmethod
+    def of(cls, figures: Sequence[float]) -> Spread:
+        """Sum up at least one figure."""
+        return cls(min(figures), statistics.median(figures), max(figures))
+
+    def cells(self, digits: int = 2) -> list[str]:
+        """Return the three figures as text."""
+        return [f"{figure:,.{digits}f}" for figure in (self.min, self.median, self.max)]
+
+    def to_json(self) -> dict[str, float]:
+        """Return the three figures by name."""
+        return asdict(self)
+
+
+class Metered:
+    """A sandbox that adds up what its jobs' processes have used."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self.name = sandbox.name
+        self.jobs_cpu_s = 0.0
+        self.n_jobs = 0
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the sandbox itself."""
+        return self._sandbox.guarantee
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        """Run all jobs."""
+        reports = self._sandbox.run(jobs)
+        self.n_jobs += len(jobs)
+        self.jobs_cpu_s += sum(report.cpu_s for report in reports)
+        return reports
+
+    def close(self) -> None:
+        """End the sandbox itself."""
+        self._sandbox.close()
+
+
+@dataclass(frozen=True)
+class TreeTime:
+    """Processor seconds so far."""
+
+    own_s: float
+    """This process, all threads."""
+    ended_s: float
+    """Children that have ended."""
+    living_s: float
+    """Living descendants themselves."""
+
+    def since(self, earlier: TreeTime) -> TreeTime:
+        """Return the difference; the same processes must live on."""
+        return TreeTime(self.own_s - earlier.own_s, self.ended_s - earlier.ended_s, self.living_s - earlier.living_s)
+
+    @property
+    def total_s(self) -> float:
+        """All of it; without what living descendants' children used."""
+        return self.own_s + self.ended_s + self.living_s
+
+
+class TreeClock:
+    """Reads the processor time of this process's tree."""
+
+    def __init__(self) -> None:
+        self._cost_s = 0.0  # of reading
+
+    def now(self) -> TreeTime:
+        """Read all clocks."""
+        started = time.thread_time()
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        living = sum(_run_time_s(pid) for pid in descendants())
+        self._cost_s += time.thread_time() - started
+        return TreeTime(time.process_time() - self._cost_s, usage.ru_utime + usage.ru_stime, living)
+
+
+class Pauses:
+    """Processor seconds of this process's garbage collections since it was made."""
+
+    def __init__(self) -> None:
+        self.total_s = 0.0
+        self._started = 0.0
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._started = time.thread_time()
+        else:
+            self.total_s += time.thread_time() - self._started
+
+
+def threads_time_s(name: str) -> float:
+    """Return the processor seconds of this process's living threads of a name."""
+    return sum(
+        time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+        for thread in threading.enumerate()
+        if thread.name == name and thread.ident is not None
+    )
+
+
+def descendants() -> list[int]:
+    """Return the process ids of all living descendants of this process."""
+    children: dict[int, list[int]] = {}
+    for entry in _PROC.iterdir():
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, waiting = [], [os.getpid()]
+    while waiting:
+        those = children.get(waiting.pop(), [])
+        found += those
+        waiting += those
+    return found
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of /proc/<pid>/stat behind the name: state, parent, ..."""
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has just ended
+        return []
+
+
+def _run_time_s(pid: int) -> float:
+    try:
+        tasks = list((_PROC / str(pid) / "task").iterdir())
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    except OSError:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Of some processes together, in MB."""
+
+    proportional: float
+    """PSS: pages that are shared count in equal parts for each of their owners."""
+    unique: float
+    """USS: what would be free if they ended."""
+
+
+def memory_of(pids: Iterable[int]) -> Memory | None:
+    """Return what processes hold; None where the kernel does not let us look."""
+    sizes: dict[str, int] = {}
+    try:
+        for pid in pids:
+            for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]:
+                key, value = line.split(":")
+                sizes[key] = sizes.get(key, 0) + int(value.split()[0])
+    except OSError:
+        return None
+    unique = sizes.get("Private_Clean", 0) + sizes.get("Private_Dirty", 0)
+    return Memory(sizes.get("Pss", 0) / 1024, unique / 1024)
+
+
+def machine() -> dict[str, Any]:
+    """Return what a reader must know to compare figures: cores, load, kernel, Python."""
+    uname = os.uname()
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "load": round(os.getloadavg()[0], 1),
+        "system": f"{uname.sysname} {uname.release} {uname.machine}",
+        "python": ".".join(map(str, os.sys.version_info[:3])),  # type: ignore[attr-defined]
+    }
