@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 # Repeatable installs: the versions that the tests have seen. Drop it with `make CONSTRAINTS= ...`.
 CONSTRAINTS ?= -c constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS)
+# What `test` and the gates install: `make test EXTRAS=dev,dev-models,rllib` also tests language models and Ray.
+EXTRAS ?= dev
+comma := ,
+DEV_STAMP := $(VENV)/.installed-$(subst $(comma),+,$(EXTRAS))
 SOURCES := codea1_env agents tests benchmarks examples
 
 .PHONY: demo test check format lint types imports wheel-test install install-dev clean help
@@ -23,18 +27,18 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[dev]'
+$(DEV_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@ $(VENV)/.installed
 
 install: $(VENV)/.installed ## the package into .venv
-install-dev: $(VENV)/.installed-dev ## the package and what its tests need into .venv
+install-dev: $(DEV_STAMP) ## the package and what its tests need into .venv
 
 demo: install ## play HumanEval: a mutant coder against a fuzzing tester
 	$(BIN)/codea1 play --problems humaneval --coder mutant --tester fuzz --episodes 20 --show 2
 
 test: install-dev ## all tests
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 lint: install-dev
 	$(BIN)/ruff format --check $(SOURCES)
