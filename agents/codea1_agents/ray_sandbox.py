@@ -1,8 +1,8 @@
 """The sandbox of a Ray cluster: one pool of workers per node, behind one actor, for all processes on it.
 
 Jobs go in small requests to the nearest node that is free: the caller's own first, then the one with the fewest
-requests of this caller. What a lost node had not answered is run again elsewhere, at most twice; then it is our failure,
-never a verdict.
+requests of this caller. What a lost node had not answered is run again elsewhere, at most twice; then it is our
+failure, never a verdict.
 """
 
 from __future__ import annotations
