@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import base64
+import dis
 import json
 import math
 import secrets
@@ -177,12 +177,20 @@ def _is_package(name: str) -> bool:
 
 
 def _imports(source: str) -> list[str]:
-    """Return the modules of ours that a source imports when it is loaded."""
+    """Return the modules of ours that a source imports when it is loaded.
+
+    Read from its byte code: building syntax trees in several threads at once fails now and then in CPython before
+    3.11.8, in whichever thread has bad luck.
+    """
     found = []
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("codea1_env"):
-            is_package = _is_package(node.module)
-            found += [f"{node.module}.{name.name}" for name in node.names] if is_package else [node.module]
+    package = ""
+    for instruction in dis.get_instructions(compile(source, "<source>", "exec", dont_inherit=True)):
+        if instruction.opname == "IMPORT_NAME":
+            package = instruction.argval if instruction.argval.startswith("codea1_env") else ""
+            if package and not _is_package(package):
+                found.append(package)
+        elif instruction.opname == "IMPORT_FROM" and package and _is_package(package):
+            found.append(f"{package}.{instruction.argval}")
     return found
 
 

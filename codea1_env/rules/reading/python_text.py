@@ -22,6 +22,8 @@ MAX_DEPTH = 64
 
 _MAX_BRACKETS = 2 * MAX_DEPTH  # room for the brackets that writing adds; CPython stops at 200
 
+_MAX_CONFUSIONS = 5
+
 # Entering catch_warnings in two threads at once can leave the process's filters changed for good.
 _WARNING_FILTERS = threading.Lock()
 
@@ -43,6 +45,16 @@ class UnreadableError(Exception):
         self.detail = detail
 
 
+def _tree(text: str) -> ast.Module:
+    """Parse, again where CPython before 3.11.8 confuses this thread's depth with that of another one that parses."""
+    for _ in range(_MAX_CONFUSIONS):
+        try:
+            return ast.parse(text)
+        except SystemError:
+            continue
+    return ast.parse(text)
+
+
 def parse(text: str) -> ast.Module:
     """Return the syntax tree of `text`, silently where Python would warn.
 
@@ -54,7 +66,7 @@ def parse(text: str) -> ast.Module:
     try:
         with _WARNING_FILTERS, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return _tree(text)
     except REFUSALS as error:
         raise UnreadableError(RejectionReason.SYNTAX_ERROR, _sentence(error)) from None
 
