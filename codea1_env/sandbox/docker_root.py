@@ -1,7 +1,8 @@
 """A root file system that holds this interpreter and nothing else, for an image that needs no network to build.
 
-The same paths as here: the standard library, the shared libraries that it loads, the allowed site packages. What is
-loaded is found by loading it, in an interpreter of its own, and reading which files the kernel has mapped.
+The paths are those of here (but see `placed`): the standard library, the shared libraries that it loads, the allowed
+site packages. What is loaded is found by loading it, in an interpreter of its own, and reading which files the kernel
+has mapped.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import IO
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.worker import clean_environment
 
-__all__ = ["Root"]
+__all__ = ["Root", "placed"]
 
 _FORMAT = "1"
 """Changes when the same files would make another image."""
@@ -32,6 +33,8 @@ _LOADERS = ("/lib*/ld-linux*.so*", "/lib*/ld-musl*.so*")
 _LINKS_TO_LIBRARIES = ("/lib", "/lib64", "/usr/lib64")
 _EMPTY_FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp")
 _MAX_LINKS = 40
+_HIDDEN = "/tmp/"  # containers have an empty one of their own there
+_APART = "/outside"
 
 _LIST_LIBRARIES = """
 import ctypes, importlib, json, os, sys
@@ -50,6 +53,11 @@ except OSError:
 with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
     print(json.dumps([line.rstrip("\\n")[line.index("/"):] for line in lines if ".so" in line and "/" in line]))
 """
+
+
+def placed(path: str) -> str:
+    """Return where a file of this machine lies in the image."""
+    return f"{_APART}{path}" if path.startswith(_HIDDEN) else path
 
 
 class Root:
@@ -99,16 +107,16 @@ class Root:
             for path in self._folders():
                 archive.addfile(_member(path, tarfile.DIRTYPE, 0o1777 if path == "/tmp" else 0o755))
             for path, target in sorted(self._links.items()):
-                member = _member(path, tarfile.SYMTYPE, 0o777)
+                member = _member(placed(path), tarfile.SYMTYPE, 0o777)
                 member.linkname = target
                 archive.addfile(member)
             for path in sorted(self._files):
                 _write_file(archive, path)
 
     def _folders(self) -> list[str]:
-        parents = {str(parent) for path in (*self._files, *self._links) for parent in Path(path).parents}
+        parents = {str(parent) for path in (*self._files, *self._links) for parent in Path(placed(path)).parents}
         folders = parents | {f"/{name}" for name in _EMPTY_FOLDERS}
-        return sorted(folders - {"/"} - set(self._links))
+        return sorted(folders - {"/"} - set(map(placed, self._links)))
 
     # Finding
 
@@ -173,7 +181,7 @@ def _member(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
 
 
 def _write_file(archive: tarfile.TarFile, path: str) -> None:
-    member = _member(path, tarfile.REGTYPE, 0o755 if _is_program(path) else 0o644)
+    member = _member(placed(path), tarfile.REGTYPE, 0o755 if _is_program(path) else 0o644)
     content = Path(path).read_bytes()
     member.size, member.mtime = len(content), int(os.stat(path).st_mtime)  # compiled files name their source's time
     archive.addfile(member, io.BytesIO(content))

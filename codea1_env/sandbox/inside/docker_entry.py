@@ -14,6 +14,7 @@ import sys
 from typing import Any
 
 _OLDEST = (3, 11)
+_APART = "/outside"  # as in `docker_root`: packages that lie in the folder of temporary files outside
 
 
 def main(folder: str) -> None:
@@ -61,7 +62,7 @@ def _found(packages: Any) -> Any:
     own = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), "/usr/lib/python3/dist-packages"]
     found = {}
     for name, outside in packages.items():
-        for folder in (outside, *own):
+        for folder in (outside, _APART + outside, *own):
             path = os.path.join(folder, name)
             if name not in found and (os.path.isdir(path) or os.path.exists(path + ".py")):
                 found[name] = folder

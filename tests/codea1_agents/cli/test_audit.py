@@ -8,12 +8,12 @@ import pytest
 
 from codea1_env.audit import load_attacks
 
+pytestmark = pytest.mark.xdist_group("watches the machine")
+
 WEAK = """\
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, JobReport
 from codea1_env.values import encode
-
-pytestmark = pytest.mark.xdist_group("watches the machine")
 
 
 class Weak:
@@ -57,7 +57,7 @@ def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., A
 
 def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], weak: str) -> None:
     result = codea1("audit", "--sandbox", weak, "--only", "always_equal", "--no-comparison")
-    assert result.exit_code == 1
+    assert result.exit_code == 1, result.stderr
     assert "FORGED" in result.stdout
     assert "always_equal: forged: f(1) counts as 42" in result.stdout
     assert "weak (trusted only, by its own means): 0 held" in result.stdout

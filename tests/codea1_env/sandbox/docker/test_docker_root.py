@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.sandbox import docker_root
-from codea1_env.sandbox.docker_root import Root
+from codea1_env.sandbox.docker_root import Root, placed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -34,7 +34,8 @@ def members_of(root: Root) -> dict[str, tarfile.TarInfo]:
     root.write(file)
     file.seek(0)
     with tarfile.open(fileobj=file) as archive:
-        return {f"/{member.name}": member for member in archive.getmembers()}
+        # What lies in the folder of temporary files here lies elsewhere in the image.
+        return {f"/{member.name}".removeprefix("/outside") or "/": member for member in archive.getmembers()}
 
 
 def test_it_holds_python_and_the_allowed_packages_readable_by_any_user(site: Path) -> None:
@@ -45,6 +46,11 @@ def test_it_holds_python_and_the_allowed_packages_readable_by_any_user(site: Pat
     assert {f"{site}/allowed/__init__.py", f"{site}/allowed.libs/library.so", f"{site}/single.py"} <= set(members)
     assert not any("site-packages" in name or name.endswith("/other") for name in members)
     assert all(member.mode & 0o004 and member.uid == member.gid == 0 for member in members.values())
+
+
+def test_what_a_container_would_hide_lies_elsewhere() -> None:
+    assert placed("/tmp/venv/lib/numpy") == "/outside/tmp/venv/lib/numpy"
+    assert placed("/usr/lib/python3") == "/usr/lib/python3"
 
 
 def test_folders_come_before_what_lies_in_them_and_nothing_lies_below_a_link(site: Path) -> None:
