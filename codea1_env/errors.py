@@ -7,7 +7,8 @@
     │   ├── UnknownName                 no such source, agent, preset or sandbox
     │   ├── BrokenInput                 a file, row, run folder or book that cannot be read
     │   └── MissingExtra (ImportError)  an optional package is needed; the message holds the pip line
-    └── SandboxError (RuntimeError)     ours: the sandbox failed, not the program in it. Never evidence, never a reward
+    ├── SandboxError (RuntimeError)     ours: the sandbox failed, not the program in it. Never evidence, never a reward
+    └── AgentUnavailable (RuntimeError) nobody's: an agent could not be asked. Its game is masked, never scored 0
 
 What a *candidate* or a *tester* does wrong is never an exception: it is a `Verdict` or a `Rejection`.
 All of them pickle, so that they cross Ray and multiprocessing unchanged.
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["BrokenInput", "CodeA1Error", "MissingExtra", "SandboxError", "UnknownName", "UserError"]
+__all__ = ["AgentUnavailable", "BrokenInput", "CodeA1Error", "MissingExtra", "SandboxError", "UnknownName", "UserError"]
 
 
 class CodeA1Error(Exception):
@@ -57,3 +58,10 @@ class MissingExtra(UserError, ImportError):
 
 class SandboxError(CodeA1Error, RuntimeError):
     """The sandbox itself failed, after its own retries. Callers mask what depends on it."""
+
+
+class AgentUnavailable(CodeA1Error, RuntimeError):
+    """An agent gave no reply for reasons outside of the game, after its own retries: its endpoint is down, say.
+
+    Callers mask the game that needed the reply; other games go on.
+    """

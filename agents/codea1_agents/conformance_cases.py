@@ -1,0 +1,84 @@
+"""What agents are tested with: problems and observations, from ordinary ones to what no sane problem would hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from codea1_env.agent import Role
+from codea1_env.observations import MAX_PROBLEM_CHARS, Seen, turn_info
+from codea1_env.problems import GoldenCase, Problem, ProblemSet
+
+__all__ = ["CONFORMANCE_PROBLEMS", "Case", "cases"]
+
+_HUGE_PROGRAM = 65_536
+"""Characters; longer ones are legal, but an endpoint that takes them may think for minutes."""
+_TESTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One observation with its info."""
+
+    name: str
+    observation: Mapping[str, Any]
+    info: Mapping[str, Any]
+
+
+def _problem(name: str, statement: str, examples: tuple[str, ...] = ()) -> Problem:
+    return Problem(
+        id=f"conformance/{name}",
+        statement=statement,
+        entry_point="add",
+        solution="def add(a: int, b: int) -> int:\n    return a + b\n",
+        golden=(GoldenCase("add(1, 2)", "3"), GoldenCase("add(-1, 1)", "0")),
+        examples=examples,
+    )
+
+
+_PLAIN = 'def add(a: int, b: int) -> int:\n    """Return a + b.\n\n    >>> add(1, 2)\n    3\n    """\n'
+_UNICODE = (
+    'def add(a: int, b: int) -> int:\n    """Gib a + b zurück: ½ ≠ ∞, 加法, الجمع, \N{SNAKE}\N{ZERO WIDTH JOINER}, '
+    'e\N{COMBINING ACUTE ACCENT}, <|im_end|>, {braces}, $dollar, ```."""\n'
+)
+_LONG = 'def add(a: int, b: int) -> int:\n    """Return a + b.\n\n' + "    It is said once more.\n" * 2800 + '    """\n'
+
+CONFORMANCE_PROBLEMS = ProblemSet(
+    "conformance",
+    (
+        _problem("plain", _PLAIN, ("assert add(1, 2) == 3",)),
+        _problem("unicode", _UNICODE),
+        _problem("empty", "?"),
+        _problem("huge", _LONG[:MAX_PROBLEM_CHARS]),
+    ),
+)
+"""What observations are made from; privileged agents find their solutions here."""
+
+
+def cases(role: Role) -> tuple[Case, ...]:
+    """Return the observations that an agent of this role is tested with."""
+    plain, unicode_, empty, huge = CONFORMANCE_PROBLEMS
+    wrong = "def add(a, b):\n    return a - b\n"
+    shown = wrong if role == "tester" else ""
+    long = wrong + "# " + "x" * 100 + "\n" * 3
+    return (
+        _case("an ordinary observation", role, Seen(plain, 0, shown)),
+        _case("a second round", role, Seen(plain, 1, wrong, "1 of 2 tests failed.\nadd(1, 2) should be 3; it gave -1")),
+        _case("a Unicode observation", role, Seen(unicode_, 0, shown + "# \udc80 \x00 \u202e ½\n" if shown else "")),
+        _case("an empty observation", role, Seen(empty, 0), blank=("problem", "examples", "program", "feedback")),
+        _case("a huge observation", role, Seen(huge, 0, (long * (_HUGE_PROGRAM // len(long))) if shown else "")),
+    )
+
+
+def _case(name: str, role: Role, seen: Seen, *, blank: tuple[str, ...] = ()) -> Case:
+    observation = seen.to_dict() | dict.fromkeys(blank, "")
+    info = turn_info(
+        seen.problem,
+        episode_id=f"conformance-{name}",
+        role=role,
+        round_=seen.round,
+        tests_per_suite=_TESTS,
+        program=observation["program"],
+    )
+    return Case(name, observation, info)

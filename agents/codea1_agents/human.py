@@ -1,0 +1,166 @@
+"""The agent `human`: somebody at the keyboard plays either role, line by line or in an editor."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TextIO
+
+from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.errors import UserError
+from codea1_env.rendering import harmless
+
+__all__ = ["HumanAgent"]
+
+_HELP = (
+    "Type {what}. A line with only . (or the end of input) sends it.  :u take the last line back  :c start again  "
+    ":p show it  :e open it in an editor  :o show the task again  :q leave the game  (:: for a line that begins with :)"
+)
+_WHAT = {"coder": "the program", "tester": "one assert per line, as many as you like"}
+
+
+class HumanAgent:
+    """Asks the person at the terminal; the picture and all questions go to stderr, what is typed comes from stdin.
+
+    A line that consists of two dots stands for one, and `::` for a colon at the beginning of a line.
+    """
+
+    def __init__(
+        self,
+        context: AgentContext | None = None,
+        *,
+        editor: bool = False,
+        keyboard: TextIO | None = None,
+        screen: TextIO | None = None,
+    ) -> None:
+        """Make an agent.
+
+        Args:
+            context: not needed.
+            editor: begin each turn in the editor that VISUAL or EDITOR names.
+            keyboard: where lines come from; None: stdin.
+            screen: where pictures go; None: stderr.
+        """
+        self._begins_in_editor, self._keyboard, self._screen = editor, keyboard, screen
+
+    def act(self, observation: Observation, info: Info) -> str:
+        """Return what was typed.
+
+        Raises:
+            UserError: the input ended before anything was typed.
+            KeyboardInterrupt: the person left the game.
+        """
+        turn = _Turn(observation, info, self._keyboard or sys.stdin, self._screen or sys.stderr)
+        turn.show_task()
+        if self._begins_in_editor and turn.edit():
+            return turn.text
+        turn.say(_HELP.format(what=_WHAT.get(turn.role, "the reply")))
+        while turn.take_line():
+            pass
+        return turn.text
+
+    def __repr__(self) -> str:
+        return "human"
+
+
+class _Turn:
+    """One reply in the making."""
+
+    def __init__(self, observation: Observation, info: Info, keyboard: TextIO, screen: TextIO) -> None:
+        self._observation, self._keyboard, self._screen = observation, keyboard, screen
+        self.role = str(info.get("role", ""))
+        self._tests = info.get("tests_per_suite")
+        self._lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+    def say(self, text: str) -> None:
+        self._screen.write(harmless(text, keep="\n") + "\n")
+        self._screen.flush()
+
+    def show_task(self) -> None:
+        from rich.console import Console, Group  # noqa: PLC0415  rich is slow to import
+        from rich.panel import Panel  # noqa: PLC0415
+        from rich.syntax import Syntax  # noqa: PLC0415
+
+        def block(title: str, text: str, lexer: str) -> Panel:
+            # What agents wrote is untrusted: no control characters, no markup.
+            shown = Syntax(harmless(text, keep="\n\t"), lexer, word_wrap=True, background_color="default")
+            return Panel(shown, title=title, title_align="left")
+
+        seen = self._observation
+        round_ = int(seen["round"]) + 1
+        parts = [block(f"problem, round {round_}", seen["problem"], "python")]
+        if seen["examples"]:
+            parts.append(block("tests that are known", seen["examples"], "python"))
+        if seen["program"]:
+            title = "your previous program" if self.role == "coder" else "the program to break"
+            parts.append(block(title, seen["program"], "python"))
+        if seen["feedback"]:
+            parts.append(block("what became of the previous round", seen["feedback"], "text"))
+        console = Console(file=self._screen)
+        console.print(Group(*parts))
+        counted = f"; {self._tests} tests count" if self.role == "tester" and self._tests else ""
+        self.say(f"You are the {self.role or 'player'} ({seen['entry_point']}{counted}).")
+
+    def take_line(self) -> bool:
+        """Read one line; return whether more may follow."""
+        self._screen.write(f"{len(self._lines) + 1:>3}> ")
+        self._screen.flush()
+        line = self._keyboard.readline()
+        if not line:
+            if not self._lines:
+                raise UserError("human: the input ended before anything was typed")
+            return False
+        line = line.removesuffix("\n").removesuffix("\r")
+        if line.startswith(":") and not line.startswith("::"):
+            self._command(line[1:].strip())
+            return True
+        if line == ".":
+            return False
+        self._lines.append(line[1:] if line == ".." or line.startswith("::") else line)
+        return True
+
+    def _command(self, name: str) -> None:
+        if name == "q":
+            raise KeyboardInterrupt
+        if name == "e":
+            self.say(f"{len(self._lines)} lines; . sends them" if self.edit() else "")
+        elif name == "u" and self._lines:
+            self.say(f"took back: {self._lines.pop()}")
+        elif name == "c":
+            self._lines.clear()
+        elif name == "p":
+            self.say("\n".join(f"{number:>3}  {line}" for number, line in enumerate(self._lines, start=1)))
+        elif name == "o":
+            self.show_task()
+        elif name != "u":
+            self.say(f"no such command: :{name}")
+
+    def edit(self) -> bool:
+        """Open the reply in the person's editor and take over what was saved; return whether that went well."""
+        command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        with tempfile.TemporaryDirectory() as folder:
+            draft = Path(folder) / "reply.py"
+            draft.write_text(self.text or self._beginning(), encoding="utf-8", errors="replace")
+            try:
+                subprocess.run([*command, str(draft)], check=True)
+                self._lines = draft.read_text("utf-8", errors="replace").split("\n")
+            except (OSError, subprocess.CalledProcessError) as error:
+                self.say(f"the editor {command[0]!r} failed ({error}); set EDITOR, or type on")
+                return False
+        return True
+
+    def _beginning(self) -> str:
+        """Return what an editor opens with: something to go on from, in which only comments are ours."""
+        seen = self._observation
+        if self.role == "coder":
+            return str(seen["program"] or seen["problem"])
+        told = f"Tests for {seen['entry_point']}, one assert per line.\n\n{seen['program'] or seen['problem']}"
+        return "\n".join(f"# {line}".rstrip() for line in told.splitlines()) + f"\n\nassert {seen['entry_point']}("

@@ -1,0 +1,35 @@
+"""How long to wait before a request is sent again. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from codea1_env.errors import UserError
+
+__all__ = ["Backoff"]
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential waiting with jitter."""
+
+    retries: int = 5
+    first_s: float = 0.5
+    longest_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not (type(self.retries) is int and self.retries >= 0):
+            raise UserError(f"retries must be at least 0, not {self.retries!r}")
+        if not 0 <= self.first_s <= self.longest_s:
+            raise UserError(f"backoff_s must be within [0, {self.longest_s:g}], not {self.first_s!r}")
+
+    def wait_s(self, attempt: int, draws: Random, asked_s: float | None = None) -> float:
+        """Return seconds to wait after attempt `attempt` (from 0) failed.
+
+        Between half and the whole of `first_s * 2 ** attempt`, so that clients that failed together do not return
+        together; never less than what the server asked for, never more than `longest_s`.
+        """
+        full = min(self.longest_s, self.first_s * 2.0 ** min(attempt, 60))
+        jittered = full * (0.5 + 0.5 * draws.random())
+        return min(self.longest_s, max(jittered, asked_s or 0.0))

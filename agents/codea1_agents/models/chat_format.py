@@ -1,0 +1,100 @@
+"""From chat messages to a local model's token ids, and from what it generated back to a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.prompts import Message, folded_system, plain_text
+from codea1_agents.prompts.messages import TURN_OF_USER
+from codea1_env.errors import UserError
+
+__all__ = ["ChatFormat", "defused", "load_tokenizer"]
+
+_PROBE = "def f(x):\n    return [x, -12.5, 'é'] + g(x)  # <a> of  two\n"
+
+
+class ChatFormat:
+    """How one model wants its chats: by its tokenizer's chat template; as plain text where it has none."""
+
+    def __init__(self, tokenizer: Any, name: str) -> None:
+        """Take a tokenizer of the `transformers` package, and what errors call the model by."""
+        self._tokenizer, self._name = tokenizer, name
+        self._control = tuple(
+            sorted(
+                (str(token) for token in tokenizer.added_tokens_decoder.values() if token.special),
+                key=len,
+                reverse=True,
+            )
+        )
+
+    @property
+    def has_template(self) -> bool:
+        """Whether the tokenizer has a chat template."""
+        return bool(getattr(self._tokenizer, "chat_template", None))
+
+    def prompt_ids(self, messages: Sequence[Message]) -> list[int]:
+        """Return the token ids of a chat, up to where the assistant begins.
+
+        Raises:
+            UserError: the chat template fails on it, with and without a system message.
+        """
+        safe = tuple(Message(each.role, defused(each.content, self._control)) for each in messages)
+        if not self.has_template:
+            return self._ids(plain_text(safe), special=True)
+        return self._ids(self._templated(safe), special=False)  # the template writes its own
+
+    def reply(self, token_ids: Sequence[int]) -> str:
+        """Return the generated text, without control tokens; a base model's next turn of the user is cut off."""
+        text = str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
+        return text if self.has_template else text.partition(TURN_OF_USER)[0]
+
+    def _templated(self, messages: Sequence[Message]) -> str:
+        import jinja2  # noqa: PLC0415  comes with torch
+
+        fault: Exception | None = None
+        for form in (messages, folded_system(messages)):
+            told = [each.to_dict() for each in form]
+            try:
+                return str(self._tokenizer.apply_chat_template(told, tokenize=False, add_generation_prompt=True))
+            except jinja2.TemplateError as error:
+                fault = error
+        raise UserError(f"{self._name}: its chat template fails: {fault}") from fault
+
+    def _ids(self, text: str, *, special: bool) -> list[int]:
+        return list(self._tokenizer(text, add_special_tokens=special)["input_ids"])
+
+
+def defused(text: str, control: Sequence[str]) -> str:
+    """Return the text with its control tokens broken by a space after their first character.
+
+    Tokenizers read them wherever they stand: a program with `<|im_end|>` in a string could end the user's message and
+    speak as the system, to a tester whose reply decides about that very program.
+    """
+    for token in control:
+        if len(token) > 1 and token in text:
+            text = text.replace(token, f"{token[0]} {token[1:]}")
+    return text
+
+
+def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:
+    """Return the tokenizer of a model's folder or hub id, padding on the left.
+
+    The automatic choice goes by the model's type, and for some types swaps the splitting rules of `tokenizer.json` for
+    its own, without a word (seen with transformers 5.23 and a Qwen2 model of other rules). The file is right.
+    """
+    import transformers  # noqa: PLC0415  heavy, and an extra
+
+    options = {"padding_side": "left", "trust_remote_code": trust_remote_code}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+    file = Path(place) / "tokenizer.json"
+    if file.is_file():
+        import tokenizers  # noqa: PLC0415  comes with transformers
+
+        told = tokenizers.Tokenizer.from_file(str(file)).encode(_PROBE, add_special_tokens=False).ids
+        if told != tokenizer(_PROBE, add_special_tokens=False)["input_ids"]:
+            tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(place, **options)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
+    return tokenizer

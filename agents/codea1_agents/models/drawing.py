@@ -1,0 +1,54 @@
+"""Sampling in which each row of a batch has draws of its own, so that no reply depends on its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from codea1_agents.models.completions import Sampling
+
+__all__ = ["OwnDraws", "uniforms"]
+
+
+def uniforms(seeds: Sequence[int], n: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """Return (rows, n) numbers within [0, 1); row i depends on seeds[i] alone, and its beginning not on n."""
+    rows = [np.random.default_rng(seed).random(n, dtype=np.float32) for seed in seeds]
+    return np.array(rows, dtype=np.float32).reshape(len(seeds), n)
+
+
+class OwnDraws:
+    """A logits processor that leaves exactly one token possible: the one that the row's own number falls on.
+
+    Tempered softmax, then the nucleus of `top_p`, then the inverse of the cumulative distribution. transformers'
+    own sampling draws a whole batch from torch's global generator.
+    """
+
+    def __init__(self, sampling: Sampling, seeds: Sequence[int], prompt_length: int) -> None:
+        """Take one seed per row and the common length of the padded prompts, in tokens."""
+        self._sampling, self._prompt_length = sampling, prompt_length
+        self._uniforms = uniforms(seeds, sampling.max_tokens)
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return scores, (rows, vocabulary), of which all but one per row are -inf."""
+        import torch  # noqa: PLC0415  heavy, and an extra
+
+        weights = torch.softmax(scores.float() / self._sampling.temperature, dim=-1)
+        if self._sampling.top_p < 1:
+            weights = _nucleus(torch, weights, self._sampling.top_p)
+        cumulative = weights.cumsum(dim=-1)
+        drawn = torch.as_tensor(self._uniforms[:, input_ids.shape[1] - self._prompt_length], device=scores.device)
+        target = drawn.unsqueeze(1) * cumulative[:, -1:]
+        # The first token whose cumulative weight exceeds the target; rounding may leave none, then the last with any.
+        last = weights.shape[1] - 1 - weights.flip(1).ne(0).int().argmax(dim=1, keepdim=True)
+        chosen = torch.searchsorted(cumulative, target, right=True).minimum(last)
+        return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
+
+
+def _nucleus(torch: Any, weights: Any, top_p: float) -> Any:
+    """Keep the likeliest tokens that together reach `top_p`, at least one; the others weigh 0."""
+    ordered, positions = weights.sort(dim=-1, descending=True, stable=True)
+    before = ordered.cumsum(dim=-1) - ordered
+    kept = torch.where(before < top_p, ordered, torch.zeros_like(ordered))
+    return torch.zeros_like(weights).scatter(1, positions, kept)

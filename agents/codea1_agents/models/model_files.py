@@ -1,0 +1,69 @@
+"""Whether a folder or id can be a model at all, before a heavy package tries and fails at length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+
+__all__ = ["require_model", "spoken"]
+
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def require_model(agent: str, name: str) -> str:
+    """Return the folder's path or the hub id.
+
+    Raises:
+        UserError: no model was named, or the name is neither a folder nor can be an id.
+        BrokenInput: the folder holds no model.
+    """
+    if not name:
+        raise UserError(f"agent {agent!r} needs model=, a folder or an id on the HuggingFace hub")
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        missing = _missing(folder)
+        if missing:
+            raise BrokenInput(f"{name!r} is a folder but no model: it has no {missing}")
+        return str(folder)
+    if folder.is_file():
+        raise BrokenInput(f"{name!r} is a file; a model is a folder with config.json, weights and a tokenizer")
+    if not _HUB_ID.fullmatch(name) or name.startswith("."):
+        raise BrokenInput(f"there is no folder {name!r}, and it is no id on the HuggingFace hub either")
+    return name
+
+
+@contextmanager
+def spoken(what: str) -> Iterator[None]:
+    """Turn whatever loading a model raises into one sentence."""
+    try:
+        yield
+    except CodeA1Error:
+        raise
+    except MemoryError as error:
+        raise UserError(f"{what} does not fit into memory") from error
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise BrokenInput(f"{what} cannot be loaded: {_shortened(said) or type(error).__name__}") from error
+
+
+def _missing(folder: Path) -> str:
+    if not (folder / "config.json").is_file():
+        return "config.json"
+    if not _has_weights(folder):
+        return "weights (*.safetensors or *.bin)"
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
+        return "tokenizer"
+    return ""
+
+
+def _has_weights(folder: Path) -> bool:
+    return any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.glob(pattern))
+
+
+def _shortened(said: str) -> str:
+    first = re.split(r"(?<=[.!?])\s", said, maxsplit=1)[0]
+    return first[:300].rstrip(".")

@@ -1,0 +1,111 @@
+"""The connections of one agent to one endpoint, in an event loop of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from codea1_agents.models.event_loop import LoopThread
+from codea1_env.errors import MissingExtra, UserError
+
+__all__ = ["CLOUD", "OpenAIConnection", "imported_openai", "required_key", "usable_address"]
+
+CLOUD = "https://api.openai.com/v1"
+
+T = TypeVar("T")
+
+
+class OpenAIConnection:
+    """A client of the `openai` package that is made when needed, and places for a limited number of requests."""
+
+    def __init__(self, *, base_url: str, key: str, timeout_s: float, concurrency: int) -> None:
+        self._base_url, self._key = base_url, key
+        self._timeout_s, self._concurrency = timeout_s, concurrency
+        self._loop = LoopThread("openai-agent")
+        self._client: Any = None
+        self._slots: asyncio.Semaphore | None = None
+
+    @property
+    def place(self) -> str:
+        """The address without a password that may stand in it."""
+        parts = urlsplit(self._base_url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def client(self) -> Any:
+        """The client; only for coroutines that this object runs."""
+        if self._client is None:
+            # Its own retries would wait for as long as the global random state says.
+            self._client = imported_openai().AsyncOpenAI(
+                api_key=self._key, base_url=self._base_url, max_retries=0, timeout=self._timeout_s
+            )
+        return self._client
+
+    async def within_limits(self, request: Coroutine[Any, Any, T]) -> T:
+        """Await the request when its turn has come.
+
+        Raises:
+            TimeoutError: it took longer than it may. The client's own limit is for each read only, and would let a
+                server dribble for ever.
+        """
+        if self._slots is None:
+            self._slots = asyncio.Semaphore(self._concurrency)
+        try:
+            async with self._slots, asyncio.timeout(self._timeout_s):
+                return await request
+        finally:
+            request.close()  # of one that never began
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Return what the coroutine returns."""
+        return self._loop.run(coroutine)
+
+    async def join(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Await the coroutine from any event loop."""
+        return await self._loop.join(coroutine)
+
+    def close(self) -> None:
+        """End the connections; what still runs is cancelled. A later request opens new ones."""
+        client, self._client, self._slots = self._client, None, None
+        self._loop.close(client.close() if client is not None else None)
+
+
+def usable_address(given: str) -> str:
+    """Return the address asked for: `given`, else the environment's, else OpenAI's own.
+
+    Raises:
+        UserError: it is no address.
+    """
+    url = given or os.environ.get("OPENAI_BASE_URL", "") or CLOUD
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"base_url {url!r} is no address such as http://127.0.0.1:8000/v1")
+    return url
+
+
+def required_key(given: str, variable: str, base_url: str) -> str:
+    """Return the key: `given`, else the environment variable's. Servers of one's own need none.
+
+    Raises:
+        UserError: OpenAI's own endpoint without a key.
+    """
+    key = given or os.environ.get(variable, "")
+    if not key and base_url == CLOUD:
+        raise UserError(f"{CLOUD} needs a key: set {variable}; or set OPENAI_BASE_URL to a server of your own")
+    return key or "none"  # the package insists on one
+
+
+def imported_openai() -> Any:
+    """Return the `openai` package.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import openai  # noqa: PLC0415  heavy, and an extra
+    except ImportError as error:
+        raise MissingExtra.of("the agent 'openai'", "openai") from error
+    return openai

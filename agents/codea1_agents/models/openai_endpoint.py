@@ -1,0 +1,286 @@
+"""The agent `openai`: any endpoint for chat completions, such as vLLM, llama.cpp, transformers serve, a cloud.
+
+Built on the `openai` package, which knows the protocol's dialects; its own retries are off, since they draw from the
+global random state. Requests run in one event loop in a thread, so `act`, `act_batch` and `aact` share a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import weakref
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from codea1_agents.models.backoff import Backoff
+from codea1_agents.models.completions import Completion, Finish, Sampling, Usage, draw_seed
+from codea1_agents.models.openai_connection import (
+    OpenAIConnection,
+    imported_openai,
+    required_key,
+    usable_address,
+)
+from codea1_agents.prompts import Prompts, folded_system, load_prompts
+from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.errors import AgentUnavailable, UserError
+
+__all__ = ["MalformedResponse", "OpenAIAgent", "read_completion"]
+
+_SETTINGS = {401: "refuses the key", 403: "refuses access", 404: "has no such model or path"}
+"""Statuses that no other observation would mend."""
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
+
+
+class MalformedResponse(ValueError):
+    """A server answered with something that is no chat completion."""
+
+
+class OpenAIAgent:
+    """Asks an OpenAI-compatible endpoint, one request per reply.
+
+    A request that fails (429, 5xx, no connection, time-out, a malformed answer) is sent again, with growing waits;
+    after the last try it is `AgentUnavailable`. One reply is the same whether asked for alone or in a batch, as far as
+    the server honours `seed`; n samples of one observation are n requests whose infos differ (`draw_seed`).
+
+    Some servers ignore the temperature unless told to draw: transformers serve does so where the model's own generation
+    settings say `do_sample`, or `extra_body` holds them. All samples of a problem being equal is the sign of it.
+    """
+
+    def __init__(
+        self,
+        context: AgentContext | None = None,
+        *,
+        model: str = "",
+        base_url: str = "",
+        key_env: str = "OPENAI_API_KEY",
+        prompts: str | Prompts = "default",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        max_tokens: int = 4096,
+        limit_field: str = "max_tokens",
+        seed: int | None = None,
+        send_seed: bool = True,
+        system: bool = True,
+        retries: int = 5,
+        backoff_s: float = 0.5,
+        timeout_s: float = 600.0,
+        concurrency: int = 16,
+        api_key: str = "",
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make an agent; nothing is sent before the first reply is asked for.
+
+        Args:
+            context: its seed is used where `seed` is None.
+            model: the server's name of it; empty: OPENAI_MODEL, else the only one that the server lists.
+            base_url: up to and with `/v1`; empty: OPENAI_BASE_URL, else OpenAI's own.
+            key_env: environment variable that holds the key.
+            prompts: a wording's name, a file, or `Prompts`.
+            temperature: 0: greedy.
+            top_p: within (0, 1].
+            max_tokens: longest reply.
+            limit_field: what the server calls that; newer OpenAI models want `max_completion_tokens`.
+            seed: of the draws, until `reset`.
+            send_seed: whether requests carry a seed; some servers refuse it.
+            system: False: the system message becomes part of the user's.
+            retries: requests after the first one failed.
+            backoff_s: first wait; each later one is twice as long, at most a minute.
+            timeout_s: longest time for one request, from sending to its last byte.
+            concurrency: most requests in flight.
+            api_key: the key itself; in a specification text it would be kept in the run's record.
+            extra_body: fields of the request that OpenAI's protocol does not know.
+
+        Raises:
+            MissingExtra: the `openai` package is not installed.
+            UserError: an option out of range, no usable address, or no key for OpenAI's own endpoint.
+        """
+        imported_openai()
+        Sampling(temperature, top_p, max_tokens)  # for its checks
+        if not (timeout_s > 0 and concurrency >= 1):
+            raise UserError("timeout_s must be above 0, and concurrency at least 1")
+        self._backoff = Backoff(retries, backoff_s)
+        self._model = str(model) or os.environ.get("OPENAI_MODEL", "")
+        self._prompts, self._system = load_prompts(prompts), system
+        self._fixed = {"temperature": temperature, "top_p": top_p, limit_field: max_tokens}
+        self._send_seed, self._extra_body = send_seed, dict(extra_body or {})
+        address = usable_address(base_url)
+        self._connection = OpenAIConnection(
+            base_url=address,
+            key=required_key(api_key, key_env, address),
+            timeout_s=timeout_s,
+            concurrency=concurrency,
+        )
+        weakref.finalize(self, self._connection.close)
+        self._usage = Usage()
+        self.reset(context.seed if seed is None and context is not None else seed or 0)
+
+    @property
+    def usage(self) -> Usage:
+        """Totals since the agent was made."""
+        return self._usage
+
+    def reset(self, seed: int) -> None:
+        """Draw from here on with this seed."""
+        self._seed = seed
+
+    def act(self, observation: Observation, info: Info) -> str:
+        """Return the model's reply.
+
+        Raises:
+            AgentUnavailable: there is none after all retries, or the server refuses this very request.
+            UserError: the server refuses the key, the model or the path.
+        """
+        return self.complete(observation, info).text
+
+    async def aact(self, observation: Observation, info: Info) -> str:
+        """Return the model's reply; as `act`, in any event loop."""
+        return (await self._connection.join(self._completed(observation, info))).text
+
+    def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[str | AgentUnavailable]:
+        """Return a reply each, in order; where there is none, the error, so that the others' are not lost."""
+        found = self.complete_batch(observations, infos)
+        return [each.text if isinstance(each, Completion) else each for each in found]
+
+    def complete(self, observation: Observation, info: Info) -> Completion:
+        """Return the reply with its token counts, reasoning and end; raises as `act`."""
+        return self._connection.run(self._completed(observation, info))
+
+    def complete_batch(
+        self, observations: Sequence[Observation], infos: Sequence[Info]
+    ) -> list[Completion | AgentUnavailable]:
+        """Return what `act_batch` does, with token counts, reasoning and end."""
+        pairs = zip(observations, infos, strict=True)
+        return self._connection.run(_all(self._completed(observation, info) for observation, info in pairs))
+
+    def close(self) -> None:
+        """End the connections; a later reply opens new ones."""
+        self._connection.close()
+
+    def __repr__(self) -> str:
+        return f"openai({self._model or 'the only model'} at {self._connection.place})"
+
+    async def _completed(self, observation: Observation, info: Info) -> Completion:
+        seed = draw_seed(self._seed, observation, info)
+        messages = self._prompts.messages(observation, info)
+        told = [each.to_dict() for each in (messages if self._system else folded_system(messages))]
+        body = self._fixed | ({"seed": seed} if self._send_seed else {}) | {"messages": told}
+        draws = Random(seed)  # of the waits
+        fault = ""
+        for attempt in range(self._backoff.retries + 1):
+            asked_s: float | None = None
+            try:
+                found = await self._asked(body)
+                self._usage = self._usage.with_completions([found])
+                return found
+            except imported_openai().APIStatusError as error:
+                fault, asked_s = self._fault_of(error), _asked_wait_s(error)
+            except (imported_openai().OpenAIError, TimeoutError, json.JSONDecodeError, MalformedResponse) as error:
+                fault = _sentence(error)
+            if attempt < self._backoff.retries:
+                self._usage = replace(self._usage, retries=self._usage.retries + 1)
+                await asyncio.sleep(self._backoff.wait_s(attempt, draws, asked_s))
+        raise self._unavailable(f"gave no reply in {self._backoff.retries + 1} tries; the last one: {fault}")
+
+    async def _asked(self, body: dict[str, Any]) -> Completion:
+        return await self._connection.within_limits(self._sent(body))
+
+    async def _sent(self, body: dict[str, Any]) -> Completion:
+        client = self._connection.client
+        if not self._model:
+            self._model = self._only([each.id async for each in client.models.list()])
+        found = await client.chat.completions.create(**body, model=self._model, extra_body=self._extra_body)
+        return read_completion(found)
+
+    def _only(self, listed: list[str]) -> str:
+        if len(listed) != 1:
+            some = ", ".join(listed[:6]) + (", ..." if len(listed) > 6 else "")
+            raise UserError(f"{self!r}: the server lists {len(listed)} models ({some}); choose one with model=")
+        return listed[0]
+
+    def _fault_of(self, error: Any) -> str:
+        """Return what to say about a status worth another try; raise for any other."""
+        status, said = int(error.status_code), _sentence(error)
+        if status in _SETTINGS:
+            raise UserError(f"{self!r} {_SETTINGS[status]}: {said}") from error
+        if status < 500 and status not in _TRANSIENT:
+            raise self._unavailable(f"refuses the request: {said}") from error
+        return said
+
+    def _unavailable(self, what: str) -> AgentUnavailable:
+        self._usage = replace(self._usage, unanswered=self._usage.unanswered + 1)
+        return AgentUnavailable(f"{self!r} {what}")
+
+
+def read_completion(response: Any) -> Completion:
+    """Return the first choice of a chat completion, as the `openai` package gives it.
+
+    Reasoning that the server tells apart (`reasoning_content`, or `reasoning` in newer servers) stays apart.
+
+    Raises:
+        MalformedResponse: it is no chat completion.
+    """
+    choices = getattr(response, "choices", None)
+    first = choices[0] if isinstance(choices, list) and choices else None
+    message = getattr(first, "message", None)
+    if message is None:
+        raise MalformedResponse(f"the answer is no chat completion: {str(response)[:80]!r}")
+    content = getattr(message, "content", None)
+    text = content if content is not None else getattr(message, "refusal", None) or ""
+    if not isinstance(text, str):
+        raise MalformedResponse(f"the reply is no text: {str(text)[:80]!r}")
+    usage = getattr(response, "usage", None)
+    return Completion(
+        text,
+        finish=_FINISHES.get(str(getattr(first, "finish_reason", "")), "other"),
+        reasoning=_text_of(message, "reasoning_content") or _text_of(message, "reasoning"),
+        prompt_tokens=_count_of(usage, "prompt_tokens"),
+        completion_tokens=_count_of(usage, "completion_tokens"),
+    )
+
+
+async def _all(asked: Any) -> list[Completion | AgentUnavailable]:
+    tasks = [asyncio.ensure_future(_caught(each)) for each in asked]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _caught(asked: Coroutine[Any, Any, Completion]) -> Completion | AgentUnavailable:
+    try:
+        return await asked
+    except AgentUnavailable as error:
+        return error
+
+
+def _text_of(message: Any, name: str) -> str:
+    value = getattr(message, name, None)
+    return value if isinstance(value, str) else ""
+
+
+def _count_of(usage: Any, name: str) -> int:
+    value = getattr(usage, name, None)
+    return value if isinstance(value, int) else 0
+
+
+def _asked_wait_s(error: Any) -> float | None:
+    try:
+        return max(0.0, float(error.response.headers.get("retry-after", "")))
+    except ValueError:  # a date, or nothing
+        return None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    said = " ".join(str(error).split())[:300] or type(error).__name__
+    response = getattr(error, "response", None)
+    if response is not None and len(said) > len("Error code: 500"):
+        return said  # the package has found the server's own words
+    told = " ".join(str(response.text if response is not None else error.__cause__ or "").split())[:200]
+    return f"{said} ({told})" if told and told not in said else said

@@ -1,0 +1,187 @@
+"""The agent `transformers`: a causal language model of the `transformers` package, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.completions import Completion, Sampling
+from codea1_agents.models.drawing import OwnDraws
+from codea1_agents.models.local_model import Answered, LocalModel, Request
+from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.prompts import Prompts, load_prompts
+from codea1_env.agent import AgentContext
+from codea1_env.errors import AgentUnavailable, MissingExtra, UserError
+
+__all__ = ["DTYPES", "TransformersAgent"]
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+
+
+class TransformersAgent(LocalModel):
+    """Generates with a causal model from a local folder or a hub id, in batches.
+
+    A reply is drawn with numbers that only the seed, the observation and its info decide, so a batch gives what its
+    members give alone (but for the last bits of the model's arithmetic, which padding can change: a near tie between
+    two tokens may fall otherwise; float32 makes that rare). The global random state is neither used nor touched.
+    """
+
+    def __init__(
+        self,
+        context: AgentContext | None = None,
+        *,
+        model: str = "",
+        prompts: str | Prompts = "default",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        max_tokens: int = 1024,
+        seed: int | None = None,
+        batch_size: int = 16,
+        device: str = "auto",
+        dtype: str = "auto",
+        trust_remote_code: bool = False,
+    ) -> None:
+        """Load the model.
+
+        Args:
+            context: its seed is used where `seed` is None.
+            model: a folder, or an id on the HuggingFace hub (fetched unless it is in the cache).
+            prompts: a wording's name, a file, or `Prompts`.
+            temperature: 0: greedy.
+            top_p: within (0, 1].
+            max_tokens: longest reply.
+            seed: of the draws, until `reset`.
+            batch_size: most replies generated at once; halved where memory does not suffice.
+            device: `cpu`, `cuda`, `cuda:1`, `mps`; auto: a GPU if there is one.
+            dtype: auto: as the weights are stored; or one of `DTYPES`.
+            trust_remote_code: whether code that comes with the model may run.
+
+        Raises:
+            MissingExtra: torch or transformers is not installed.
+            UserError: an option out of range, no model there, or it does not fit the device.
+        """
+        torch, _ = _imported()
+        sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
+        if not (type(batch_size) is int and batch_size >= 1):
+            raise UserError(f"batch_size must be at least 1, not {batch_size!r}")
+        if dtype not in DTYPES:
+            raise UserError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
+        place = require_model("transformers", str(model))
+        self._device, self._batch_size = _device(torch, device), batch_size
+        with spoken(f"model {str(model)!r}"), _no_progress_bars():
+            self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
+        _settle_generation(self._model, self._tokenizer, max_tokens)
+        super().__init__(
+            name=f"transformers({model})",
+            chat_format=ChatFormat(self._tokenizer, str(model)),
+            prompts=wording,
+            sampling=sampling,
+            room=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
+            seed=context.seed if seed is None and context is not None else seed or 0,
+        )
+
+    def _generate(self, requests: Sequence[Request]) -> list[Answered]:
+        order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding
+        found: dict[int, Answered] = {}
+        for start in range(0, len(order), self._batch_size):
+            some = order[start : start + self._batch_size]
+            found |= dict(zip(some, self._as_memory_allows([requests[at] for at in some]), strict=True))
+        return [found[at] for at in range(len(requests))]
+
+    def _as_memory_allows(self, requests: list[Request]) -> list[Answered]:
+        torch, _ = _imported()
+        try:
+            return self._at_once(requests)
+        except torch.OutOfMemoryError as error:
+            fault = f"{self!r}: not enough memory for one reply ({' '.join(str(error).split())[:120]})"
+        if len(requests) == 1:
+            return [AgentUnavailable(fault)]
+        half = len(requests) // 2
+        return self._as_memory_allows(requests[:half]) + self._as_memory_allows(requests[half:])
+
+    def _at_once(self, requests: list[Request]) -> list[Answered]:
+        torch, transformers = _imported()
+        prompts = {"input_ids": [list(each.prompt_ids) for each in requests]}
+        batch = self._tokenizer.pad(prompts, padding=True, return_tensors="pt").to(self._device)
+        width = batch["input_ids"].shape[1]
+        seeds = [each.seed for each in requests]
+        draws = [] if self._sampling.greedy else [OwnDraws(self._sampling, seeds, width)]
+        with torch.inference_mode():
+            produced = self._model.generate(
+                input_ids=batch["input_ids"],
+                attention_mask=batch["attention_mask"],
+                logits_processor=transformers.LogitsProcessorList(draws),
+            )
+        rows = produced[:, width:].tolist()
+        return [self._completion(each, row) for each, row in zip(requests, rows, strict=True)]
+
+    def _completion(self, request: Request, row: list[int]) -> Completion:
+        ends = _ends(self._model.generation_config)
+        length = next((at for at, token in enumerate(row) if token in ends), None)
+        kept = row[:length]
+        return Completion(
+            self._format.reply(kept),
+            finish="length" if length is None else "stop",
+            prompt_tokens=len(request.prompt_ids),
+            completion_tokens=len(kept) + (length is not None),
+        )
+
+
+def _loaded(place: str, device: Any, dtype: str, trust_remote_code: bool) -> tuple[Any, Any]:
+    _, transformers = _imported()
+    tokenizer = load_tokenizer(place, trust_remote_code=trust_remote_code)
+    model = transformers.AutoModelForCausalLM.from_pretrained(place, dtype=dtype, trust_remote_code=trust_remote_code)
+    return tokenizer, model.to(device).eval()
+
+
+def _settle_generation(model: Any, tokenizer: Any, max_tokens: int) -> None:
+    """Replace the model's own defaults, a temperature or a penalty, say, which would be applied beside ours."""
+    _, transformers = _imported()
+    own = model.generation_config
+    model.generation_config = transformers.GenerationConfig(
+        do_sample=False,
+        max_new_tokens=max_tokens,
+        bos_token_id=own.bos_token_id,
+        eos_token_id=own.eos_token_id if own.eos_token_id is not None else tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+
+
+def _ends(config: Any) -> tuple[int, ...]:
+    found = config.eos_token_id
+    return () if found is None else (found,) if isinstance(found, int) else tuple(found)
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    _, transformers = _imported()
+    bars = transformers.utils.logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+def _device(torch: Any, name: str) -> Any:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
+    return device
+
+
+def _imported() -> tuple[Any, Any]:
+    try:
+        import torch  # noqa: PLC0415  heavy, and an extra
+        import transformers  # noqa: PLC0415  heavy, and an extra
+    except ImportError as error:
+        raise MissingExtra.of("the agent 'transformers'", "transformers") from error
+    return torch, transformers

@@ -1,0 +1,131 @@
+"""The agent `vllm`: vLLM's engine in this process, with the same prompts and token ids as the agent `transformers`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.completions import Completion, Finish, Sampling
+from codea1_agents.models.local_model import Answered, LocalModel, Request
+from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.prompts import Prompts, load_prompts
+from codea1_env.agent import AgentContext
+from codea1_env.errors import MissingExtra, UserError
+
+__all__ = ["VllmAgent"]
+
+_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
+
+
+class VllmAgent(LocalModel):
+    """Generates with vLLM's engine from a local folder or a hub id; a whole batch at once, scheduled by the engine.
+
+    Every request has a seed of its own, which only the agent's seed, the observation and its info decide, so a batch
+    gives what its members give alone, up to the last bits of the engine's arithmetic.
+    """
+
+    def __init__(
+        self,
+        context: AgentContext | None = None,
+        *,
+        model: str = "",
+        prompts: str | Prompts = "default",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        max_tokens: int = 4096,
+        seed: int | None = None,
+        dtype: str = "auto",
+        max_model_len: int = 0,
+        gpu_memory_utilization: float = 0.9,
+        tensor_parallel_size: int = 1,
+        enforce_eager: bool = False,
+        trust_remote_code: bool = False,
+        engine: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Start the engine, which takes a while.
+
+        Args:
+            context: its seed is used where `seed` is None.
+            model: a folder, or an id on the HuggingFace hub.
+            prompts: a wording's name, a file, or `Prompts`.
+            temperature: 0: greedy.
+            top_p: within (0, 1].
+            max_tokens: longest reply.
+            seed: of the draws, until `reset`.
+            dtype: auto: as the weights are stored.
+            max_model_len: tokens of a prompt and its reply together; 0: what the model allows.
+            gpu_memory_utilization: share of the GPU's memory, within (0, 1].
+            tensor_parallel_size: GPUs that share the model.
+            enforce_eager: no compiled graphs: starts sooner, runs slower.
+            trust_remote_code: whether code that comes with the model may run.
+            engine: further arguments of `vllm.LLM`.
+
+        Raises:
+            MissingExtra: vllm is not installed.
+            UserError: an option out of range, no model there, or the engine does not start.
+        """
+        vllm = _imported()
+        sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
+        place = require_model("vllm", str(model))
+        if max_model_len and max_model_len <= max_tokens:
+            raise UserError(f"max_model_len={max_model_len} leaves no room for a prompt beside max_tokens={max_tokens}")
+        with spoken(f"vllm: model {str(model)!r}"):
+            tokenizer = load_tokenizer(place, trust_remote_code=trust_remote_code)
+            self._engine: Any = vllm.LLM(
+                place,
+                dtype=dtype,
+                max_model_len=max_model_len or None,
+                gpu_memory_utilization=gpu_memory_utilization,
+                tensor_parallel_size=tensor_parallel_size,
+                enforce_eager=enforce_eager,
+                trust_remote_code=trust_remote_code,
+                generation_config="vllm",  # a model's own temperature or penalty would be applied beside ours
+                **(engine or {}),
+            )
+        super().__init__(
+            name=f"vllm({model})",
+            chat_format=ChatFormat(tokenizer, str(model)),
+            prompts=wording,
+            sampling=sampling,
+            room=int(self._engine.llm_engine.model_config.max_model_len),
+            seed=context.seed if seed is None and context is not None else seed or 0,
+        )
+
+    def close(self) -> None:
+        """Let go of the engine and of its memory; the agent cannot be asked afterwards."""
+        engine, self._engine = self._engine, None
+        del engine
+
+    def _generate(self, requests: Sequence[Request]) -> list[Answered]:
+        if self._engine is None:
+            raise UserError(f"{self!r} is closed")
+        if not requests:
+            return []
+        prompts = [{"prompt_token_ids": list(each.prompt_ids)} for each in requests]
+        settings = [self._settings(each.seed) for each in requests]
+        outputs = self._engine.generate(prompts, settings, use_tqdm=False)
+        return [self._completion(each) for each in outputs]
+
+    def _settings(self, seed: int) -> Any:
+        sampling = self._sampling
+        return _imported().SamplingParams(
+            temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_tokens, seed=seed
+        )
+
+    def _completion(self, output: Any) -> Completion:
+        first = output.outputs[0]
+        return Completion(
+            self._format.reply(list(first.token_ids)),
+            finish=_FINISHES.get(str(first.finish_reason), "other"),
+            prompt_tokens=len(output.prompt_token_ids),
+            completion_tokens=len(first.token_ids),
+        )
+
+
+def _imported() -> Any:
+    try:
+        import vllm  # noqa: PLC0415  heavy, and an extra
+    except ImportError as error:
+        raise MissingExtra.of("the agent 'vllm'", "vllm") from error
+    return vllm

@@ -1,0 +1,190 @@
+"""Wordings as data: TOML files of message templates, and the pure function from an observation to chat messages.
+
+A file has tables named as in `default.toml`; those that it leaves out are taken from `default`. `$name` stands for a
+part of the observation (`string.Template`'s syntax); what is put in is never read as a template again, so a program
+full of dollar signs arrives as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any, get_args
+
+from codea1_agents.prompts.messages import Message, Speaker, merged
+from codea1_agents.scripted.replies import fenced
+from codea1_env.agent import Info, Observation
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+
+__all__ = ["WORDINGS", "Prompts", "View", "load_prompts"]
+
+WORDINGS = ("default", "paper")
+
+_TABLES = ("coder", "coder_repair", "tester_white_box", "tester_black_box", "tester_blind", "tester_repair")
+_PLACEHOLDERS = (
+    "problem",
+    "entry_point",
+    "examples",
+    "examples_block",
+    "program",
+    "program_block",
+    "feedback",
+    "tests",
+)
+_SPEAKERS: tuple[Speaker, ...] = ("system", "assistant", "user")
+_TESTS = 8
+
+
+class View(Enum):
+    """What a tester is told about the program."""
+
+    WHITE_BOX = "white_box"
+    """It is shown."""
+    BLACK_BOX = "black_box"
+    """There is one, which is hidden."""
+    BLIND = "blind"
+    """Nothing: tests are written from the problem alone, as for choosing among candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """One wording: what is said in which situation."""
+
+    name: str
+    tables: Mapping[str, tuple[Message, ...]]
+    """Templates by situation; every situation is there."""
+
+    def messages(self, observation: Observation, info: Info) -> tuple[Message, ...]:
+        """Return what a model is told; the last message is the user's.
+
+        Args:
+            observation: of `codea1_env.code_a1_v0`.
+            info: `role` is needed; `tests_per_suite` (default 8) and `tester_view` (a `View`'s value) are used. Without
+                the latter, a tester has the white-box view if its observation holds a program, else the black-box one.
+
+        Raises:
+            UserError: `role` or `tester_view` is missing or unknown.
+        """
+        role = info.get("role")
+        if role not in ("coder", "tester"):
+            raise UserError(f"info['role'] must be 'coder' or 'tester', not {role!r}")
+        situation = "coder" if role == "coder" else f"tester_{_view(observation, info).value}"
+        templates = self.tables[situation]
+        if observation["feedback"]:
+            templates += self.tables[f"{role}_repair"]
+        return merged(_filled(templates, _facts(observation, info)))
+
+
+def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
+    """Return a wording.
+
+    Args:
+        wording: `default`, `paper`, or the path of a TOML file; tables that it leaves out are `default`'s.
+
+    Raises:
+        UnknownName: neither a known name nor a file.
+        BrokenInput: the file cannot be read, or a table, key or placeholder in it is unknown.
+    """
+    if isinstance(wording, Prompts):
+        return wording
+    name = str(wording)
+    tables = _read(_own("default"), "default")
+    if name != "default":
+        tables |= _read(*_found(name))
+    return Prompts(name, tables)
+
+
+def _found(name: str) -> tuple[str, str]:
+    if name in WORDINGS:
+        return _own(name), name
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise UnknownName(f"prompts {name!r}: neither a file nor one of {', '.join(WORDINGS)}")
+    try:
+        return path.read_text("utf-8"), name
+    except (OSError, UnicodeDecodeError) as error:
+        raise BrokenInput(f"prompts {name}: cannot be read ({error})") from error
+
+
+def _own(name: str) -> str:
+    return files("codea1_agents.prompts").joinpath(f"{name}.toml").read_text("utf-8")
+
+
+def _read(text: str, place: str) -> dict[str, tuple[Message, ...]]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenInput(f"prompts {place}: no valid TOML ({error})") from error
+    for table in document:
+        if table not in _TABLES:
+            raise BrokenInput(f"prompts {place}: {UnknownName.of('table', table, _TABLES)}")
+    return {table: _messages(entries, f"prompts {place}, [{table}]") for table, entries in document.items()}
+
+
+def _messages(entries: Any, place: str) -> tuple[Message, ...]:
+    if not isinstance(entries, dict):
+        raise BrokenInput(f"{place}: expected a table with {', '.join(_SPEAKERS)}")
+    for key, text in entries.items():
+        if key not in get_args(Speaker):
+            raise BrokenInput(f"{place}: {UnknownName.of('key', key, _SPEAKERS)}")
+        if not isinstance(text, str):
+            raise BrokenInput(f"{place}.{key}: expected text")
+        _require_known(text, f"{place}.{key}")
+    if not entries.get("user", "").strip():
+        raise BrokenInput(f"{place}: user is missing or empty")
+    return tuple(Message(speaker, entries[speaker].strip()) for speaker in _SPEAKERS if speaker in entries)
+
+
+def _require_known(text: str, place: str) -> None:
+    template = Template(text)
+    if not template.is_valid():
+        raise BrokenInput(f"{place}: a lone $; write $$ for a dollar sign")
+    for name in template.get_identifiers():
+        if name not in _PLACEHOLDERS:
+            raise BrokenInput(f"{place}: {UnknownName.of('placeholder', name, _PLACEHOLDERS)}")
+
+
+def _view(observation: Observation, info: Info) -> View:
+    told = info.get("tester_view") or ("white_box" if observation["program"] else "black_box")
+    try:
+        view = View(told)
+    except ValueError as error:
+        raise UnknownName.of("tester_view", str(told), [each.value for each in View]) from error
+    # A white-box tester whose coder wrote nothing has nothing to look at.
+    return View.BLACK_BOX if view is View.WHITE_BOX and not observation["program"] else view
+
+
+def _facts(observation: Observation, info: Info) -> dict[str, str]:
+    program, examples = _encodable(observation["program"]), _encodable(observation["examples"])
+    return {
+        "problem": _encodable(observation["problem"]).strip("\n"),
+        "entry_point": _encodable(observation["entry_point"]),
+        "examples": examples,
+        "examples_block": fenced(examples) if examples.strip() else "",
+        "program": program,
+        "program_block": fenced(program) if program.strip() else "",
+        "feedback": _encodable(observation["feedback"]),
+        "tests": str(info.get("tests_per_suite", _TESTS)),
+    }
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which a program may hold and which neither JSON over HTTP nor tokenizers take."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _filled(templates: tuple[Message, ...], facts: Mapping[str, str]) -> list[Message]:
+    filled = [Message(each.role, _text(each.content, facts)) for each in templates]
+    return [each for each in filled if each.content or each.role == "user"]
+
+
+def _text(template: str, facts: Mapping[str, str]) -> str:
+    paragraphs = re.split(r"\n[ \t]*\n", template)
+    kept = [Template(text) for text in paragraphs if all(facts[name] for name in Template(text).get_identifiers())]
+    return "\n\n".join(each.substitute(facts) for each in kept).strip()

@@ -1,0 +1,239 @@
+"""The agent `tape`: records another agent's replies, and gives them back later without it, character by character.
+
+A tape is a JSON-lines file, one reply a line. A reply is found by role, problem, a digest of the observation, the
+episode, and the how-manieth time that this was asked. Who replays with other seeds has other episodes; then the replies
+to the same observation come in the order in which they were recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.models.completions import observation_digest
+from codea1_env.agent import Agent, AgentContext, Info, Observation, agent_name, load_agent
+from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
+
+__all__ = ["Cue", "TapeAgent", "TapeMiss", "TapedReply"]
+
+_SCHEMA = 1
+
+
+class TapeMiss(UserError):
+    """Something was asked that is not on the tape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What a reply answers."""
+
+    role: str
+    problem_id: str
+    observation: str
+    """Digest of the observation."""
+
+
+@dataclass(frozen=True, slots=True)
+class TapedReply:
+    """One line of a tape."""
+
+    schema_version: int
+    role: str
+    problem_id: str
+    observation: str
+    """Digest of the observation."""
+    episode_id: str
+    occurrence: int
+    """How often the same had been asked before in this episode."""
+    reply: str
+
+    @property
+    def cue(self) -> Cue:
+        """What it answers."""
+        return Cue(self.role, self.problem_id, self.observation)
+
+
+class TapeAgent:
+    """Replays a recorded agent; with `agent`, asks that one where the tape has no reply yet, and records it.
+
+    A run that was killed while it was recorded goes on with the replies that it had. Without `agent` nothing is ever
+    asked: what is not on the tape is an error.
+    """
+
+    def __init__(self, context: AgentContext | None = None, *, path: str | Path = "", agent: str | Agent = "") -> None:
+        """Open a tape.
+
+        Args:
+            context: for the agent that is recorded.
+            path: the file; to record, it may be missing.
+            agent: whom to record: an agent, or a specification with `;` for `,`, as in
+                `tape,path=run.jsonl,agent=mutant;strength=0.3`. Empty: replay.
+
+        Raises:
+            BrokenInput: there is no such tape, or a line of it cannot be read.
+            UserError: no path, or the agent cannot be had.
+        """
+        if not str(path):
+            raise UserError("agent 'tape' needs path=, a file of recorded replies")
+        self._path = Path(path).expanduser()
+        self._lock = threading.Lock()
+        self._asked: Counter[tuple[Cue, str]] = Counter()
+        self._inner = _recorded(agent, context)
+        if self._inner is not None:
+            _drop_torn_line(self._path)
+            self._offer_what_the_inner_offers(self._inner)
+        self._of_episode: dict[tuple[Cue, str], dict[int, str]] = {}
+        self._of_cue: dict[Cue, list[str]] = {}
+        for taped in _lines(self._path, may_be_missing=self._inner is not None):
+            self._remember(taped)
+
+    def reset(self, seed: int) -> None:
+        """Pass the seed on to the agent that is recorded. The tape goes on where it is."""
+        _call(self._inner, "reset", seed)
+
+    def act(self, observation: Observation, info: Info) -> str:
+        """Return the recorded reply, or record one.
+
+        Raises:
+            TapeMiss: it is not on the tape, and nobody is recorded.
+        """
+        slot = self._slot(observation, info)
+        found = self._found(slot)
+        if found is not None:
+            return found
+        return self._record(slot, self._asked_of(slot).act(observation, info))
+
+    def close(self) -> None:
+        """Close the agent that is recorded. The tape is complete after each reply."""
+        _call(self._inner, "close")
+
+    def __repr__(self) -> str:
+        return f"tape({self._path})" if self._inner is None else f"tape({self._path} of {agent_name('', self._inner)})"
+
+    def _offer_what_the_inner_offers(self, inner: Agent) -> None:
+        """Callers go by which optional methods are there, so this agent must not have more than the recorded one."""
+        for name, method in (("act_batch", self._act_batch), ("aact", self._aact)):
+            if callable(getattr(inner, name, None)):
+                setattr(self, name, method)
+        if hasattr(inner, "plays"):
+            self.plays = inner.plays
+
+    def _act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[str | AgentUnavailable]:
+        pairs = list(zip(observations, infos, strict=True))
+        slots = [self._slot(*pair) for pair in pairs]
+        replies: list[Any] = [self._found(slot) for slot in slots]
+        missing = [at for at, reply in enumerate(replies) if reply is None]
+        if missing:
+            inner: Any = self._inner
+            answers = inner.act_batch([pairs[at][0] for at in missing], [pairs[at][1] for at in missing])
+            for at, answer in zip(missing, answers, strict=True):
+                replies[at] = self._record(slots[at], answer) if isinstance(answer, str) else answer
+        return replies
+
+    async def _aact(self, observation: Observation, info: Info) -> str:
+        slot = self._slot(observation, info)
+        found = self._found(slot)
+        inner: Any = self._inner
+        return found if found is not None else self._record(slot, await inner.aact(observation, info))
+
+    def _slot(self, observation: Observation, info: Info) -> TapedReply:
+        """Return the place of the reply that is asked for; every time another one."""
+        role, problem, episode = (str(info.get(name, "")) for name in ("role", "problem_id", "episode_id"))
+        cue = Cue(role, problem, observation_digest(observation))
+        with self._lock:
+            known = self._inner is not None or (cue, episode) in self._of_episode
+            counted = (cue, episode if known else "")
+            occurrence = self._asked[counted]
+            self._asked[counted] += 1
+        return TapedReply(_SCHEMA, role, problem, cue.observation, episode, occurrence, "")
+
+    def _found(self, slot: TapedReply) -> str | None:
+        own = self._of_episode.get((slot.cue, slot.episode_id))
+        if own is not None or self._inner is not None:
+            reply = (own or {}).get(slot.occurrence)
+        else:
+            others = self._of_cue.get(slot.cue, [])
+            reply = others[slot.occurrence] if slot.occurrence < len(others) else None
+        if reply is None and self._inner is None:
+            raise TapeMiss(
+                f"tape {self._path} has no reply number {slot.occurrence + 1} of the {slot.role} to this observation "
+                f"of problem {slot.problem_id!r} (digest {slot.observation[:12]}): it was recorded in another game"
+            )
+        return reply
+
+    def _asked_of(self, slot: TapedReply) -> Agent:
+        if self._inner is None:
+            raise TapeMiss(f"tape {self._path} ends before problem {slot.problem_id!r}")
+        return self._inner
+
+    def _record(self, slot: TapedReply, reply: str) -> str:
+        if not isinstance(reply, str):
+            raise UserError(f"{self!r}: the recorded agent returned {type(reply).__name__}, expected text (str)")
+        taped = TapedReply(**{**asdict(slot), "reply": reply})
+        with self._lock:
+            self._remember(taped)
+            try:
+                with self._path.open("a", encoding="ascii") as tape:
+                    tape.write(json.dumps(asdict(taped)) + "\n")
+            except OSError as error:
+                raise UserError(f"tape {self._path}: cannot be written ({error.strerror or error})") from error
+        return reply
+
+    def _remember(self, taped: TapedReply) -> None:
+        self._of_episode.setdefault((taped.cue, taped.episode_id), {})[taped.occurrence] = taped.reply
+        self._of_cue.setdefault(taped.cue, []).append(taped.reply)
+
+
+def _recorded(agent: str | Agent, context: AgentContext | None) -> Agent | None:
+    if not isinstance(agent, str):
+        return agent
+    if not agent:
+        return None
+    if context is None:
+        raise UserError("agent 'tape': an agent to record by name needs a context; pass the agent itself")
+    return load_agent(agent.replace(";", ","), context)
+
+
+def _call(inner: Agent | None, name: str, *arguments: object) -> None:
+    method: Callable[..., object] | None = getattr(inner, name, None)
+    if callable(method):
+        method(*arguments)
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Cut off what a killed process left half written."""
+    if path.is_file():
+        text = path.read_bytes()
+        if text and not text.endswith(b"\n"):
+            with path.open("r+b") as tape:
+                tape.truncate(text.rfind(b"\n") + 1)
+
+
+def _lines(path: Path, *, may_be_missing: bool) -> Iterator[TapedReply]:
+    if may_be_missing and not path.exists():
+        return
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BrokenInput(f"tape {path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    for number, line in enumerate(lines[:-1], start=1):  # what follows the last line feed was never finished
+        yield _taped(line, f"tape {path}, line {number}")
+
+
+def _taped(line: str, place: str) -> TapedReply:
+    try:
+        taped = TapedReply(**json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise BrokenInput(f"{place}: no taped reply ({error})") from error
+    for each in fields(TapedReply):
+        wanted = int if each.name in ("schema_version", "occurrence") else str
+        if type(getattr(taped, each.name)) is not wanted:
+            raise BrokenInput(f"{place}: {each.name} must be {'a number' if wanted is int else 'text'}")
+    if taped.schema_version != _SCHEMA:
+        raise BrokenInput(f"{place}: schema version {taped.schema_version}, and this version reads {_SCHEMA}")
+    return taped

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from codea1_agents.models.backoff import Backoff
+from codea1_agents.models.completions import Completion, Sampling, Usage, draw_seed, observation_digest
+from codea1_env.errors import UserError
+
+OBSERVATION = {"problem": "p", "program": "\ud800", "round": 0}
+
+
+def test_a_digest_knows_no_order_and_no_numpy_and_tells_texts_apart():
+    turned = {"round": np.int64(0), "program": "\ud800", "problem": "p"}
+    assert observation_digest(turned) == observation_digest(OBSERVATION)
+    assert observation_digest(OBSERVATION | {"round": 1}) != observation_digest(OBSERVATION)
+
+
+def test_a_seed_depends_on_seed_observation_and_info_alone():
+    seeds = {
+        draw_seed(0, OBSERVATION, {"episode_id": "a"}),
+        draw_seed(0, OBSERVATION, {"episode_id": "b"}),
+        draw_seed(1, OBSERVATION, {"episode_id": "a"}),
+        draw_seed(0, OBSERVATION | {"round": 1}, {"episode_id": "a"}),
+    }
+    assert len(seeds) == 4
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    assert draw_seed(np.int64(0), OBSERVATION, {"episode_id": "a"}) in seeds
+
+
+def test_totals_count_what_the_token_limit_cut():
+    replies = [Completion("a", "length", prompt_tokens=3, completion_tokens=2), Completion("b", completion_tokens=1)]
+    assert Usage(retries=1).with_completions(replies) == Usage(2, 1, 3, 3, retries=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", -1),
+        ("temperature", "hot"),
+        ("temperature", float("nan")),
+        ("top_p", 0),
+        ("top_p", 1.1),
+        ("max_tokens", 0),
+        ("max_tokens", 2.5),
+        ("max_tokens", True),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(name, value):
+    with pytest.raises(UserError, match=name):
+        Sampling(**{name: value})
+
+
+def test_waits_grow_jitter_and_have_an_end():
+    backoff = Backoff(retries=9, first_s=1.0, longest_s=10.0)
+    waits = [backoff.wait_s(attempt, Random(0)) for attempt in (0, 1, 2, 3, 8, 5000)]
+    assert all(low <= wait <= 2 * low for low, wait in zip([0.5, 1, 2, 4, 5, 5], waits, strict=True))
+    assert backoff.wait_s(0, Random(0)) == backoff.wait_s(0, Random(0))
+    assert len({backoff.wait_s(3, Random(seed)) for seed in range(10)}) == 10
+
+
+def test_a_server_may_ask_for_more_patience_but_not_for_ever():
+    backoff = Backoff(first_s=1.0, longest_s=10.0)
+    assert backoff.wait_s(0, Random(0), asked_s=7.0) == 7.0
+    assert backoff.wait_s(0, Random(0), asked_s=3600.0) == 10.0
+
+
+@pytest.mark.parametrize("options", [{"retries": -1}, {"first_s": -0.1}, {"first_s": 99.0}])
+def test_impossible_waits_are_refused(options):
+    with pytest.raises(UserError):
+        Backoff(**options)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.errors import MissingExtra
+from codea1_env.plugins import names, resolve
+
+
+@pytest.mark.parametrize(
+    ("agent", "package"), [("openai", "openai"), ("transformers", "torch"), ("transformers", "transformers")]
+)
+def test_without_its_package_an_agent_tells_the_line_that_installs_it(agent, package, monkeypatch, toys, sandbox):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra) as caught:
+        load_agent(f"{agent},model=x", AgentContext(toys, sandbox))
+    assert f"pip install 'codea1-env[{agent}]'" in str(caught.value)
+
+
+def test_vllm_too(monkeypatch, toys, sandbox):
+    monkeypatch.setitem(sys.modules, "vllm", None)
+    with pytest.raises(MissingExtra, match=r"codea1-env\[vllm\]"):
+        load_agent("vllm,model=x", AgentContext(toys, sandbox))
+
+
+def test_all_are_registered_and_need_nothing_to_be_listed():
+    for name in ("human", "openai", "tape", "transformers", "vllm"):
+        assert name in names("agents")
+        assert callable(resolve("agents", name))

@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import pickle
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from codea1_agents.models.openai_endpoint import OpenAIAgent
+from codea1_agents.models.transformers_agent import TransformersAgent
+from codea1_env.errors import AgentUnavailable, UserError
+
+pytest.importorskip("openai")
+
+
+def agent(server: Any, **options: Any) -> OpenAIAgent:
+    url = server if isinstance(server, str) else server.url
+    return OpenAIAgent(**{"model": "m", "base_url": url, "retries": 2, "backoff_s": 0.01, **options})
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch):
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+# -- a real server --
+
+
+@pytest.mark.slow
+def test_a_real_server_gives_the_same_reply_as_the_same_model_in_this_process(
+    transformers_server, tiny_model, observation, infos
+):
+    remote = agent(transformers_server, model=str(tiny_model), temperature=0, max_tokens=16, timeout_s=100)
+    local = TransformersAgent(model=str(tiny_model), temperature=0, max_tokens=16, device="cpu")
+    there, here = remote.complete(observation, infos[0]), local.complete(observation, infos[0])
+    remote.close()
+    # The server's tokens are the same; what it strips at the ends is its own affair.
+    assert there.text.strip() == here.text.strip() != ""
+    assert (there.finish, there.completion_tokens) == (here.finish, here.completion_tokens) == ("length", 16)
+    assert there.prompt_tokens >= here.prompt_tokens
+
+
+@pytest.mark.slow
+def test_a_real_server_repeats_its_draws_by_seed_and_differs_between_episodes(
+    transformers_server, tiny_model, observation, infos
+):
+    remote = agent(transformers_server, model=str(tiny_model), max_tokens=12, timeout_s=100, concurrency=1)
+    remote.reset(5)
+    first = remote.act_batch([observation] * 4, infos)
+    assert [remote.act(observation, info) for info in infos] == first
+    assert len(set(first)) == 4
+    remote.reset(6)
+    assert remote.act(observation, infos[0]) != first[0]
+    assert (remote.usage.completions, remote.usage.cut, remote.usage.unanswered) == (9, 9, 0)
+    remote.close()
+
+
+@pytest.mark.slow
+def test_a_real_server_that_refuses_the_model_says_so(transformers_server, observation, infos):
+    remote = agent(transformers_server, model="nobody/has-this", timeout_s=100)
+    with pytest.raises(AgentUnavailable, match="nobody/has-this"):
+        remote.act(observation, infos[0])
+    remote.close()
+
+
+# -- servers that fail --
+
+
+def test_a_reply_carries_its_counts_and_reasoning_stays_apart(faulty, said, observation, infos):
+    server = faulty(said("x = 1", reasoning_content="let me think", finish_reason="length"))
+    found = agent(server).complete(observation, infos[0])
+    assert (found.text, found.reasoning, found.cut) == ("x = 1", "let me think", True)
+    assert (found.prompt_tokens, found.completion_tokens) == (7, 3)
+
+
+def test_a_reply_that_was_cut_while_it_was_thinking_is_an_empty_reply(faulty, said, observation, infos):
+    asked = agent(faulty(said(None, reasoning="hmm", finish_reason="length")))
+    assert asked.act(observation, infos[0]) == ""
+    assert asked.usage.cut == 1
+
+
+def broken_connection(handler: Any, _: Any) -> None:
+    handler.connection.close()
+
+
+def half_a_body(handler: Any, _: Any) -> None:
+    handler.send_response(200)
+    handler.send_header("content-length", "1000")
+    handler.send_header("content-type", "application/json")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [')
+    handler.wfile.flush()
+    handler.connection.close()
+
+
+TRANSIENT = {
+    "429": (429, '{"error": {"message": "slow down"}}'),
+    "500": (500, "Internal Server Error", "text/plain"),
+    "503": (503, "{}"),
+    "malformed JSON": (200, '{"choices": [{"mess'),
+    "HTML": (200, "<html>maintenance</html>", "text/html"),
+    "no object": (200, "[]"),
+    "null": (200, "null"),
+    "no choices": (200, '{"id": "x", "object": "chat.completion", "choices": []}'),
+    "no message": (200, '{"id": "x", "object": "chat.completion", "choices": [{"index": 0}]}'),
+    "choices no list": (200, '{"id": "x", "object": "chat.completion", "choices": 5}'),
+    "content no text": (200, '{"choices": [{"index": 0, "message": {"content": 5}, "finish_reason": "stop"}]}'),
+    "dropped connection": broken_connection,
+    "half a body": half_a_body,
+}
+
+
+@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
+def test_a_passing_fault_is_tried_again(faulty, said, observation, infos, fault):
+    server = faulty(fault, fault, said("at last"))
+    asked = agent(server)
+    assert asked.act(observation, infos[0]) == "at last"
+    assert asked.usage.retries == 2
+    assert server.asked[0] == server.asked[1] == server.asked[2]
+    asked.close()
+
+
+@pytest.mark.parametrize("fault", TRANSIENT.values(), ids=TRANSIENT)
+def test_a_lasting_fault_is_an_unavailable_agent_and_one_sentence(faulty, observation, infos, fault):
+    server = faulty(fault)
+    asked = agent(server, retries=1)
+    with pytest.raises(AgentUnavailable, match="gave no reply in 2 tries") as caught:
+        asked.act(observation, infos[0])
+    assert len(server.asked) == 2
+    assert "\n" not in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert asked.usage.unanswered == 1
+    asked.close()
+
+
+def test_nobody_listening_is_an_unavailable_agent(faulty, said, observation, infos):
+    server = faulty(said())
+    url = server.url
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(AgentUnavailable, match="Connection error"):
+        agent(url).act(observation, infos[0])
+
+
+def test_a_server_that_comes_back_is_found_again(faulty, said, observation, infos):
+    first = faulty(said("before"))
+    asked = agent(first, retries=20, backoff_s=0.05)
+    assert asked.act(observation, infos[0]) == "before"
+    port = first.server_port
+    first.shutdown()
+    first.server_close()
+    threading.Timer(0.3, lambda: faulty(said("after"), port=port)).start()
+    assert asked.act(observation, infos[0]) == "after"
+    assert asked.usage.retries > 0
+    asked.close()
+
+
+def dribble(handler: Any, _: Any) -> None:
+    handler.send_response(200)
+    handler.send_header("content-length", "1000")
+    handler.end_headers()
+    for _ in range(40):
+        handler.wfile.write(b" ")
+        handler.wfile.flush()
+        time.sleep(0.05)
+
+
+def test_a_server_that_dribbles_is_given_up_at_the_time_limit(faulty, observation, infos):
+    start = time.monotonic()
+    with pytest.raises(AgentUnavailable, match="no answer in time"):
+        agent(faulty(dribble), retries=0, timeout_s=0.3).act(observation, infos[0])
+    assert time.monotonic() - start < 1.5
+
+
+def test_a_retry_waits_as_long_as_the_server_asks(faulty, said, observation, infos):
+    def busy(handler: Any, _: Any) -> None:
+        handler.send(429, "{}", retry_after="0.4")
+
+    start = time.monotonic()
+    agent(faulty(busy, said())).act(observation, infos[0])
+    assert time.monotonic() - start >= 0.4
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_wrong_settings_are_the_users_error_at_once(faulty, observation, infos, status):
+    server = faulty((status, '{"error": {"message": "not you"}}'))
+    with pytest.raises(UserError, match="not you"):
+        agent(server).act_batch([observation], infos[:1])
+    assert len(server.asked) == 1
+
+
+def test_a_request_that_is_refused_is_not_sent_again(faulty, observation, infos):
+    server = faulty((400, '{"error": {"message": "context length exceeded"}}'))
+    with pytest.raises(AgentUnavailable, match="context length exceeded"):
+        agent(server).act(observation, infos[0])
+    assert len(server.asked) == 1
+
+
+def test_a_failing_request_costs_the_others_of_its_batch_nothing(faulty, said, observation, infos):
+    def only_b_fails(handler: Any, body: dict[str, Any]) -> None:
+        text = body["messages"][-1]["content"]
+        handler.send(*((500, "{}") if "def b" in text else (200, said("fine")[1])))
+
+    observations = [observation | {"problem": f"def {name}(): ..."} for name in "abcd"]
+    replies = agent(faulty(only_b_fails), retries=1).act_batch(observations, infos)
+    assert [isinstance(each, AgentUnavailable) for each in replies] == [False, True, False, False]
+    assert replies[0] == replies[2] == replies[3] == "fine"
+
+
+def test_a_batch_is_answered_in_order_and_together_but_within_the_limit(faulty, said, observation, infos):
+    def echo(handler: Any, body: dict[str, Any]) -> None:
+        time.sleep(0.1)
+        handler.send(200, said(body["messages"][-1]["content"])[1])
+
+    server = faulty(echo)
+    observations = [observation | {"problem": f"number {number}"} for number in range(12)]
+    replies = agent(server, concurrency=4).act_batch(observations, infos * 3)
+    assert [f"number {number}" in reply for number, reply in enumerate(replies)] == [True] * 12
+    assert server.busiest == 4
+
+
+def test_a_slow_request_delays_only_itself(faulty, said, observation, infos):
+    def slow_a(handler: Any, body: dict[str, Any]) -> None:
+        time.sleep(1.0 if "def a" in body["messages"][-1]["content"] else 0.0)
+        handler.send(200, said()[1])
+
+    async def main() -> tuple[float, float]:
+        asked = agent(faulty(slow_a))
+        start = time.monotonic()
+        slow = asyncio.ensure_future(asked.aact(observation | {"problem": "def a(): ..."}, infos[0]))
+        await asked.aact(observation | {"problem": "def b(): ..."}, infos[1])
+        quick_s = time.monotonic() - start
+        await slow
+        return quick_s, time.monotonic() - start
+
+    quick_s, slow_s = asyncio.run(main())
+    assert quick_s < 0.8 < slow_s
+
+
+def test_what_is_sent_says_everything_that_was_set(faulty, said, observation, infos):
+    server = faulty(said())
+    agent(server, temperature=0.7, top_p=0.95, max_tokens=99, extra_body={"min_p": 0.1}).act(observation, infos[0])
+    sent = server.asked[0]
+    assert (sent["model"], sent["temperature"], sent["top_p"], sent["max_tokens"]) == ("m", 0.7, 0.95, 99)
+    assert sent["min_p"] == 0.1
+    assert 0 <= sent["seed"] < 2**31
+    assert "n" not in sent
+    assert [each["role"] for each in sent["messages"]] == ["system", "user"]
+
+
+def test_dialects_can_be_met(faulty, said, observation, infos):
+    server = faulty(said())
+    asked = agent(server, limit_field="max_completion_tokens", send_seed=False, system=False)
+    asked.act(observation, infos[0])
+    sent = server.asked[0]
+    assert sent["max_completion_tokens"] == 4096
+    assert {"seed", "max_tokens"} & set(sent) == set()
+    assert [each["role"] for each in sent["messages"]] == ["user"]
+
+
+def test_text_that_json_cannot_hold_is_sent_all_the_same(faulty, said, observation, infos):
+    server = faulty(said("ok"))
+    assert agent(server).act(observation | {"problem": "\ud800 \x00 ½"}, infos[0]) == "ok"
+    assert "½" in server.asked[0]["messages"][-1]["content"]
+
+
+def test_address_key_and_model_come_from_the_environment(faulty, said, observation, infos, monkeypatch):
+    keys: list[str] = []
+
+    def note(handler: Any, body: dict[str, Any]) -> None:
+        keys.append(handler.headers["authorization"])
+        handler.send(200, said(body["model"])[1])
+
+    monkeypatch.setenv("OPENAI_BASE_URL", faulty(note).url)
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-1")
+    monkeypatch.setenv("OPENAI_MODEL", "of-the-environment")
+    monkeypatch.setenv("MY_KEY", "secret-2")
+    assert OpenAIAgent().act(observation, infos[0]) == "of-the-environment"
+    assert OpenAIAgent(model="mine", key_env="MY_KEY").act(observation, infos[0]) == "mine"
+    assert keys == ["Bearer secret-1", "Bearer secret-2"]
+    assert "secret" not in repr(OpenAIAgent(key_env="MY_KEY"))
+
+
+def test_the_only_model_of_a_server_needs_no_name(faulty, said, observation, infos):
+    server = faulty(said())
+    asked = agent(server, model="")
+    asked.act_batch([observation] * 4, infos)
+    assert {each["model"] for each in server.asked} == {"only"}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"base_url": "localhost:8000"}, "no address"),
+        ({"base_url": ""}, "OPENAI_API_KEY"),
+        ({"temperature": -1}, "temperature"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"retries": -1}, "retries"),
+        ({"prompts": "papr"}, "papr"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_sent(options, told):
+    with pytest.raises(UserError, match=told):
+        OpenAIAgent(**{"base_url": "http://127.0.0.1:1/v1", **options})
+
+
+def test_a_password_in_the_address_is_not_shown():
+    assert "hunter2" not in repr(OpenAIAgent(base_url="http://me:hunter2@127.0.0.1:1/v1"))
+
+
+def test_it_closes_twice_and_works_again_afterwards_and_leaves_no_thread(faulty, said, observation, infos):
+    before = threading.active_count()
+    server = faulty(said())
+    asked = agent(server)
+    for _ in range(2):
+        assert asked.act(observation, infos[0]) == "hello"
+        asked.close()
+        asked.close()
+    forgotten = agent(server)
+    forgotten.act(observation, infos[0])
+    del forgotten
+    gc.collect()
+    names = [thread.name for thread in threading.enumerate()]
+    assert "openai-agent" not in names, (before, names)
+
+
+def test_replies_are_json_whatever_the_server_puts_in(faulty, said, observation, infos):
+    text = json.loads('"\\ud83d\\ude00 \\u0000"')
+    assert agent(faulty(said(text))).act(observation, infos[0]) == text

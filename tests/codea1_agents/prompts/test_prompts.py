@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_agents.prompts import Message, Prompts, folded_system, load_prompts, merged, plain_text
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+
+CODER = {"role": "coder", "tests_per_suite": 5}
+TESTER = {"role": "tester", "tests_per_suite": 5}
+
+
+def seen(**changes: Any) -> dict[str, Any]:
+    plain = {"problem": "def f(x): ...", "entry_point": "f", "examples": "", "program": "", "feedback": "", "round": 0}
+    return plain | changes
+
+
+def told(prompts: Prompts, observation: dict[str, Any], info: dict[str, Any]) -> str:
+    return "\n".join(each.content for each in prompts.messages(observation, info))
+
+
+def wording(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+@pytest.mark.parametrize("info", [CODER, TESTER, TESTER | {"tester_view": "blind"}])
+def test_every_prompt_holds_the_problem_and_ends_with_the_user(name, info):
+    messages = load_prompts(name).messages(seen(problem="def odd(x): ..."), info)
+    assert "def odd(x): ..." in messages[-1].content
+    assert [each.role for each in messages] == ["system", "user"]
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_a_tester_that_sees_the_program_is_shown_it_and_others_are_not(name):
+    observation = seen(program="def f(x): return 'shown'")
+    prompts = load_prompts(name)
+    assert "'shown'" in told(prompts, observation, TESTER)
+    assert "'shown'" in told(prompts, observation, TESTER | {"tester_view": "white_box"})
+    assert "'shown'" not in told(prompts, observation, TESTER | {"tester_view": "black_box"})
+    assert "'shown'" not in told(prompts, observation, TESTER | {"tester_view": "blind"})
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_testers_are_asked_for_as_many_tests_as_the_rules_count(name):
+    assert "Write 5" in told(load_prompts(name), seen(program="x = 1"), TESTER)
+    assert "Write 8" in told(load_prompts(name), seen(program="x = 1"), {"role": "tester"})
+
+
+def test_the_three_views_of_a_tester_are_told_differently():
+    texts = {told(load_prompts(), seen(), TESTER | {"tester_view": view}) for view in ("black_box", "blind")}
+    texts.add(told(load_prompts(), seen(program="x = 1"), TESTER))
+    assert len(texts) == 3
+
+
+def test_the_paper_calls_every_program_buggy_and_the_default_does_not():
+    observation = seen(program="def f(x): return x")
+    assert "Buggy Code" in told(load_prompts("paper"), observation, TESTER)
+    assert "uggy" not in told(load_prompts("default"), observation, TESTER)
+
+
+def test_a_repair_round_shows_the_coder_its_program_as_its_own_words_and_what_failed():
+    messages = load_prompts().messages(
+        seen(program="def f(x): return 1", feedback="1 of 2 tests failed.", round=1), CODER
+    )
+    assert [each.role for each in messages] == ["system", "user", "assistant", "user"]
+    assert "return 1" in messages[2].content
+    assert "1 of 2 tests failed." in messages[3].content
+
+
+def test_a_repair_round_without_a_program_still_alternates():
+    messages = load_prompts().messages(seen(feedback="The program is invalid."), CODER)
+    assert [each.role for each in messages] == ["system", "user"]
+    assert "The program is invalid." in messages[-1].content
+
+
+def test_a_tester_learns_what_became_of_its_last_suite():
+    assert "DUPLICATE" in told(load_prompts(), seen(program="x = 1", feedback="DUPLICATE: assert"), TESTER)
+
+
+def test_what_is_put_in_is_never_read_as_a_template_or_ends_its_block():
+    program = "def f(x):\n    return '$problem ${tests} $$ {x} ```'"
+    text = told(load_prompts(), seen(program=program), TESTER)
+    assert program in text
+    assert f"````python\n{program}\n````" in text
+
+
+def test_paragraphs_about_nothing_are_left_out():
+    assert "known already" not in told(load_prompts(), seen(program="x"), TESTER)
+    assert "known already:\n```python\nassert f(1) == 1\n```" in told(
+        load_prompts(), seen(program="x", examples="assert f(1) == 1"), TESTER
+    )
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(("problem", "entry_point", "examples", "program", "feedback"), st.text())))
+def test_any_text_at_all_becomes_messages_that_alternate_and_can_be_encoded(texts):
+    for info in (CODER, TESTER):
+        messages = load_prompts().messages(texts | {"round": 0}, info)
+        roles = [each.role for each in messages]
+        assert roles[-1] == "user"
+        assert all(one != other for one, other in pairwise(roles))
+        "".join(each.content for each in messages).encode()
+
+
+def test_lone_surrogates_become_question_marks():
+    assert "a = '?'" in told(load_prompts(), seen(program="a = '\ud800'"), TESTER)
+
+
+def test_a_file_replaces_what_it_names_and_the_rest_stays(tmp_path):
+    prompts = load_prompts(wording(tmp_path, '[coder]\nuser = "Solve $problem for $$5"\n'))
+    assert prompts.messages(seen(), CODER) == (Message("user", "Solve def f(x): ... for $5"),)
+    assert prompts.messages(seen(), TESTER) == load_prompts().messages(seen(), TESTER)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[coder", "no valid TOML"),
+        ('[codr]\nuser = "x"', "did you mean 'coder'"),
+        ('[coder]\nusr = "x"', "did you mean 'user'"),
+        ('[coder]\nuser = "$probem"', "did you mean 'problem'"),
+        ('[coder]\nuser = "costs 5$ a piece"', "lone $"),
+        ("[coder]\nuser = 5", "expected text"),
+        ('coder = "x"', "expected a table"),
+        ('[coder]\nsystem = "x"', "user is missing"),
+    ],
+)
+def test_a_broken_file_is_one_sentence_that_names_the_place(tmp_path, text, told):
+    with pytest.raises(BrokenInput, match=r"mine\.toml") as caught:
+        load_prompts(wording(tmp_path, text))
+    assert told in str(caught.value)
+
+
+def test_a_wording_that_is_not_there_says_which_are():
+    with pytest.raises(UnknownName, match="default, paper"):
+        load_prompts("papr")
+
+
+@pytest.mark.parametrize("info", [{}, {"role": "judge"}])
+def test_a_role_is_needed(info):
+    with pytest.raises(UserError, match="role"):
+        load_prompts().messages(seen(), info)
+
+
+def test_an_unknown_view_is_an_error():
+    with pytest.raises(UnknownName, match="blnd"):
+        load_prompts().messages(seen(), TESTER | {"tester_view": "blnd"})
+
+
+def test_the_system_can_be_folded_into_the_user():
+    chat = (Message("system", "S"), Message("user", "U"), Message("assistant", "A"), Message("user", "V"))
+    assert folded_system(chat) == (Message("user", "S\n\nU"), *chat[2:])
+    assert merged([Message("user", "a"), Message("user", "b")]) == (Message("user", "a\n\nb"),)
+
+
+def test_plain_text_ends_where_the_assistant_begins():
+    assert plain_text([Message("user", "U")]) == "### User\nU\n\n### Assistant\n"

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from codea1_agents.human import HumanAgent
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.errors import UserError
+
+CODER = {"role": "coder", "tests_per_suite": 8}
+TESTER = {"role": "tester", "tests_per_suite": 8}
+SEEN = {
+    "problem": "def add(a, b): ...",
+    "entry_point": "add",
+    "examples": "assert add(1, 2) == 3",
+    "program": "",
+    "feedback": "",
+    "round": 0,
+}
+
+
+def typed(text: str, seen=SEEN, info=CODER) -> tuple[str, str]:
+    """Return the reply and what was shown."""
+    screen = io.StringIO()
+    reply = HumanAgent(keyboard=io.StringIO(text), screen=screen).act(seen, info)
+    return reply, screen.getvalue()
+
+
+@pytest.mark.parametrize("end", [".\nnot this\n", ""], ids=["a lone dot", "the end of input"])
+def test_lines_become_the_reply(end):
+    assert typed("def add(a, b):\n    return a + b\n" + end)[0] == "def add(a, b):\n    return a + b"
+
+
+def test_an_empty_reply_is_legal_but_must_be_sent():
+    assert typed(".\n")[0] == ""
+    with pytest.raises(UserError, match="ended before anything"):
+        typed("")
+
+
+def test_lines_can_be_taken_back():
+    reply, shown = typed("one\ntwo\nthree\n:u\n:u\nzwei\n.\n")
+    assert reply == "one\nzwei"
+    assert "took back: three" in shown
+
+
+def test_taking_back_more_than_there_is_does_nothing():
+    assert typed(":u\n:u\none\n.\n")[0] == "one"
+
+
+def test_one_can_start_again_and_look():
+    reply, shown = typed("one\n:p\n:c\ntwo\n.\n")
+    assert reply == "two"
+    assert "1  one" in shown
+
+
+def test_dots_and_colons_can_be_typed():
+    assert typed("..\n::u\n: no\n.\n")[0] == ".\n:u"
+
+
+def test_leaving_ends_the_game_as_ctrl_c_does():
+    with pytest.raises(KeyboardInterrupt):
+        typed("one\n:q\n")
+
+
+def test_the_coder_sees_the_problem_and_the_known_tests():
+    _, shown = typed(".\n")
+    assert "def add(a, b): ..." in shown
+    assert "assert add(1, 2) == 3" in shown
+    assert "You are the coder" in shown
+
+
+def test_the_tester_sees_the_program_and_how_many_tests_count():
+    _, shown = typed(".\n", SEEN | {"program": "def add(a, b): return 7"}, TESTER)
+    assert "the program to break" in shown
+    assert "return 7" in shown
+    assert "8 tests count" in shown
+
+
+def test_a_later_round_shows_what_failed():
+    _, shown = typed(".\n", SEEN | {"round": 1, "program": "x = 1", "feedback": "1 of 2 tests failed."})
+    assert "round 2" in shown
+    assert "your previous program" in shown
+    assert "1 of 2 tests failed." in shown
+
+
+def test_what_agents_wrote_cannot_steer_the_terminal():
+    _, shown = typed(".\n", SEEN | {"program": "# \x1b[2J\x07 [bold]x[/bold] \u202e"}, TESTER)
+    assert "\x1b[2J" not in shown
+    assert "\x07" not in shown
+    assert "\u202e" not in shown
+    assert "[bold]x[/bold]" in shown
+
+
+def editor(tmp_path, code: str, monkeypatch) -> None:
+    script = tmp_path / "editor.py"
+    script.write_text(f"import pathlib, sys\ndraft = pathlib.Path(sys.argv[1])\n{code}\n")
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setenv("EDITOR", f"{sys.executable} {script}")
+
+
+def test_an_editor_opens_with_the_problem_and_what_it_saves_is_the_reply(tmp_path, monkeypatch):
+    editor(tmp_path, "draft.write_text(draft.read_text() + ' # é')", monkeypatch)
+    reply = HumanAgent(editor=True, keyboard=io.StringIO(), screen=io.StringIO()).act(SEEN, CODER)
+    assert reply == "def add(a, b): ... # é"
+
+
+def test_an_editor_shows_the_tester_the_program_in_comments(tmp_path, monkeypatch):
+    editor(tmp_path, "draft.write_text(draft.read_text() + '1, 2) == 3')", monkeypatch)
+    agent = HumanAgent(editor=True, keyboard=io.StringIO(), screen=io.StringIO())
+    reply = agent.act(SEEN | {"program": "def add(a, b):\n    return 7"}, TESTER)
+    assert reply.endswith("#     return 7\n\nassert add(1, 2) == 3")
+
+
+def test_an_editor_can_be_opened_in_between(tmp_path, monkeypatch):
+    editor(tmp_path, "draft.write_text(draft.read_text().upper())", monkeypatch)
+    reply, shown = typed("one\n:e\ntwo\n.\n")
+    assert reply == "ONE\ntwo"
+    assert ". sends them" in shown
+
+
+@pytest.mark.parametrize("name", ["/no/such/editor", "false"])
+def test_an_editor_that_fails_leaves_the_keyboard(name, monkeypatch):
+    monkeypatch.setenv("VISUAL", name)
+    screen = io.StringIO()
+    reply = HumanAgent(editor=True, keyboard=io.StringIO("one\n.\n"), screen=screen).act(SEEN, CODER)
+    assert reply == "one"
+    assert "set EDITOR" in screen.getvalue()
+
+
+def test_it_plays_either_role_by_name(toys, sandbox):
+    for role in ("coder", "tester"):
+        assert repr(load_agent("human,editor=false", AgentContext(toys, sandbox), role=role)) == "human"
+
+
+def test_it_works_at_a_real_terminal():
+    code = f"from codea1_agents.human import HumanAgent\nprint(repr(HumanAgent().act({SEEN!r}, {CODER!r})))"
+    master, slave = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", code], stdin=slave, stdout=subprocess.PIPE, stderr=slave) as child:
+        os.close(slave)
+        os.write(master, b"one\nslip\n:u\n\x04")  # Ctrl-D ends the input
+        shown = b""
+        while b"\x1b[" not in shown or b"took back: slip" not in shown:
+            shown += os.read(master, 4096)
+        assert child.communicate(timeout=60)[0] == b"'one'\n"
+    os.close(master)
