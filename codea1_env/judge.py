@@ -18,7 +18,6 @@ from itertools import chain, islice, repeat
 
 from codea1_env import values
 from codea1_env.candidate_runs import run_candidates
-from codea1_env.equal_answers import credit_equal_answers
 from codea1_env.golden import golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
@@ -128,7 +127,13 @@ class Judge:
 
     def _validate_suite(self, suite: Suite, questions: SuiteQuestions, answers: Answers) -> ValidSuite:
         evidence = questions.evidence(answers)
-        return validate(suite, evidence, validation=self.rules.validation, comparison=self.rules.comparison)
+        return validate(
+            suite,
+            evidence,
+            validation=self.rules.validation,
+            comparison=self.rules.comparison,
+            keeps_unpassable=self.rules.reading is Reading.RELEASE,
+        )
 
     # -- candidates --
 
@@ -139,9 +144,11 @@ class Judge:
         others = [job for golden in goldens for job in golden]
         comparison = self.rules.comparison
         reports = run_candidates(jobs, others, self.sandbox, confirm=self.rules.confirm, comparison=comparison)
-        answered = [entry.answered(self._outcomes(report)) for entry, report in zip(run, reports, strict=False)]
+        answered = [
+            entry.answered(replace(report, outcomes=self._outcomes(report)))
+            for entry, report in zip(run, reports, strict=False)
+        ]
         answered = look_again(answered, self.sandbox, limits=self.limits, comparison=comparison)
-        answered = credit_equal_answers(answered, self.sandbox, limits=self.limits, comparison=comparison)
         position = len(jobs)
         found: dict[int, CandidateReport] = {}
         for entry, golden, report, answers in zip(run, goldens, reports, answered, strict=False):
@@ -208,6 +215,9 @@ class Judge:
         return golden_pass_rate(golden_results(problem, reports, self.rules.comparison))
 
 
+_LONGER = 8  # times as long as another may be the encoding of an equal value: 0, False and 0.0
+
+
 def limits_of_solutions(limits: Limits) -> Limits:
     """Return what solutions must do with where candidates have `limits`.
 
@@ -219,7 +229,7 @@ def limits_of_solutions(limits: Limits) -> Limits:
         cpu_s=limits.cpu_s / 2,
         wall_s=limits.wall_s / 2,
         memory_mb=max(1, limits.memory_mb // 2),
-        value_bytes=max(1, limits.value_bytes // 2),
+        value_bytes=max(1, limits.value_bytes // _LONGER),
     )
 
 
@@ -272,9 +282,15 @@ class _Entry:
         self.questions = tuple(dict.fromkeys(self.asked))
         """Each distinct one once."""
 
-    def answered(self, outcomes: Sequence[Outcome]) -> Answered:
+    def answered(self, report: JobReport) -> Answered:
         """Put the outcomes beside the questions."""
         values_of = {question: case.expected for question, case in zip(self.asked, self.cases, strict=True)}
         expected = {question: values_of[question] for question in self.questions}
-        answers = dict(zip(self.questions, outcomes, strict=True))
-        return Answered(self.duel.problem, self.candidate.program, expected, answers)
+        groups = self._groups()
+        unheard = Answered(self.duel.problem, self.candidate.program, groups, expected, {})
+        return unheard.with_report(self.questions, report)
+
+    def _groups(self) -> tuple[tuple[Question, ...], ...]:
+        asked = iter(self.asked)
+        sizes = (len(self.duel.replayed), *(len(suite.cases) for suite in self.suites))
+        return tuple(tuple(islice(asked, size)) for size in sizes)

@@ -26,10 +26,22 @@ from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
 from codea1_env.submissions import Candidate, Rejection, RejectionReason, Suite, TestCase
 
-__all__ = ["MAX_CHARACTERS", "MAX_RELEASE_CASES", "direct_calls_of", "is_direct_call", "read_candidate", "read_suite"]
+__all__ = [
+    "MAX_CHARACTERS",
+    "MAX_NODES",
+    "MAX_RELEASE_CASES",
+    "direct_calls_of",
+    "is_direct_call",
+    "read_candidate",
+    "read_suite",
+]
 
 MAX_CHARACTERS = 262_144
 """Longest reply that is read, unless the caller says otherwise; some sixteen times the release's longest reply."""
+
+MAX_NODES = 8_192
+"""Most nodes of syntax in all of a reply's cases that are no plain ones, with names filled in: reading them takes this
+process about half a second."""
 
 MAX_RELEASE_CASES = 512
 """Most cases of a reply in the RELEASE reading, which itself knows no bound: each may take a program's whole time."""
@@ -84,8 +96,7 @@ def read_suite(
         entry_point: the function under test. RELEASE only uses it to tell which cases are direct.
         tests_per_suite: STRICT drops cases beyond it as TOO_MANY; None: no
             bound. RELEASE drops them beyond `MAX_RELEASE_CASES` whatever this says.
-        max_characters: a longer reply is TOO_LONG, and so is an assert that grows beyond it in nodes once its names
-            are filled in.
+        max_characters: a longer reply is TOO_LONG, and so is an assert that brings the reply beyond `MAX_NODES`.
 
     Returns:
         A suite whose `nonprintable_share` is over all characters of the reply: STRICT counts what is neither
@@ -96,7 +107,7 @@ def read_suite(
     if rejection is not None:
         return Suite((), (rejection,), share)
     if reading is Reading.RELEASE:
-        cases, rejections = release.read_tests(reply, entry_point, max_characters)
+        cases, rejections = release.read_tests(reply, entry_point, min(max_characters, MAX_NODES))
         rejections += [_surplus(case) for case in cases[MAX_RELEASE_CASES:]]
         cases = cases[:MAX_RELEASE_CASES]
     else:
@@ -112,7 +123,7 @@ def _read_strictly(
     answer = without_thinking(text)
     fenced = read_fences(answer.text)
     blocks = [read_statements(block.text, block.first_line) for block in _test_blocks(fenced)]
-    reader = SuiteReader(entry_point, tests_per_suite, max_characters)
+    reader = SuiteReader(entry_point, tests_per_suite, min(max_characters, MAX_NODES))
     if not any(map(holds_assert, blocks)):
         outside = read_statements(fenced.outside, 1)
         if holds_assert(outside):

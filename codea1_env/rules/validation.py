@@ -68,7 +68,12 @@ def values_equal(a: bytes, b: bytes, comparison: Comparison) -> bool:
 
 
 def validate(
-    suite: Suite, evidence: Sequence[SolutionEvidence], *, validation: Validation, comparison: Comparison
+    suite: Suite,
+    evidence: Sequence[SolutionEvidence],
+    *,
+    validation: Validation,
+    comparison: Comparison,
+    keeps_unpassable: bool = False,
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
@@ -80,6 +85,8 @@ def validate(
         evidence: one per `suite.cases`, same order.
         validation: what a wrong prediction means.
         comparison: when a prediction counts as right.
+        keeps_unpassable: whether a case counts whose value is not equal to itself under `comparison` (nan), so that no
+            program can pass it; the release has such cases (D10).
 
     Raises:
         ValueError: lengths differ.
@@ -90,7 +97,7 @@ def validate(
         return ValidSuite((), suite.rejections, 0, suite.nonprintable_share, internal_error=True)
     kept: list[ValidCase] = []
     rejections = list(suite.rejections)
-    reasons = [_reason_against(item) for item in evidence]
+    reasons = [_reason_against(item) or _unpassable(item, comparison, keeps_unpassable) for item in evidence]
     seen = _Seen({c.expression for c, reason in zip(suite.cases, reasons, strict=True) if c.direct and reason is None})
     for case, item, reason in zip(suite.cases, evidence, reasons, strict=True):
         if reason is None and seen.before(case, item.first.value or b""):
@@ -131,6 +138,12 @@ def without_doubted(suite: ValidSuite, doubted: Sequence[ValidCase]) -> ValidSui
     # A corrected case counts as invalid already.
     n_more = sum(case.prediction_right is not False for case in doubted)
     return replace(suite, cases=kept, rejections=(*suite.rejections, *rejections), n_invalid=suite.n_invalid + n_more)
+
+
+def _unpassable(item: SolutionEvidence, comparison: Comparison, is_kept: bool) -> RejectionReason | None:
+    value = item.first.value or b""
+    is_passable = comparison.nan_equal or b"nan" not in value.lower() or values_equal(value, value, comparison)
+    return None if is_kept or is_passable else RejectionReason.OPAQUE_VALUE
 
 
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:

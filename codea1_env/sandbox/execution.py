@@ -19,7 +19,7 @@ from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
 
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox.interface import Job, JobReport, Place
+from codea1_env.sandbox.interface import TOO_MANY, Applied, Job, JobReport, Place
 from codea1_env.sandbox.process import Process, as_outcome, error_fields
 from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
@@ -30,6 +30,8 @@ _NULL = Outcome(OutcomeKind.VALUE, encode(None))
 _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
 _MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
+_COSTLY = 0.25  # of the limit
+_MAX_APPLIED = 256
 _NO_PROCESS = -1
 _FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
 
@@ -63,6 +65,9 @@ class Execution:
         self._n_faults = 0
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
+        self._applied: list[list[Applied]] = [[] for _ in job.calls]
+        self._lost_s = 0.0
+        """Processor seconds of the activity in which a process ended last."""
         self._idle_s = 0.0
         self._patience_s = job.limits.wall_s
         self._applying = False
@@ -97,7 +102,8 @@ class Execution:
     def report(self, tier: str) -> JobReport:
         """Return what was found; call it when `is_over`."""
         outcomes = tuple(outcome or _NOT_RUN for outcome in self._outcomes)
-        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier, tuple(self._used_s))
+        applied = tuple(map(tuple, self._applied))
+        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier, tuple(self._used_s), applied)
 
     # Events
 
@@ -124,6 +130,7 @@ class Execution:
         self._cpu_us += notice.cpu_us
         if process.abandoned or self.is_done:
             return
+        self._lost_s = process.measured_use_s(notice.cpu_us)
         if notice.status == _NO_PROCESS or _was_killed_by_others(process, notice):
             self.is_starved = True
         else:
@@ -198,6 +205,7 @@ class Execution:
         assert self._harness is not None
         if frame.tag == Tag.APPLY and not self._applying:
             self._applying = True
+            self._note_application(frame.payload)
             self._program.send(Tag.APPLY, APPLY, frame.payload)
         elif self._stage is _Stage.HARNESS_LOADING and frame.call == LOAD and not self._applying:
             if frame.tag == Tag.LOADED:
@@ -228,9 +236,21 @@ class Execution:
             payload = json.dumps(error_fields(frame)).encode()
         if outcome.kind is not OutcomeKind.VALUE:
             self._program_fault = outcome
+        elif self._stage is _Stage.HARNESS:
+            applied = self._applied[self._indirect[0]]
+            if applied[-1] is not TOO_MANY:
+                applied[-1] = applied[-1]._replace(answer=frame.payload)
         self._applying = False
         self._program.note(frame)
         self._harness.send(frame.tag, APPLY, payload)
+
+    def _note_application(self, arguments: bytes) -> None:
+        if self._stage is _Stage.HARNESS:
+            applied = self._applied[self._indirect[0]]
+            if len(applied) < _MAX_APPLIED:
+                applied.append(Applied(arguments))
+            elif applied[-1] is not TOO_MANY:
+                applied.append(TOO_MANY)
 
     def _harness_outcome(self, frame: Frame) -> Outcome:
         """Tell the harness's own exceptions from those that the program raised and nobody caught."""
@@ -318,7 +338,10 @@ class Execution:
         if stage is _Stage.DONE:
             return
         if stage is _Stage.LOADING:
-            self._load = self._load or outcome  # a program that loads only the first time has loaded
+            if self._load is not None:  # a program that loads only the first time has loaded, and fails from then on
+                for index in (*self._direct, *self._indirect):
+                    self._outcomes[index] = outcome
+            self._load = self._load or outcome
             self._stage = _Stage.DONE
             return
         if stage is _Stage.HARNESS_LOADING:
@@ -328,11 +351,15 @@ class Execution:
             return
         pending = self._direct if stage is _Stage.DIRECT else self._indirect
         self._outcomes[pending.popleft()] = outcome
-        self._n_faults += 1
+        self._n_faults += self._is_costly(outcome)
         if (self._direct or self._indirect) and self._n_faults <= self.job.limits.max_restarts:
             self._start_program()
         else:
             self._stage = _Stage.DONE
+
+    def _is_costly(self, outcome: Outcome) -> bool:
+        """Whether a lost call took so long that there cannot be many of them."""
+        return outcome.kind is OutcomeKind.TIME_LIMIT or self._lost_s > self.job.limits.cpu_s * _COSTLY
 
     def _kill_all(self) -> None:
         for process in self.processes:

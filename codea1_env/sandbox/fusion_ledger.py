@@ -74,9 +74,9 @@ class Ledger:
         return True
 
     def lose(self, index: int, outcome: Outcome) -> None:
-        """Enter a call that has cost its process."""
+        """Enter a call that has cost its process; only those that took long are limited in number."""
         self.outcomes[index] = outcome
-        self._n_faults += 1
+        self._n_faults += outcome.kind is OutcomeKind.TIME_LIMIT
 
     def overflow(self) -> Outcome:
         """Return the outcome of a call about which a process says that it has no room to answer it.

@@ -11,11 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 
-__all__ = ["Call", "Finished", "Guarantee", "Harness", "Job", "JobReport", "Limits", "Place", "Sandbox"]
+__all__ = [
+    "TOO_MANY",
+    "Applied",
+    "Call",
+    "Finished",
+    "Guarantee",
+    "Harness",
+    "Job",
+    "JobReport",
+    "Limits",
+    "Place",
+    "Sandbox",
+]
 
 
 class Guarantee(StrEnum):
@@ -47,14 +59,15 @@ class Limits:
 
     cpu_s: float = 2.0
     """Processor seconds per call (and for loading). The same on an idle and on a loaded machine."""
-    wall_s: float = 10.0
+    wall_s: float = 3.0
     """Seconds that a process may sleep in all. Time in which the machine keeps it waiting does not count."""
     memory_mb: int = 512
     """Address space above that of a bare interpreter, per process."""
-    value_bytes: int = 65_536
+    value_bytes: int = 262_144
     """Longest encoded value that may cross, in either direction."""
     max_restarts: int = 3
-    """How many calls of one job may hang or kill the process before the rest is NOT_RUN."""
+    """How many calls of one job may hang, or take long and then kill their process, before the rest is NOT_RUN. Quick
+    deaths cost little and end only themselves."""
 
     def __post_init__(self) -> None:
         if min(self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes) <= 0 or self.max_restarts < 0:
@@ -92,6 +105,19 @@ class Job:
     limits: Limits = field(default_factory=Limits)
 
 
+class Applied(NamedTuple):
+    """One use of the stand-in by a harness call. Nobody has checked what the bytes encode."""
+
+    arguments: bytes
+    """Encoded pair of positional and keyword arguments."""
+    answer: bytes | None = None
+    """The program's encoded value; None if it gave none."""
+
+
+TOO_MANY = Applied(b"")
+"""Stands for the uses after the first 256."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobReport:
     """What one job did. A program's misdeeds never raise; they stand here."""
@@ -108,6 +134,9 @@ class JobReport:
     call_s: tuple[float, ...] = ()
     """Processor seconds of each call by the process's own account: to be believed of trusted programs only, such as
     solutions. Empty where a back end does not tell."""
+    applied: tuple[tuple[Applied, ...], ...] = ()
+    """How each harness call has used the stand-in, in order; nothing for direct calls, and where a back end does not
+    tell."""
 
     @property
     def loaded(self) -> bool:

@@ -49,7 +49,7 @@ class SuiteReader:
 
     entry_point: str
     max_cases: int | None = None
-    inlined_budget: int = 262_144
+    node_budget: int = 8_192
     """Nodes that names may add to all cases together, so that a short reply cannot become a huge suite."""
     prose_is_broken: bool = True
     """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or just prose."""
@@ -205,14 +205,14 @@ class SuiteReader:
         if not whole.calls_entry_point:
             detail = f"never calls {self.entry_point!r} by its name"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
-        if whole.inlined > self.inlined_budget:
+        if whole.size > self.node_budget:
             raise UnreadableError(RejectionReason.TOO_LONG, "too long once its names are filled in")
         claim = plain_claim(whole.node, whole.meanings)
         why_not = objection(claim, self.entry_point, whole.meanings)
         if why_not:
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, why_not)
         case = self._written(whole, *(self._divided(claim) or (_call_bool(claim, whole), ast.Constant(True))), line)
-        self.inlined_budget -= whole.inlined
+        self.node_budget -= whole.size
         return case
 
     def _divided(self, claim: ast.expr) -> tuple[ast.expr, ast.expr] | None:

@@ -22,6 +22,8 @@ from codea1_env.values.tree import Malformed
 
 __all__ = ["run"]
 
+_CATCHES = "except"  # in a source that can mean to catch what the program raises; an expression cannot
+
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
     """Execute the harness's source once, then evaluate each call in a copy of its namespace."""
@@ -41,6 +43,8 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         stand_in.forget()
         try:
             value = _evaluated(expression, imports, {**namespace, **names})
+            if _CATCHES not in job["source"]:
+                stand_in.raise_lost()
             channel.send_value(number, value, job["value_bytes"])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
             channel.send_error(number, error, stand_in.has_raised(error))
@@ -109,6 +113,12 @@ class _StandIn:
     def forget(self) -> None:
         """Start on another call."""
         self._raised.clear()
+
+    def raise_lost(self) -> None:
+        """Raise the StopIteration that the program has raised, if any: `map` and the like took it for their own end."""
+        for error in self._raised:
+            if isinstance(error, StopIteration):
+                raise error
 
     def has_raised(self, error: BaseException) -> bool:
         """Whether it was the program that raised this."""

@@ -74,6 +74,8 @@ def child_filter() -> bytes:
         program += _if(name, _refuse(errno.EPERM))
     for name, position in (("kill", 1), ("tgkill", 2)):
         program += _if(name, _arg_is_not(position, signal.SIGKILL) + _arg_among(0, (_ANY_PID,)))
+    # A limit on processor time that runs out is a SIGKILL, too.
+    program += _if("setrlimit", _refuse(errno.EPERM)) + _if("prlimit64", _arg_is_null(2))
     program += _if("prctl", _arg_among(0, _PRCTL_CHILD))
     return _assembled([*program, (_RETURN, 0, 0, _ALLOW)])
 
@@ -134,6 +136,18 @@ def _refuse(error: int) -> list[_Instruction]:
 
 def _load_arg(index: int) -> _Instruction:
     return (_LOAD, 0, 0, _OFFSET_ARGS + 8 * index)  # the low word: the kernel reads these arguments as int
+
+
+def _arg_is_null(index: int) -> list[_Instruction]:
+    low, high = _OFFSET_ARGS + 8 * index, _OFFSET_ARGS + 8 * index + 4
+    return [
+        (_LOAD, 0, 0, low),
+        (_JUMP_EQ, 0, 3, 0),
+        (_LOAD, 0, 0, high),
+        (_JUMP_EQ, 0, 1, 0),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _ERRNO | errno.EPERM),
+    ]
 
 
 def _arg_is_not(index: int, refused: int) -> list[_Instruction]:

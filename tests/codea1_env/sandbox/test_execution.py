@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.sandbox.execution import Execution, internal_error_report
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place
+from codea1_env.sandbox.interface import Applied, Call, Job, JobReport, Limits, Place
 from codea1_env.sandbox.process import Process
 from codea1_env.sandbox.wire import APPLY, LOAD, Notice, Op, Tag, frame_bytes
 from codea1_env.sandbox.worker import Worker
@@ -118,7 +118,7 @@ def test_an_answer_to_another_call_breaks_the_channel() -> None:
 def test_nothing_counts_that_a_process_says_after_its_channel_broke() -> None:
     stage = Stage(TWO, max_restarts=0)
     stage.says(0, loaded(), gives(5), gives(0), gives(1))
-    assert kinds(stage.report()) == ["crashed", "not_run"]
+    assert kinds(stage.report()) == ["crashed", "exited"]
 
 
 def test_a_value_before_loading_does_not_count() -> None:
@@ -139,14 +139,14 @@ def test_the_rest_goes_on_in_a_new_process() -> None:
     assert report.outcomes[0].error_type == "SIGABRT"
 
 
-def test_a_program_that_loads_only_once_leaves_the_rest_not_run() -> None:
+def test_a_program_that_loads_only_once_fails_the_rest() -> None:
     stage = Stage(TWO)
     stage.says(0, loaded())
     stage.ends(0)
     stage.ends(1)
     report = stage.report()
     assert report.loaded
-    assert kinds(report) == ["exited", "not_run"]
+    assert kinds(report) == ["exited", "exited"]
 
 
 def test_a_call_over_its_time_by_the_processs_own_account_is_a_time_limit() -> None:
@@ -213,7 +213,26 @@ def test_who_is_killed_by_the_machine_is_not_blamed_and_who_can_kill_itself_is()
     stage.jobs_can_kill_themselves = True
     stage.says(0, loaded())
     stage.ends(0, KILLED)
-    assert kinds(stage.report()) == ["crashed", "not_run"]
+    assert kinds(stage.report()) == ["crashed", "exited"]
+
+
+def test_only_deaths_that_took_long_are_limited_in_number() -> None:
+    for cpu_us, last in ((1_000, "exited"), (600_000, "not_run")):
+        stage = Stage(TWO, cpu_s=1.0, max_restarts=0)
+        stage.says(0, loaded())
+        stage.ends(0, cpu_us=cpu_us)
+        assert kinds(stage.report()) == ["exited", last]
+
+
+def test_how_a_harness_call_uses_the_program_is_reported() -> None:
+    stage = Stage([Call("f(0)"), HARNESS])
+    stage.says(0, loaded(), gives(0))
+    stage.says(1, loaded(), frame_bytes(Tag.APPLY, APPLY, b"one"))
+    stage.says(0, gives(APPLY, b'"answer"'))
+    stage.says(1, frame_bytes(Tag.APPLY, APPLY, b"two"))
+    stage.says(0, frame_bytes(Tag.OPAQUE, APPLY, b"a generator"))
+    stage.says(1, gives(1, b"true"))
+    assert stage.report().applied == ((), (Applied(b"one", b'"answer"'), Applied(b"two")))
 
 
 def test_who_dies_of_its_processor_limit_is_to_blame() -> None:

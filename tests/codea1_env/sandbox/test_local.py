@@ -140,10 +140,26 @@ def test_a_process_that_ends_itself_has_not_answered(sandbox: LocalSandbox) -> N
     assert [outcome.kind.value for outcome in outcomes] == ["exited", "value"]
 
 
-def test_after_too_many_restarts_the_rest_is_not_run(sandbox: LocalSandbox) -> None:
-    program = "import os\ndef f(x):\n    os._exit(1)\n"
-    outcomes = run(sandbox, program, *["f(1)"] * 5, limits=Limits(max_restarts=2)).outcomes
-    assert [outcome.kind.value for outcome in outcomes] == ["exited"] * 3 + ["not_run"] * 2
+def test_after_too_many_hangs_the_rest_is_not_run_and_quick_deaths_are_not_limited(sandbox: LocalSandbox) -> None:
+    program = "import os\ndef f(x):\n    while x: pass\n    os._exit(1)\n"
+    outcomes = run(sandbox, program, *["f(1)"] * 3, limits=Limits(cpu_s=0.1, max_restarts=1)).outcomes
+    assert [outcome.kind.value for outcome in outcomes] == ["time_limit"] * 2 + ["not_run"]
+    outcomes = run(sandbox, program, *["f(0)"] * 9, limits=Limits(max_restarts=1)).outcomes
+    assert [outcome.kind.value for outcome in outcomes] == ["exited"] * 9
+
+
+def test_a_stop_iteration_ends_no_loop_of_the_tests(sandbox: LocalSandbox) -> None:
+    program = "def f(x): raise StopIteration"
+    call = Call("all(map(lambda x: f(x) == x, [1, 2]))", place=Place.HARNESS)
+    (outcome,) = sandbox.run([Job(program, "f", (call,))])[0].outcomes
+    assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "StopIteration")
+
+
+@pytest.mark.parametrize("resource", ["RLIMIT_CPU", "RLIMIT_AS", "RLIMIT_STACK"])
+def test_limits_cannot_be_changed_not_even_lowered(sandbox: LocalSandbox, resource: str) -> None:
+    program = f"import resource\ndef f(): resource.setrlimit(resource.{resource}, (0, 0))"
+    (outcome,) = run(sandbox, program, "f()").outcomes
+    assert outcome.kind is OutcomeKind.ERROR
 
 
 # Loading
