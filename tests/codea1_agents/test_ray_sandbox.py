@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -120,7 +121,10 @@ def test_a_request_holds_a_job() -> None:
 
 def test_a_node_that_goes_away_costs_no_job(cluster: Any, sandbox: RaySandbox) -> None:
     node = cluster.add_node(num_cpus=4)
-    sandbox.run([job(1)] * 20)
+    cluster.wait_for_nodes()
+    deadline = time.monotonic() + 60
+    while len(sandbox._nodes) < 3 and time.monotonic() < deadline:  # the driver hears of it a little later
+        sandbox.run([job(1)] * 20)
     assert len(sandbox._nodes) == 3
     leaving = threading.Timer(0.3, cluster.remove_node, (node,), {"allow_graceful": False})
     leaving.start()

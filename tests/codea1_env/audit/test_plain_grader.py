@@ -13,6 +13,8 @@ from codea1_env.audit import HostileProgram, load_attacks
 from codea1_env.audit.plain_grader import PlainGrader, PlainResult
 from codea1_env.audit.surroundings import Surroundings
 
+pytestmark = pytest.mark.xdist_group("watches the machine")
+
 ATTACKS = load_attacks()
 PROGRAMS = {attack.name: attack for attack in ATTACKS.programs}
 SUITES = {attack.name: attack for attack in ATTACKS.suites}
