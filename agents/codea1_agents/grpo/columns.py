@@ -1,0 +1,34 @@
+"""Names of what travels from a sampled response to the loss, per module."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Column"]
+
+
+class Column(StrEnum):
+    """Columns of a learner's batch. B responses; P and R: longest prompt and response."""
+
+    PROMPT_IDS = "prompt_ids"
+    """(B, P) int64, left-padded."""
+    PROMPT_MASK = "prompt_mask"
+    """(B, P) bool."""
+    RESPONSE_IDS = "response_ids"
+    """(B, R) int64, right-padded."""
+    RESPONSE_MASK = "response_mask"
+    """(B, R) bool."""
+    SAMPLED_LOG_PROBS = "sampled_log_probs"
+    """(B, R) float32, of the policy that sampled."""
+    ADVANTAGES = "advantages"
+    """(B,) float32."""
+    TOKEN_WEIGHT = "token_weight"
+    """(B,) float32: weight of each token of the response in the loss."""
+    MINIBATCH = "minibatch"
+    """(B,) int64: number of the optimiser step within an epoch."""
+    LOG_PROBS = "log_probs"
+    """(B, R) float32, of the policy that learns."""
+    REFERENCE_LOG_PROBS = "reference_log_probs"
+    """(B, R) float32."""
+    ENTROPY = "entropy"
+    """(B, R) float32."""

@@ -1,0 +1,271 @@
+"""`GRPOConfig`: reads like any RLlib algorithm's configuration; the defaults are the paper's (method.md 1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
+from codea1_agents.grpo.batches import ResponsesToBatch
+from codea1_agents.grpo.env_runner import TreeEnvRunner
+from codea1_agents.grpo.learner import GRPOTorchLearner
+from codea1_agents.grpo.loss import LossRules
+from codea1_agents.grpo.model_settings import ModelSettings
+from codea1_agents.grpo.rl_module import CausalLMModule
+from codea1_agents.grpo.settings import TrainingSettings
+from codea1_agents.grpo.trees import Shape
+from codea1_env.agent import AgentSpec
+from codea1_env.errors import UserError
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.sandbox import Limits
+
+__all__ = ["GRPOConfig"]
+
+_ROLES = ("coder", "tester")
+_SHARED = "shared"
+
+
+class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
+    """Settings of `GRPO`."""
+
+    def __init__(self, algo_class: Any = None) -> None:
+        from codea1_agents.grpo.algorithm import GRPO  # noqa: PLC0415  -- it needs this module
+
+        super().__init__(algo_class=algo_class or GRPO)
+        self.env_runner_cls = TreeEnvRunner
+        self.env = "codea1/code_a1-v0"
+        self.batch_mode = "complete_episodes"
+        self.add_default_connectors_to_learner_pipeline = False
+        self._dont_auto_sync_env_runner_states = True
+        self._learner_connector = _connector
+        self.lr = 1e-6
+        self.grad_clip = 1.0
+        self.num_env_runners = 0
+        self.seed = 0
+        self.problem_source = "humaneval"
+        self.rules: Ruleset = preset("fixed")
+        self.tester_view = "white_box"
+        self.sandbox = "local"
+        self.limits: Limits | None = None
+        self.book_path = ""
+        self.models: dict[str, ModelSettings] = {}
+        self.module_by_role: dict[str, str] = {}
+        self.scripted: dict[str, AgentSpec] = {}
+        self.frozen: frozenset[str] = frozenset()
+        self.prompts = "default"
+        self.max_tokens = {"coder": 4096, "tester": 4096}
+        self.temperature = 1.0
+        self.rows_sampled_at_once = 64
+        self.problems_per_step = 256
+        self.n_candidates = self.n_suites = 8
+        self.n_kept = 1
+        self.problems_at_once = 8
+        self.epochs_per_step = 1
+        self.minibatches_per_epoch = 2
+        self.rows_at_once = 8
+        self.clip_low, self.clip_high, self.dual_clip = 0.2, 0.28, 10.0
+        self.kl_coeff, self.entropy_coeff = 0.001, 0.0
+        self.weight_decay = 0.1
+        self.warmup_steps = 10
+        self.total_steps: int | None = None
+
+    # Fluent settings
+
+    def environment(
+        self,
+        env: Any = NotProvided,
+        *,
+        rules: Ruleset | str = NotProvided,
+        tester_view: str = NotProvided,
+        sandbox: str = NotProvided,
+        limits: Limits | None = NotProvided,
+        book: str = NotProvided,
+        **kwargs: Any,
+    ) -> GRPOConfig:
+        """Set the game.
+
+        Args:
+            env: nothing but this project's environment can be trained on.
+            rules: a ruleset or a preset's name.
+            tester_view: `white_box` or `black_box`.
+            sandbox: a back end's name.
+            limits: bounds per call of a program.
+            book: file of the Mistake Book; empty: in memory (it is in checkpoints in any case).
+            kwargs: as in RLlib.
+        """
+        super().environment(env=env, **kwargs)
+        told = {
+            "rules": preset(rules) if isinstance(rules, str) else rules,
+            "tester_view": tester_view,
+            "sandbox": sandbox,
+            "limits": limits,
+            "book_path": book,
+        }
+        return self._set(told)
+
+    def problems(self, source: str) -> GRPOConfig:
+        """Set the problems to train on: a source that `load_problems` takes."""
+        return self._set({"problem_source": source})
+
+    def llm_agents(
+        self,
+        *,
+        coder: str | ModelSettings = "",
+        tester: str | ModelSettings = "",
+        shared: str | ModelSettings = "",
+        frozen: Collection[str] = (),
+        prompts: str = NotProvided,
+    ) -> GRPOConfig:
+        """Set who is a language model: one module per role, or one that both share (self-play).
+
+        Args:
+            coder: directory or hub id of a causal language model, or its settings.
+            tester: likewise.
+            shared: one for both roles, in place of the two.
+            frozen: modules that play but do not learn.
+            prompts: wording, by name or file.
+
+        Raises:
+            UserError: a shared module beside another, or a frozen module that is none.
+        """
+        if shared and (coder or tester):
+            raise UserError("llm_agents: either one shared module, or one per role")
+        if shared:
+            self.models = {_SHARED: _settings(shared)}
+            self.module_by_role = dict.fromkeys(_ROLES, _SHARED)
+        else:
+            given = {"coder": coder, "tester": tester}
+            self.models = {role: _settings(model) for role, model in given.items() if model}
+            self.module_by_role = {role: role for role in self.models}
+        unknown = sorted(set(frozen) - set(self.models))
+        if unknown:
+            raise UserError(f"llm_agents: {unknown[0]!r} cannot be frozen, modules are {', '.join(self.models)}")
+        self.frozen = frozenset(frozen)
+        return self._set({"prompts": prompts})
+
+    def agents(self, **by_role: AgentSpec) -> GRPOConfig:
+        """Set who plays a role where no language model learns it, e.g. `tester="fuzz"`.
+
+        Raises:
+            UserError: no such role.
+        """
+        for role in by_role:
+            if role not in _ROLES:
+                raise UserError(f"agents: {role!r} is no role; roles are coder and tester")
+        self.scripted = {**self.scripted, **by_role}
+        return self
+
+    def training(self, **settings: Any) -> GRPOConfig:
+        """Set what RLlib's `training` takes, and everything of GRPO; see the attributes that the constructor sets."""
+        own = {name: settings.pop(name) for name in list(settings) if name in _OWN}
+        super().training(**settings)
+        return self._set(own)
+
+    def _set(self, settings: Mapping[str, Any]) -> GRPOConfig:
+        for name, value in settings.items():
+            if value is not NotProvided:
+                setattr(self, name, value)
+        return self
+
+    # What RLlib asks for
+
+    def validate(self) -> None:
+        """Raise UserError for settings that make no run; completes what follows from others."""
+        for role in _ROLES:
+            if role not in self.module_by_role and role not in self.scripted:
+                raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
+        if not set(self.models) - self.frozen:
+            raise UserError("nothing learns: every model is frozen, or there is none")
+        if min(self.problems_per_step, self.epochs_per_step, self.minibatches_per_epoch) < 1:
+            raise UserError("problems_per_step, epochs_per_step and minibatches_per_epoch must be at least 1")
+        LossRules(self.clip_low, self.clip_high, self.dual_clip, self.kl_coeff, self.entropy_coeff)
+        self.settings()
+        self.multi_agent(
+            policies=set(self.models),
+            policy_mapping_fn=_same,
+            policies_to_train=sorted(set(self.models) - self.frozen),
+        )
+        self.rl_module(rl_module_spec=self._module_specs())
+        super().validate()
+
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        """Return what RLlib falls back on; the modules themselves are set by `validate`."""
+        return RLModuleSpec(module_class=CausalLMModule)
+
+    def _module_specs(self) -> MultiRLModuleSpec:
+        """Return one module per model; those without a divergence term have no reference."""
+        specs = {}
+        for module, settings in self.models.items():
+            learns = module not in self.frozen
+            full = replace(settings, with_reference=settings.with_reference and learns and self.kl_coeff > 0)
+            specs[module] = RLModuleSpec(module_class=CausalLMModule, model_config=full.to_dict())
+        return MultiRLModuleSpec(rl_module_specs=specs)
+
+    def get_default_learner_class(self) -> type[GRPOTorchLearner]:
+        """Return the learner."""
+        return GRPOTorchLearner
+
+    def settings(self) -> TrainingSettings:
+        """Return what runners need to know."""
+        return TrainingSettings(
+            problems=self.problem_source,
+            rules=self.rules,
+            tester_view=self.tester_view,
+            sandbox=self.sandbox,
+            limits=self.limits,
+            seed=self.seed or 0,
+            shape=Shape(self.n_candidates, self.n_suites, self.n_kept, self.problems_at_once),
+            models=self.models,
+            module_by_role=self.module_by_role,
+            agents=self.scripted,
+            frozen=self.frozen,
+            max_tokens=self.max_tokens,
+            temperature=self.temperature,
+            rows_sampled_at_once=self.rows_sampled_at_once,
+            prompts=self.prompts,
+        )
+
+    @property
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        return {}
+
+
+_OWN = frozenset(
+    {
+        "n_candidates",
+        "n_suites",
+        "n_kept",
+        "problems_per_step",
+        "problems_at_once",
+        "epochs_per_step",
+        "minibatches_per_epoch",
+        "rows_at_once",
+        "clip_low",
+        "clip_high",
+        "dual_clip",
+        "kl_coeff",
+        "entropy_coeff",
+        "weight_decay",
+        "warmup_steps",
+        "total_steps",
+        "max_tokens",
+        "temperature",
+        "rows_sampled_at_once",
+    }
+)
+
+
+def _settings(model: str | ModelSettings) -> ModelSettings:
+    return model if isinstance(model, ModelSettings) else ModelSettings(str(model))
+
+
+def _connector(observation_space: Any, action_space: Any) -> ResponsesToBatch:
+    return ResponsesToBatch(observation_space, action_space)
+
+
+def _same(agent_id: str, *_: Any, **__: Any) -> str:
+    return agent_id

@@ -1,0 +1,201 @@
+"""RLlib's EnvRunner that rolls out trees: one response is one environment step, its tokens are the action."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import ray
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.utils.checkpoints import Checkpointable
+from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
+
+from codea1_agents.grpo.episodes import ScoredResponse
+from codea1_agents.grpo.players import AgentPlayer, ModelPlayer, Player
+from codea1_agents.grpo.sampling import SamplingRules
+from codea1_agents.grpo.settings import TrainingSettings
+from codea1_agents.grpo.statistics import told_of
+from codea1_agents.grpo.trees import Task, Tree, TreeRoller
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.prompts import load_prompts
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.judge import Judge
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import load_sandbox
+
+__all__ = ["Harvest", "TreeEnvRunner", "scored_responses"]
+
+_SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing looks at it
+_ROLES = ("coder", "tester")
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """One tree and what is to be learnt from it."""
+
+    tree: Tree
+    responses: tuple[ScoredResponse, ...]
+
+
+class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
+    """Holds the modules that sample, and the sandbox; is told which problems to roll out."""
+
+    def __init__(self, *, config: Any, **kwargs: Any) -> None:
+        super().__init__(config=config, **kwargs)
+        self.settings: TrainingSettings = config.settings()
+        self._version = 0
+        self.module: Any = None
+        self._roller: TreeRoller | None = None
+        self.make_env()
+        self.make_module()
+
+    # What RLlib asks for
+
+    def assert_healthy(self) -> None:
+        """Raise AssertionError if the constructor has not come to its end."""
+        assert self._roller is not None
+
+    def get_spaces(self) -> dict[str, tuple[gym.Space[Any], gym.Space[Any]]]:
+        """Return stand-ins: prompts and responses are token ids of any length."""
+        modules = dict.fromkeys((*self.settings.modules, DEFAULT_MODULE_ID), (_SPACE, _SPACE))
+        agents = gym.spaces.Dict(dict.fromkeys(_ROLES, _SPACE))
+        return {INPUT_ENV_SPACES: (agents, agents), INPUT_ENV_SINGLE_SPACES: (agents, agents), **modules}
+
+    def make_env(self) -> None:
+        """Load problems and sandbox; there is no environment object, only the judge that it steps through, too."""
+        settings = self.settings
+        self._problems = load_problems(settings.problems)
+        self._sandbox = load_sandbox(settings.sandbox)
+        self._judge = Judge(self._sandbox, settings.rules, limits=settings.limits)
+
+    def make_module(self) -> None:
+        """Build what samples: the modules without references, and the agents that do not learn."""
+        spec = self.config.get_multi_rl_module_spec(spaces=self.get_spaces(), inference_only=True)
+        spec.inference_only = True
+        for sub_spec in spec.rl_module_specs.values():
+            sub_spec.inference_only = True  # RLlib sets it on specs of its own only
+        self.module = spec.build()
+        players = {role: self._player(role) for role in _ROLES}
+        self._roller = TreeRoller(
+            self._problems,
+            self._judge,
+            players,
+            self.settings.shape,
+            seed=self.settings.seed,
+            tester_view=self.settings.tester_view,
+        )
+
+    def _player(self, role: str) -> Player:
+        module_id = self.settings.module_of(role)
+        if not module_id:
+            context = AgentContext(self._problems, self._sandbox, self.settings.seed)
+            return AgentPlayer(load_agent(self.settings.agents[role], context, role=role))  # type: ignore[arg-type]
+        model = self.module[module_id].model
+        tokenizer = load_tokenizer(self.settings.models[module_id].path)
+        ends = {tokenizer.eos_token_id, *_listed(model.generation_config.eos_token_id)} - {None}
+        sampling = SamplingRules(
+            self.settings.max_tokens[role], self.settings.temperature, self.settings.rows_sampled_at_once
+        )
+        chat = ChatFormat(tokenizer, self.settings.models[module_id].path)
+        return ModelPlayer(model, chat, sorted(ends), load_prompts(self.settings.prompts), sampling)
+
+    def stop(self) -> None:
+        """The sandbox is shared with whoever else is in this process and ends with it."""
+
+    # Sampling
+
+    def sample(self, *, tasks: Sequence[Task] = (), **_: Any) -> list[Tree]:
+        """Return one tree per task."""
+        assert self._roller is not None
+        return self._roller.roll(tasks)
+
+    @property
+    def version(self) -> int:
+        """Number of the weights that sample."""
+        return self._version
+
+    def harvest(self, tasks: Sequence[Task]) -> list[Harvest]:
+        """Return the trees of some tasks and what is to be learnt from them, in order."""
+        trees = self.sample(tasks=tasks)
+        for tree in trees:
+            for key, value in told_of(tree).items():
+                self.metrics.log_value(key, value, reduce="mean", window=None)
+        return [Harvest(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
+
+    def get_metrics(self) -> Any:
+        """Return the means over the trees since the last call."""
+        return self.metrics.reduce()
+
+    # State
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Return the weights and their number."""
+        state: dict[str, Any] = {WEIGHTS_SEQ_NO: self._version}
+        if self._check_component(COMPONENT_RL_MODULE, components, not_components):
+            state[COMPONENT_RL_MODULE] = self.module.get_state(inference_only=True, **kwargs)
+        return state
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take weights. Any other number than our own is news: after a restore it may be smaller."""
+        if COMPONENT_RL_MODULE in state:
+            weights = state[COMPONENT_RL_MODULE]  # RLlib puts them into its object store where it restores a runner
+            self.module.set_state(ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights)
+        self._version = int(state.get(WEIGHTS_SEQ_NO, self._version))
+
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple[()], dict[str, Any]]:
+        """Return what a copy of this runner is made with."""
+        return (), {"config": self.config}
+
+    def get_checkpointable_components(self) -> list[tuple[str, Any]]:
+        """Return the modules."""
+        return [(COMPONENT_RL_MODULE, self.module)]
+
+
+def scored_responses(tree: Tree, settings: TrainingSettings, version: int) -> Iterable[ScoredResponse]:
+    """Yield what is to be learnt from a tree: all its candidates, and the suites of the kept ones, masks apart."""
+    trained = settings.trained_roles
+    for n, answer in enumerate(tree.candidates):
+        if "coder" in trained and answer.response is not None and tree.coder.is_trained[n]:
+            yield _scored(tree, settings, version, "coder", n, -1)
+        if "tester" not in trained or not tree.kept[n]:
+            continue
+        for m, reply in enumerate(tree.suites[n]):
+            if reply.response is not None and tree.tester.is_trained[n, m]:
+                yield _scored(tree, settings, version, "tester", n, m)
+
+
+def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: int, m: int) -> ScoredResponse:
+    is_coder = role == "coder"
+    answer = tree.candidates[n] if is_coder else tree.suites[n][m]
+    assert answer.response is not None
+    reward = float(tree.coder_rewards[n] if is_coder else tree.tester_rewards[n, m])
+    assert not math.isnan(reward)
+    return ScoredResponse(
+        role=role,
+        module=settings.module_of(role),
+        problem_id=tree.task.problem_id,
+        candidate=n,
+        suite=m,
+        prompt=answer.prompt,
+        response=answer.response,
+        reward=reward,
+        advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
+        is_trained=True,
+        weights_version=version,
+    )
+
+
+def _listed(ids: Any) -> list[Any]:
+    return list(ids) if isinstance(ids, list | tuple) else [ids]

@@ -1,0 +1,154 @@
+"""A causal language model as an RLModule: token log-probabilities for the learner, plain weights for everyone else.
+
+`model_config` of its spec is what `ModelSettings.to_dict` gives. The frozen reference is not part of the state: it is
+the model as it was loaded, on every learner the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from torch import Tensor
+
+from codea1_agents.grpo.columns import Column
+from codea1_agents.grpo.loss import token_log_probs
+from codea1_agents.grpo.model_settings import ModelSettings
+from codea1_agents.models.model_files import require_model, spoken
+
+__all__ = ["CausalLMModule", "load_causal_model"]
+
+
+def load_causal_model(path: str, dtype: str = "float32") -> Any:
+    """Return a language model in evaluation mode.
+
+    Raises:
+        UserError: there is none, or it cannot be loaded.
+    """
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
+
+    place = require_model("grpo", path)
+    with spoken(f"model {path!r}"):
+        return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
+
+
+class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
+    """The policy of one role."""
+
+    def setup(self) -> None:
+        """Load the model, and the reference where it is needed."""
+        self.settings = ModelSettings(**self.model_config)
+        samples_only = bool(self.inference_only)
+        dtype = self.settings.sampling_dtype if samples_only else "float32"
+        self.model = load_causal_model(self.settings.path, dtype=dtype)
+        if samples_only:
+            self.model.requires_grad_(False)
+            return
+        if self.settings.gradient_checkpointing:
+            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        self.reference = None
+        if self.settings.with_reference:
+            self.reference = load_causal_model(self.settings.path, dtype="float32")
+            self.reference.requires_grad_(False)
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """Return what samplers do without."""
+        return ["reference"]
+
+    def train(self, mode: bool = True) -> CausalLMModule:
+        """Never switch dropout on: the log-probabilities must be those that were sampled from."""
+        super().train(False)
+        self.training = mode
+        if mode and self.settings.gradient_checkpointing and not self.inference_only:
+            self.model.train()  # or `transformers` leaves checkpointing out; these models have no dropout
+        return self
+
+    def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
+        """Return (B, R) log-probabilities of the response's tokens, those of the reference, and entropies."""
+        log_probs, entropy = self._told(self.model, batch, with_entropy=self.settings.with_entropy)
+        found: dict[str, Tensor] = {Column.LOG_PROBS: log_probs}
+        if entropy is not None:
+            found[Column.ENTROPY] = entropy
+        if self.reference is not None:
+            with torch.no_grad():
+                found[Column.REFERENCE_LOG_PROBS] = self._told(self.reference, batch, with_entropy=False)[0]
+        return found
+
+    def _told(self, model: Any, batch: Mapping[str, Tensor], *, with_entropy: bool) -> tuple[Tensor, Tensor | None]:
+        prompt, response = batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]
+        mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
+        with self._autocast(prompt.device):
+            logits = model(
+                input_ids=torch.cat([prompt, response], dim=-1),
+                attention_mask=mask,
+                position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
+                logits_to_keep=response.shape[-1] + 1,
+                use_cache=False,
+            ).logits[:, :-1]
+        entropy = None
+        if with_entropy:
+            with torch.no_grad():
+                spread = logits.float().log_softmax(-1)
+                entropy = -(spread.exp() * spread).sum(-1)
+        return token_log_probs(logits, response), entropy
+
+    def _autocast(self, device: torch.device) -> Any:
+        if not self.settings.autocast:
+            return contextlib.nullcontext()
+        return torch.autocast(device.type, dtype=getattr(torch, self.settings.autocast))
+
+    # State: what samplers and checkpoints get
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        inference_only: bool = False,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """Return the model's weights as arrays, tied ones once; types that numpy lacks as their bits."""
+        return {name: _array(tensor) for name, tensor in _untied(self.model).items()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take weights of `get_state`, in whatever type this module keeps.
+
+        Raises:
+            ValueError: weights of another model.
+        """
+        own = _untied(self.model)
+        if own.keys() != state.keys():
+            odd = sorted(own.keys() ^ state.keys())[:3]
+            raise ValueError(f"these are weights of another model: {', '.join(odd)} and others differ")
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(_tensor(state[name]))
+
+
+def _untied(model: Any) -> dict[str, Tensor]:
+    """Return the parameters and buffers that a state holds, each memory once."""
+    found: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if tensor.data_ptr() not in seen or not tensor.numel():
+            seen.add(tensor.data_ptr())
+            found[name] = tensor
+    return found
+
+
+def _array(tensor: Tensor) -> Any:
+    plain = tensor.detach().cpu()
+    if plain.dtype is torch.bfloat16:
+        return {"bfloat16": plain.view(torch.uint16).numpy().copy()}
+    return plain.numpy().copy()
+
+
+def _tensor(array: Any) -> Tensor:
+    if isinstance(array, Mapping):
+        return torch.from_numpy(np.asarray(array["bfloat16"])).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))

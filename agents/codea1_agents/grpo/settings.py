@@ -1,0 +1,53 @@
+"""What a training run is, as plain values: everything that runners, learners and the driver must agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from codea1_agents.grpo.model_settings import ModelSettings
+from codea1_agents.grpo.trees import Shape
+from codea1_env.agent import AgentSpec
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.sandbox import Limits
+
+__all__ = ["TrainingSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSettings:
+    """One run's settings that have nothing to do with Ray."""
+
+    problems: str = "humaneval"
+    rules: Ruleset = field(default_factory=lambda: preset("fixed"))
+    tester_view: str = "white_box"
+    sandbox: str = "local"
+    limits: Limits | None = None
+    seed: int = 0
+    shape: Shape = field(default_factory=Shape)
+    models: Mapping[str, ModelSettings] = field(default_factory=dict)
+    """By module: `coder` and `tester`, or one that both roles share."""
+    module_by_role: Mapping[str, str] = field(default_factory=dict)
+    agents: Mapping[str, AgentSpec] = field(default_factory=dict)
+    """By role: who plays it where no module does."""
+    frozen: frozenset[str] = frozenset()
+    """Modules that play and do not learn."""
+    max_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 4096})
+    """Longest reply by role (method.md 1.9)."""
+    temperature: float = 1.0
+    rows_sampled_at_once: int = 64
+    prompts: str = "default"
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Ids of all modules, sorted."""
+        return tuple(sorted(self.models))
+
+    def module_of(self, role: str) -> str:
+        """Return the id of the module that plays a role; empty if an agent does."""
+        return self.module_by_role.get(role, "")
+
+    @property
+    def trained_roles(self) -> frozenset[str]:
+        """Roles whose responses are learnt from."""
+        return frozenset(role for role, module in self.module_by_role.items() if module not in self.frozen)

@@ -1,0 +1,92 @@
+"""Responses and their log-probabilities are those of the model, whatever else is in the batch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+from codea1_agents.grpo.sampling import Response, SamplingRules, sample_responses  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parent))
+from conftest import END, PAD, tiny_model  # noqa: E402
+
+PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11], [12, 13]]
+SEEDS = [[0, n] for n in range(len(PROMPTS))]
+
+
+def sampled(prompts: list[list[int]] = PROMPTS, seeds: list[list[int]] = SEEDS, **rules: float) -> list[Response]:
+    settings = SamplingRules(**{"max_tokens": 12, **rules})  # type: ignore[arg-type]
+    return sample_responses(tiny_model(), prompts, seeds, end_tokens=[END], pad_token=PAD, rules=settings)
+
+
+def test_log_probs_are_those_of_one_forward_pass_without_padding_or_cache() -> None:
+    model = tiny_model()
+    for prompt, response in zip(PROMPTS, sampled(), strict=True):
+        with torch.no_grad():
+            logits = model(torch.tensor([[*prompt, *response.tokens]])).logits[0, len(prompt) - 1 : -1]
+        expected = logits.log_softmax(-1).gather(-1, torch.tensor(response.tokens).unsqueeze(-1)).squeeze(-1)
+        assert np.allclose(response.log_probs, expected, atol=1e-5)
+
+
+def test_a_response_does_not_depend_on_its_batch() -> None:
+    together = sampled()
+    one_by_one = [sampled([prompt], [seed])[0] for prompt, seed in zip(PROMPTS, SEEDS, strict=True)]
+    in_pairs = sampled(rows_at_once=2)
+    assert [r.tokens for r in together] == [r.tokens for r in one_by_one] == [r.tokens for r in in_pairs]
+
+
+def test_seeds_decide_and_the_global_generator_is_left_alone() -> None:
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    assert sampled() == sampled()
+    assert torch.equal(torch.get_rng_state(), before)
+    others = sampled(seeds=[[1, n] for n in range(len(PROMPTS))])
+    assert [r.tokens for r in others] != [r.tokens for r in sampled()]
+
+
+def test_tokens_come_as_often_as_they_are_probable() -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        probabilities = model(torch.tensor([[1, 2, 3]])).logits[0, -1].softmax(-1).numpy()
+    n = 4000
+    rules = SamplingRules(max_tokens=1, rows_at_once=1000)
+    found = sample_responses(
+        model, [[1, 2, 3]] * n, [[n] for n in range(n)], end_tokens=[END], pad_token=PAD, rules=rules
+    )
+    counts = np.bincount([response.tokens[0] for response in found], minlength=len(probabilities))
+    assert np.abs(counts / n - probabilities).max() < 5 * np.sqrt(probabilities.max() / n)
+
+
+def test_a_response_ends_with_the_end_token_or_is_cut() -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        model.lm_head.weight[END] += 0.3
+    rules = SamplingRules(max_tokens=40)
+    found = sample_responses(model, [[1]] * 64, [[n] for n in range(64)], end_tokens=[END], pad_token=PAD, rules=rules)
+    assert {response.is_cut for response in found} == {True, False}
+    for response in found:
+        assert len(response.tokens) == len(response.log_probs)
+        assert response.is_cut == (response.tokens[-1] != END)
+        assert END not in response.tokens[:-1]
+        assert len(response.tokens) == 40 or not response.is_cut
+
+
+def test_temperature_zero_takes_the_most_probable_token() -> None:
+    greedy = sampled(temperature=0.0)
+    assert greedy == sampled(seeds=[[7, n] for n in range(len(PROMPTS))], temperature=0.0)
+
+
+@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"temperature": -1}, {"rows_at_once": 0}])
+def test_impossible_rules_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="cannot sample"):
+        sampled(**wrong)
+
+
+def test_prompts_must_hold_something() -> None:
+    with pytest.raises(ValueError, match="not empty"):
+        sampled([[]], [[0]])
