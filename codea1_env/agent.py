@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, runtime_checkable
@@ -17,7 +18,18 @@ from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
 
-__all__ = ["Agent", "AgentContext", "AgentSpec", "Info", "Observation", "Role", "agent_name", "load_agent"]
+__all__ = [
+    "HIDDEN",
+    "Agent",
+    "AgentContext",
+    "AgentSpec",
+    "Info",
+    "Observation",
+    "Role",
+    "agent_name",
+    "load_agent",
+    "without_secrets",
+]
 
 Role = Literal["coder", "tester"]
 
@@ -33,8 +45,11 @@ class Agent(Protocol):
     """Anything that answers observations with text.
 
     Optional methods that callers use when they are there: `reset(seed: int)` before each episode,
-    `act_batch(observations, infos) -> list[str]`, `async aact(observation, info) -> str`, `close()`. An optional
-    attribute `plays`, `"coder"` or `"tester"`, keeps an agent from being given the other's seat.
+    `act_batch(observations, infos) -> list[str | AgentUnavailable]`, `async aact(observation, info) -> str`, `close()`.
+    Optional attributes: `plays`, `"coder"` or `"tester"`, keeps an agent from being given the other's seat;
+    `thread_safe = True` allows several calls of `act` at once; `stateless = True` says that a reply depends on the
+    seed, the observation and its info alone, so that one `reset` does for a whole run; `interactive = True`, that
+    somebody answers at the terminal, one game at a time.
     """
 
     def act(self, observation: Observation, info: Info) -> str:
@@ -54,12 +69,16 @@ AgentSpec = str | Agent | Callable[..., Any]
 
 
 class _AsyncAgent:
-    """An agent whose function returns an awaitable; all its turns run in one event loop of its own."""
+    """An agent whose function returns an awaitable; all its turns run in one event loop of its own.
+
+    Who has a loop uses `aact`, `areset` and `aclose` instead, and only these.
+    """
 
     def __init__(self, inner: Any, function: Callable[[Observation, Info], Any]) -> None:
         self._inner = inner
         self._function = function
         self._runner = asyncio.Runner()
+        self.stateless = getattr(inner, "stateless", False) is True
 
     def act(self, observation: Observation, info: Info) -> str:
         return cast(str, self._finished(self._function, observation, info))
@@ -68,6 +87,20 @@ class _AsyncAgent:
         reset = getattr(self._inner, "reset", None)
         if callable(reset):
             self._finished(reset, seed)
+
+    async def aact(self, observation: Observation, info: Info) -> str:
+        return cast(str, await _awaited(self._function, observation, info))
+
+    async def areset(self, seed: int) -> None:
+        reset = getattr(self._inner, "reset", None)
+        if callable(reset):
+            await _awaited(reset, seed)
+
+    async def aclose(self) -> None:
+        close = getattr(self._inner, "close", None)
+        self._runner.close()
+        if callable(close):
+            await _awaited(close)
 
     def close(self) -> None:
         close = getattr(self._inner, "close", None)
@@ -99,6 +132,7 @@ class _FunctionAgent:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._takes_info = _n_positional(function) >= 2
+        self.thread_safe = getattr(function, "thread_safe", False) is True
 
     def act(self, observation: Observation, info: Info) -> str:
         reply = self._function(observation, info) if self._takes_info else self._function(observation)
@@ -129,7 +163,7 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
     if inspect.isclass(target):
         target = _construct(spec, target, context, options)
     elif options:
-        raise UserError(f"agent {spec!r}: only classes take options")
+        raise UserError(f"agent {_shown(spec)}: only classes take options")
     plays = getattr(target, "plays", None)
     if role is not None and plays in _ROLES and plays != role:
         raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
@@ -138,11 +172,21 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
 
 _ROLES = ("coder", "tester")
 
+HIDDEN = "***"
+"""Stands for what `without_secrets` took out."""
+
+_SECRETS = re.compile(r"([,;]\s*\w*(?:api_key|token|password|secret)\s*=)[^,;]*", re.IGNORECASE)
+
+
+def without_secrets(spec: str) -> str:
+    """Return a specification with `HIDDEN` for the values of options such as `api_key`, fit for records and screens."""
+    return _SECRETS.sub(rf"\g<1>{HIDDEN}", spec)
+
 
 def agent_name(spec: AgentSpec, agent: Agent) -> str:
-    """Return what people call an agent; the same in every process, so without addresses."""
+    """Return what people call an agent; the same in every process, so without addresses, and without secrets."""
     if isinstance(spec, str):
-        return spec
+        return without_secrets(spec)
     told = repr(agent)
     return type(agent).__name__ if " at 0x" in told else told
 
@@ -160,7 +204,7 @@ def _as_agent(spec: AgentSpec, target: Any) -> Agent:
 
 
 def _shown(spec: object) -> str:
-    return repr(spec) if isinstance(spec, str) else f"{spec!r:.100}"
+    return repr(without_secrets(spec)) if isinstance(spec, str) else f"{spec!r:.100}"
 
 
 def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, Any]) -> object:
@@ -169,7 +213,7 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
     for name in options:
         if name not in parameters or name == "context":
             raise UserError(
-                f"agent {spec!r}: unknown option {name!r}; {cls.__name__} takes {', '.join(known) or 'none'}"
+                f"agent {_shown(spec)}: unknown option {name!r}; {cls.__name__} takes {', '.join(known) or 'none'}"
             )
     arguments = {"context": context, **options} if "context" in parameters else options
     try:
@@ -184,7 +228,7 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
 def _option(spec: str, pair: str) -> tuple[str, Any]:
     name, separator, text = pair.partition("=")
     if not separator or not name.strip().isidentifier():
-        raise UserError(f"agent {spec!r}: expected option=value, found {pair!r}")
+        raise UserError(f"agent {_shown(spec)}: expected option=value, found {pair!r}")
     return name.strip(), _parsed(text.strip())
 
 

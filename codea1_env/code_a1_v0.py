@@ -15,12 +15,13 @@ candidate that does not load ends the round without the tester's turn, whose rew
 
 **An episode** is one problem and `max_cycles` rounds; from the second on, `feedback` tells the coder which cases
 failed and `program` holds its previous program. The last round *terminates*. If our own sandbox fails, the round is
-not scored: both rewards are nan, `infos[agent]["masked"]` is True and the episode is *truncated*.
+not scored: both rewards are nan, `infos[agent]["masked"]` is True and the episode is *truncated*. The same goes for an
+agent that cannot be asked: `env.unwrapped.give_up(why)` ends its episode.
 
-**Infos** when acting: `problem_id`, `episode_id`, `group_id`, `role`, `round`, `tests_per_suite`, and
-`truncated_chars` if a reply was cut; after judging also `verdict`, `pass_rate`, `new_tests`, `replayed_tests`,
-`validity`, `difficulty`, `rejections`, `reward_parts`, `book_size`, `masked`. The whole matrix of verdicts is
-`env.unwrapped.last_round`.
+**Infos** when acting: `problem_id`, `episode_id`, `group_id`, `role`, `round`, `tests_per_suite`, for the tester
+`tester_view` (`white_box`, `black_box`; `blind` in the blind view), and `truncated_chars` if a reply was cut; after
+judging also `verdict`, `pass_rate`, `new_tests`, `replayed_tests`, `validity`, `difficulty`, `rejections`,
+`reward_parts`, `book_size`, `masked`. The whole matrix of verdicts is `env.unwrapped.last_round`.
 
 **Reset options**: `problem_id` (one of the set), `problem` (a `Problem` of your own), `replay` (False: no replays this
 episode). A key that looks like a slip of one of these is an error; other unknown keys are logged and ignored, as
@@ -49,7 +50,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.golden import require_golden_tests
-from codea1_env.judge import Duel, Judge, invalid_report
+from codea1_env.judge import CandidateCheck, Duel, Judge, invalid_report
 from codea1_env.observations import (
     MAX_REPLY_CHARS,
     Seen,
@@ -101,6 +102,7 @@ def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str]:
         if kwargs.setdefault(name, forced) != forced:
             raise UserError(f"blind_parallel_env: {name} can only be {forced!r}, since both agents act at once")
     blind = raw_env(**kwargs)
+    blind.told_view = "blind"
     blind.metadata = {**blind.metadata, "is_parallelizable": True}
     return aec_to_parallel(blind)
 
@@ -153,6 +155,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         require_golden_tests(self.problems, self.rules)
         limits = None if limits is None else _of_type("limits", limits, Limits)
         self.tester_view = _one_of("tester_view", tester_view, ("white_box", "black_box"))
+        self.told_view = self.tester_view  # what the tester's infos call it
         self.render_mode = render_mode and _one_of("render_mode", render_mode, self.metadata["render_modes"])
         self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
         self.provenance = provenance or Provenance()
@@ -189,7 +192,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         if seed is not None or self._np_random is None:
             self._np_random, _ = seeding.np_random(seed)
             self._queue = []
-        self._problem, self._replay = self._chosen(dict(options or {}))
+        self._problem, self._replay = self._chosen(options or {})
         self._episode_id = f"{self._np_random.integers(2**63):016x}"
         self._round = 0
         self._program = self._coder_feedback = self._tester_feedback = ""
@@ -224,6 +227,16 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self._accumulate_rewards()
         if self.render_mode == "human":
             self.render()
+
+    def give_up(self, why: str) -> None:
+        """End the episode unscored because the agent whose turn it is could not be asked; only while there is a turn.
+
+        Args:
+            why: stands in the record, so it must be the same in every process.
+        """
+        check = CandidateCheck(Verdict.INTERNAL_ERROR, why)
+        self._finish_round(None, invalid_report(self._duel(Suite(())), check))
+        self._accumulate_rewards()
 
     def render(self) -> str | None:
         """Picture the last judged round; prints (`human`) or returns (`ansi`) it."""
@@ -310,7 +323,9 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     # -- what comes in --
 
-    def _chosen(self, options: dict[str, Any]) -> tuple[Problem, bool]:
+    def _chosen(self, options: Mapping[str, Any]) -> tuple[Problem, bool]:
+        if not isinstance(options, Mapping):
+            raise UserError(f"reset options must be a mapping, not {type(options).__name__} ({options!r:.100})")
         for key in sorted(map(str, options.keys() - _OPTIONS)):
             if get_close_matches(key, _OPTIONS, n=1):
                 raise UnknownName.of("reset option", key, _OPTIONS)
@@ -350,6 +365,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
             round_=self._round,
             tests_per_suite=self.rules.tests_per_suite,
             program=self._program if self.tester_view == "white_box" else "",
+            tester_view=self.told_view,
         )
 
 

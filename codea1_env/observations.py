@@ -102,18 +102,25 @@ def tester_feedback(judged: JudgedRound) -> str:
 
 
 def turn_info(
-    problem: Problem, *, episode_id: str, role: str, round_: int, tests_per_suite: int, program: str
+    problem: Problem,
+    *,
+    episode_id: str,
+    role: str,
+    round_: int,
+    tests_per_suite: int,
+    program: str,
+    tester_view: str = "",
 ) -> dict[str, Any]:
     """Return the infos that an agent has when it acts.
 
     `group_id` names the rollouts that GRPO compares: a coder's by problem, a tester's by problem and `program`, the one
     that it sees (method.md 1.9). It never depends on the wording of a prompt, nor on a program that is hidden from the
-    tester (empty here), which could be told from another by it.
+    tester (empty here), which could be told from another by it. `tester_view`, which prompts go by, is a tester's only.
     """
     group = f"{problem.id}/{role}"
     if role == "tester" and program:
         group += "/" + hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return {
+    info = {
         "problem_id": problem.id,
         "episode_id": episode_id,
         "group_id": group,
@@ -121,6 +128,7 @@ def turn_info(
         "round": round_,
         "tests_per_suite": tests_per_suite,
     }
+    return info | {"tester_view": tester_view} if role == "tester" and tester_view else info
 
 
 def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:

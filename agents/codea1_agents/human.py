@@ -29,6 +29,8 @@ class HumanAgent:
     A line that consists of two dots stands for one, and `::` for a colon at the beginning of a line.
     """
 
+    interactive = True
+
     def __init__(
         self,
         context: AgentContext | None = None,

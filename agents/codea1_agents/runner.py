@@ -1,34 +1,42 @@
-"""Plays games between two agents through the environment, one after the other.
+"""Plays games between two agents through the environment, one after the other or many at once.
 
 Everything random in episode k descends from the run's seed and k alone, so an episode is the same whether the run was
-played in one go or resumed. What an earlier episode left in the Mistake Book is part of the game, so a run that starts
-at `start_at` must be given the book as it was then.
+played in one go or resumed, and however many games are played at once. What earlier episodes of the same problem left
+in the Mistake Book is part of the game: games of one problem never overlap, and a run that starts at `start_at` must be
+given the book as it was then.
+
+**Resets.** An agent that is made from a name or a class, and has only `act`, is reset before each episode; for
+concurrent games there is a copy of it for each game in progress. An agent that says it is `stateless` is reset once, at
+the beginning of the run. Both give the same episodes with any `concurrency`. Other agents with `aact` or `act_batch`
+are reset before each episode if games are played one after the other, else once: what they draw must then come from
+`info["episode_id"]`, and differs between `concurrency` 1 and more.
 """
 
 from __future__ import annotations
 
-import inspect
-import time
-import traceback
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from codea1_agents.concurrent_games import ConcurrentGames, Schedule
+from codea1_agents.concurrent_seats import concurrent_seat
+from codea1_agents.games import EpisodeSeeds, Game, PlayedEpisode, Table, TimedSandbox, TimeSplit, episode_seeds
+from codea1_agents.outage import while_available
+from codea1_agents.seats import Players, Seat, load_players
 from codea1_agents.summary import Summary, Tally
 from codea1_env import code_a1_v0
-from codea1_env.agent import Agent, AgentContext, AgentSpec, Info, Observation, agent_name, load_agent
+from codea1_env.agent import AgentContext, AgentSpec
 from codea1_env.book.store import MistakeBook
-from codea1_env.errors import CodeA1Error, UserError
-from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
-from codea1_env.rounds import JudgedRound
+from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.problems import ProblemSet, ProblemSource, load_problems
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.runs.records import EpisodeRecord, RoundRecord
-from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox, load_sandbox
+from codea1_env.runs.records import EpisodeRecord
+from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 __all__ = [
+    "MAX_CONCURRENCY",
     "EpisodeSeeds",
     "PlayedEpisode",
     "Players",
@@ -39,71 +47,8 @@ __all__ = [
     "play",
 ]
 
-
-@dataclass(frozen=True, slots=True)
-class TimeSplit:
-    """Wall-clock seconds; never part of a record."""
-
-    agents_s: float = 0.0
-    judging_s: float = 0.0
-    """Spent waiting for the sandbox."""
-    total_s: float = 0.0
-
-    @property
-    def rest_s(self) -> float:
-        """Everything else: reading replies, scoring, the book, this loop."""
-        return self.total_s - self.agents_s - self.judging_s
-
-    def __add__(self, other: TimeSplit) -> TimeSplit:
-        return TimeSplit(self.agents_s + other.agents_s, self.judging_s + other.judging_s, self.total_s + other.total_s)
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedEpisode:
-    """One finished episode."""
-
-    record: EpisodeRecord
-    rounds: tuple[JudgedRound, ...]
-    time: TimeSplit
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeSeeds:
-    """Independent seeds of one episode; each fits into a double, so that any reader of the record keeps it exact."""
-
-    environment: int
-    coder: int
-    tester: int
-
-
-def episode_seeds(run_seed: int, episode: int) -> EpisodeSeeds:
-    """Return the seeds of an episode, whichever episodes were played before it."""
-
-    def descendant(key: int) -> int:
-        sequence = np.random.SeedSequence(run_seed, spawn_key=(episode, key))
-        return int(sequence.generate_state(1, np.uint64)[0] >> np.uint64(11))
-
-    return EpisodeSeeds(descendant(0), descendant(1), descendant(2))
-
-
-@dataclass(frozen=True, slots=True)
-class Players:
-    """The two agents of a run, with the names that errors call them by."""
-
-    coder: Agent
-    tester: Agent
-    coder_name: str
-    tester_name: str
-
-
-def load_players(coder: AgentSpec, tester: AgentSpec, context: AgentContext) -> Players:
-    """Return the agents that two specifications name or are.
-
-    Raises:
-        UserError: nothing of that name, it cannot be made, or it plays the other role.
-    """
-    agents = load_agent(coder, context, role="coder"), load_agent(tester, context, role="tester")
-    return Players(*agents, *map(agent_name, (coder, tester), agents))
+MAX_CONCURRENCY = 4096
+"""Each game in progress holds an environment, and an agent with `act` only."""
 
 
 def play(
@@ -128,11 +73,14 @@ def play(
         episodes: number of episodes of the whole run.
         seed: of the run, and of the intervals.
         sandbox: a back end or its name.
-        on_episode: called after each episode, before the next one begins.
-        options: the other arguments of `iter_games`: rounds, tester_view, book, limits, start_at, run_id.
+        on_episode: called after each episode, in the order of their numbers; before the next one begins if there is
+            no concurrency.
+        options: the other arguments of `iter_games`: rounds, tester_view, book, limits, concurrency, start_at, early,
+            on_early, run_id.
 
     Raises:
         UserError: something asked for does not exist, or an agent failed.
+        AgentUnavailable: an agent could not be asked in several games in a row.
         SandboxError: the sandbox cannot be used at all.
     """
     ruleset = preset(rules) if isinstance(rules, str) else rules
@@ -140,10 +88,11 @@ def play(
     players = load_players(coder, tester, AgentContext(loaded, backend, seed))
     tally = Tally(tests_per_suite=ruleset.tests_per_suite)
     games = iter_games(loaded, players, rules=ruleset, episodes=episodes, seed=seed, sandbox=backend, **options)
-    for game in games:
-        tally.add(game.record)
-        if on_episode is not None:
-            on_episode(game)
+    with closing(games):
+        for game in games:
+            tally.add(game.record)
+            if on_episode is not None:
+                on_episode(game)
     return tally.summary(seed=seed)
 
 
@@ -159,10 +108,15 @@ def iter_games(
     tester_view: str = "white_box",
     book: MistakeBook | None = None,
     limits: Limits | None = None,
+    concurrency: int = 1,
     start_at: int = 0,
+    early: Mapping[int, EpisodeRecord] | None = None,
+    on_early: Callable[[PlayedEpisode], object] | None = None,
     run_id: str = "",
 ) -> Generator[PlayedEpisode, None, None]:
-    """Yield finished episodes `start_at` to `episodes - 1`; episode k plays problem k of the set, cycling.
+    """Yield finished episodes `start_at` to `episodes - 1` in this order; episode k plays problem k, cycling.
+
+    An episode in which an agent is unavailable is masked and yielded once a later one was not; see `while_available`.
 
     Args:
         problems: what is played.
@@ -173,152 +127,126 @@ def iter_games(
         rounds: rounds per episode, at least 1.
         seed: of the run, not negative.
         tester_view: `white_box` or `black_box`.
-        book: the Mistake Book, as episode `start_at` finds it; None: a new one in memory.
+        book: the Mistake Book, as episode `start_at` finds it, and with what `early` left; None: a new one in memory.
         limits: bounds per call of a program.
+        concurrency: most games in progress, from 1 to `MAX_CONCURRENCY`; at most one for each problem.
         start_at: first episode to play.
+        early: episodes from `start_at` on that were played before; they are handed on at their place.
+        on_early: called as soon as an episode is finished whose place is not yet there, because of earlier ones.
         run_id: names the run in new entries of the book, beside the players' names.
 
     Raises:
         UserError: an argument out of range, or an agent failed; what was yielded before stands.
+        AgentUnavailable: an agent could not be asked in several games in a row; these are not yielded.
         SandboxError: the sandbox cannot be used at all.
     """
     for name, value, least in (("episodes", episodes, 1), ("seed", seed, 0), ("start_at", start_at, 0)):
         if value < least:
             raise UserError(f"{name} must be at least {least}, not {value}")
-    timed = _TimedSandbox(sandbox)
-    environment = code_a1_v0.env(
-        problems=problems,
-        rules=rules,
-        tester_view=tester_view,
-        max_cycles=rounds,
-        book=book,
-        sandbox=timed,
-        limits=limits,
-        provenance=Provenance(run=run_id, coder=players.coder_name, tester=players.tester_name),
-    )
-    seats = {
-        code_a1_v0.CODER: _Seat(f"coder {players.coder_name}", players.coder),
-        code_a1_v0.TESTER: _Seat(f"tester {players.tester_name}", players.tester),
+    concurrency = code_a1_v0.whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
+    run = _Run(problems, _seats(players), seed, start_at, episodes, early or {})
+    with ExitStack() as stack:
+        for seat in run.seats.values():
+            stack.callback(seat.close)
+        options = {
+            "problems": problems,
+            "rules": rules,
+            "tester_view": tester_view,
+            "max_cycles": rounds,
+            "book": book if book is not None else stack.enter_context(MistakeBook()),
+            "limits": limits,
+            "provenance": Provenance(run=run_id, coder=players.coder_name, tester=players.tester_name),
+        }
+        tables = _tables(min(concurrency, len(problems), episodes), sandbox, options)
+        played = run.one_by_one(tables[0]) if concurrency == 1 else run.at_once(tables)
+        stack.enter_context(closing(played))
+        available = while_available(played, is_new_run=start_at == 0 and not run.known)
+        yield from _in_order(available, start_at, run.known, on_early)
+
+
+def _seats(players: Players) -> dict[str, Seat]:
+    return {
+        code_a1_v0.CODER: Seat(f"coder {players.coder_name}", players.coder, players.coder_copies),
+        code_a1_v0.TESTER: Seat(f"tester {players.tester_name}", players.tester, players.tester_copies),
     }
-    try:
-        for number in range(start_at, episodes):
-            yield _Game(environment, seats, timed).play(number, problems[number % len(problems)], seed)
-    finally:
-        environment.close()
-        for seat in seats.values():
-            seat.close()
 
 
-@dataclass(slots=True)
-class _Seat:
-    """One agent and who to blame for what it does; whatever it raises becomes one sentence."""
-
-    name: str
-    agent: Agent
-    spent_s: float = 0.0
-
-    def reset(self, seed: int, where: str) -> None:
-        reset = getattr(self.agent, "reset", None)
-        if callable(reset):
-            self._call(reset, (seed,), where)
-
-    def act(self, observation: Observation, info: Info, where: str) -> str:
-        reply = self._call(self.agent.act, (observation, info), where)
-        if inspect.iscoroutine(reply):
-            reply.close()  # or Python would warn that nobody awaited it
-        if not isinstance(reply, str):
-            raise UserError(f"{self.name} returned {type(reply).__name__} in {where}, expected text (str)")
-        return reply
-
-    def close(self) -> None:
-        close = getattr(self.agent, "close", None)
-        if callable(close):
-            self._call(close, (), "close()")
-
-    def _call(self, function: Callable[..., Any], arguments: tuple[Any, ...], where: str) -> Any:
-        start = time.perf_counter()
-        try:
-            return function(*arguments)
-        except CodeA1Error:
-            raise
-        except Exception as error:  # the boundary to agents, which are anyone's code
-            raise UserError(f"{self.name} failed in {where}: {_blame(error)}") from error
-        except SystemExit as error:  # its end must not be taken for ours, nor its exit code for the command line's
-            raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}") from error
-        finally:
-            self.spent_s += time.perf_counter() - start
+def _tables(n_tables: int, sandbox: Sandbox, options: dict[str, Any]) -> list[Table]:
+    """Return tables with one judge, so that what it knows of a solution is known at all of them."""
+    timed = TimedSandbox(sandbox)
+    environments = [code_a1_v0.env(**options, sandbox=timed) for _ in range(n_tables)]
+    for environment in environments[1:]:
+        environment.unwrapped.judge = environments[0].unwrapped.judge
+    return [Table(number, environment, timed) for number, environment in enumerate(environments)]
 
 
-def _blame(error: Exception) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    said = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}{f': {said}' if said else ''} ({frame.filename}:{frame.lineno})"
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What both ways to play have in common."""
+
+    problems: ProblemSet
+    seats: dict[str, Seat]
+    seed: int
+    start_at: int
+    episodes: int
+    known: Mapping[int, EpisodeRecord]
+
+    def at_once(self, tables: list[Table]) -> Generator[PlayedEpisode, None, None]:
+        """Yield games as they are finished."""
+        schedule = Schedule(len(self.problems), start_at=self.start_at, episodes=self.episodes, done=self.known)
+        with ExitStack() as stack:
+            seats = {}
+            for name, seat in self.seats.items():
+                seats[name] = concurrent_seat(seat, tables[0].sandbox.parsing)
+                stack.callback(seats[name].close)
+            games = ConcurrentGames(self.problems, schedule, tables, seats, self.seed)
+            yield from stack.enter_context(closing(games.played()))
+
+    def one_by_one(self, table: Table) -> Generator[PlayedEpisode, None, None]:
+        """Yield one game after the other, played in the caller's thread."""
+        of_run = EpisodeSeeds.of_run(self.seed)
+        self._reset(of_run, "reset()", once=True)
+        for number in range(self.start_at, self.episodes):
+            if number not in self.known:
+                yield self._play(Game(table, number, self.problems[number % len(self.problems)], self.seed))
+
+    def _play(self, game: Game) -> PlayedEpisode:
+        self._reset(game.seeds, game.where, once=False)
+        game.begin()
+        while (turn := game.turn()) is not None:
+            try:
+                reply = self.seats[turn.agent].act(turn.observation, turn.info, game.where)
+            except AgentUnavailable as error:
+                game.answered(turn)
+                game.give_up(turn, error)
+            else:
+                game.answered(turn)
+                game.take(reply)
+        return game.played()
+
+    def _reset(self, seeds: EpisodeSeeds, where: str, *, once: bool) -> None:
+        for seat, seed in zip(self.seats.values(), (seeds.coder, seeds.tester), strict=True):
+            if seat.needs_one_reset is once:
+                seat.reset(seed, where)
 
 
-@dataclass(slots=True)
-class _Game:
-    """One episode being played."""
-
-    environment: Any
-    seats: dict[str, _Seat]
-    sandbox: _TimedSandbox
-    rounds: list[JudgedRound] = field(default_factory=list)
-
-    def play(self, number: int, problem: Problem, run_seed: int) -> PlayedEpisode:
-        start, agents_before, judging_before = time.perf_counter(), self._agents_s(), self.sandbox.spent_s
-        seeds = episode_seeds(run_seed, number)
-        where = f"episode {number} (problem {problem.id})"
-        self.seats[code_a1_v0.CODER].reset(seeds.coder, where)
-        self.seats[code_a1_v0.TESTER].reset(seeds.tester, where)
-        self.environment.reset(seed=seeds.environment, options={"problem_id": problem.id})
-        for name in self.environment.agent_iter():
-            self._turn(name, where)
-        record = EpisodeRecord(
-            episode=number,
-            episode_id=self.rounds[-1].episode_id,
-            problem_id=problem.id,
-            seed=seeds.environment,
-            rounds=tuple(map(RoundRecord.of, self.rounds)),
-        )
-        judging_s = self.sandbox.spent_s - judging_before
-        spent = TimeSplit(self._agents_s() - agents_before, judging_s, time.perf_counter() - start)
-        return PlayedEpisode(record, tuple(self.rounds), spent)
-
-    def _turn(self, name: str, where: str) -> None:
-        observation, _, terminated, truncated, info = self.environment.last()
-        if terminated or truncated:
-            self.environment.step(None)
-            return
-        self.environment.step(self.seats[name].act(observation, info, where))
-        judged = self.environment.unwrapped.last_round
-        if judged is not None and (not self.rounds or judged is not self.rounds[-1]):
-            self.rounds.append(judged)
-
-    def _agents_s(self) -> float:
-        return sum(seat.spent_s for seat in self.seats.values())
-
-
-class _TimedSandbox:
-    """The environment's view of the sandbox: the same, with a stop-watch."""
-
-    def __init__(self, inner: Sandbox) -> None:
-        self._inner = inner
-        self.spent_s = 0.0
-
-    @property
-    def name(self) -> str:
-        return self._inner.name
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self._inner.guarantee
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        start = time.perf_counter()
-        try:
-            return self._inner.run(jobs)
-        finally:
-            self.spent_s += time.perf_counter() - start
-
-    def close(self) -> None:
-        self._inner.close()
+def _in_order(
+    games: Iterable[PlayedEpisode],
+    start_at: int,
+    known: Mapping[int, EpisodeRecord],
+    on_early: Callable[[PlayedEpisode], object] | None,
+) -> Iterator[PlayedEpisode]:
+    """Yield episodes by their numbers, those known already among them."""
+    waiting = {number: PlayedEpisode(record, (), TimeSplit()) for number, record in known.items()}
+    place = start_at
+    while place in waiting:
+        yield waiting.pop(place)
+        place += 1
+    for game in games:
+        number = game.record.episode
+        waiting[number] = game
+        if number != place and on_early is not None:
+            on_early(game)
+        while place in waiting:
+            yield waiting.pop(place)
+            place += 1

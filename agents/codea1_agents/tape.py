@@ -120,8 +120,9 @@ class TapeAgent:
         for name, method in (("act_batch", self._act_batch), ("aact", self._aact)):
             if callable(getattr(inner, name, None)):
                 setattr(self, name, method)
-        if hasattr(inner, "plays"):
-            self.plays = inner.plays
+        for name in ("plays", "stateless", "interactive"):
+            if hasattr(inner, name):
+                setattr(self, name, getattr(inner, name))
 
     def _act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[str | AgentUnavailable]:
         pairs = list(zip(observations, infos, strict=True))

@@ -12,9 +12,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -118,14 +119,17 @@ class RunFolder:
         with _told(self.path):
             write_whole(self.path / _CONFIG, to_toml(self.config).encode())
 
-    def rebuild_book(self) -> None:
+    def rebuild_book(self, early: Iterable[EpisodeRecord] = ()) -> None:
         """Build `book.sqlite` again from the recorded rounds, so that it agrees with them.
+
+        Args:
+            early: episodes that are finished but not recorded yet, each after those of the same problem.
 
         Raises:
             BrokenInput: a recorded change does not follow from its round.
         """
         with MistakeBook() as rebuilt:
-            for record in iter_episodes(self.path):
+            for record in chain(iter_episodes(self.path), early):
                 self._replay(rebuilt, record)
             with _told(self.path):
                 for suffix in ("", "-wal", "-shm"):

@@ -99,3 +99,38 @@ def test_a_class_that_cannot_be_made_is_one_sentence(context: AgentContext) -> N
 
     with pytest.raises(UserError, match="KeyError: 'token'"):
         load_agent(Needy, context)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ("openai,api_key=sk-1,model=m", "openai,api_key=***,model=m"),
+        ("openai,model=m, API_KEY = sk-1", "openai,model=m, API_KEY =***"),
+        ("tape,path=t,agent=openai;api_key=sk-1;model=m", "tape,path=t,agent=openai;api_key=***;model=m"),
+        ("mine:Agent,hf_token=x,max_tokens=9,key_env=K", "mine:Agent,hf_token=***,max_tokens=9,key_env=K"),
+        ("mutant,strength=0.5", "mutant,strength=0.5"),
+    ],
+)
+def test_an_agents_name_hides_its_secrets_and_nothing_else(context: AgentContext, spec: str, shown: str) -> None:
+    assert agent_name(spec, load_agent(asynchronous, context)) == shown
+
+
+@pytest.mark.parametrize("spec", ["mutant,api_key=sk-1", "mutant,strength,api_key=sk-1", "json:dumps,api_key=sk-1"])
+def test_errors_about_a_specification_hide_its_secrets(context: AgentContext, spec: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_agent(spec, context)
+    assert "sk-1" not in str(caught.value)
+
+
+def test_an_async_agent_can_be_asked_reset_and_closed_in_a_loop_that_runs(context: AgentContext) -> None:
+    inner = Awaited()
+    agent: Any = load_agent(inner, context)
+
+    async def play() -> str:
+        await agent.areset(1)
+        reply: str = await agent.aact({}, {"role": "coder"})
+        await agent.aclose()
+        return reply
+
+    assert asyncio.run(play()) == "coder"
+    assert inner.closed

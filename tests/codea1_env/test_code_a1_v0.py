@@ -433,3 +433,50 @@ def test_render_pictures_the_round(add, capsys):
     quiet = code_a1_v0.env(problems=add, render_mode="ansi")
     played(quiet, WRONG, SUITE)
     assert "add(-1, -2)" in quiet.render()
+
+
+# -- agents that cannot be asked -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("absent", ["coder_0", "tester_0"])
+def test_giving_up_on_an_agent_masks_and_truncates_the_episode_and_leaves_the_book_alone(add, absent):
+    with MistakeBook() as book:
+        env = code_a1_v0.env(problems=add, book=book, max_cycles=3)
+        played(env, WRONG, SUITE, WRONG, SUITE, WRONG, SUITE)
+        before = list(book.entries())
+        env.reset(seed=1)
+        if absent == "tester_0":
+            env.step(WRONG)
+        env.unwrapped.give_up("the server is gone")
+        judged = env.unwrapped.last_round
+        trace = []
+        for agent in env.agent_iter():
+            _, reward, terminated, truncated, info = env.last()
+            trace.append((agent, math.isnan(reward), terminated, truncated, info["masked"]))
+            env.step(None)
+        assert trace == [("coder_0", True, False, True, True), ("tester_0", True, False, True, True)]
+        assert judged.report.candidates[0].verdict is Verdict.INTERNAL_ERROR
+        assert judged.report.candidates[0].detail == "the server is gone"
+        assert list(book.entries()) == before
+        assert before
+
+
+@pytest.mark.parametrize(
+    ("factory", "view"),
+    [
+        (code_a1_v0.env, "white_box"),
+        (partial(code_a1_v0.env, tester_view="black_box"), "black_box"),
+        (code_a1_v0.blind_parallel_env, "blind"),
+    ],
+)
+def test_the_testers_infos_say_what_it_sees_and_the_coders_do_not(add, factory, view):
+    env = factory(problems=add)
+    _, infos = env.reset(seed=0) or (None, env.infos)
+    assert infos["tester_0"]["tester_view"] == view
+    assert "tester_view" not in infos["coder_0"]
+
+
+def test_reset_options_that_are_no_mapping_are_refused_in_one_sentence() -> None:
+    environment = code_a1_v0.raw_env(problems="starter")
+    with pytest.raises(UserError, match="reset options must be a mapping, not int"):
+        environment.reset(options=5)  # type: ignore[arg-type]

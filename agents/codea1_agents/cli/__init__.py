@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main() -> NoReturn:
-    """Run `codea1` and exit: 0 done, 1 a check failed, 2 bad input, 3 the sandbox failed, 130 interrupted, 141 unread.
+    """Run `codea1` and exit: 0 done, 1 a check failed, 2 bad input, 3 no sandbox or agent, 130 interrupted, 141 unread.
 
     The current folder can be imported from, so that `module:attribute` names a file beside the caller. It comes last:
     a file there can never stand in for an installed module.

@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from codea1_agents.cli import audit, book, check, doctor, listing, play, rescore, sandbox
+from codea1_agents.cli import (
+    audit,
+    book,
+    check,
+    doctor,
+    evaluate,
+    export_tests,
+    listing,
+    play,
+    rescore,
+    sandbox,
+    select,
+)
 from codea1_agents.cli.boundary import Boundary
 
 __all__ = ["app"]
@@ -30,12 +42,16 @@ def _codea1(
 ) -> None:
     """Two agents and a sandbox: a coder writes programs, a tester writes tests to break them.
 
-    Exit codes: 0 done, 1 a check found something, 2 bad input, 3 the sandbox failed, 130 interrupted, 141 nobody reads.
+    Exit codes: 0 done, 1 a check found something, 2 bad input, 3 the sandbox or an
+    agent is not there, 130 interrupted, 141 nobody reads.
     """
 
 
 app.command("play")(play.play)
 app.command("rescore")(rescore.rescore)
+app.add_typer(evaluate.app, name="eval")
+app.command("select")(select.select)
+app.command("export-tests")(export_tests.export_tests)
 app.add_typer(check.app, name="check")
 app.add_typer(book.app, name="book")
 app.add_typer(sandbox.app, name="sandbox")

@@ -19,6 +19,7 @@ NOT_OK = 1
 USER_ERROR = 2
 """Bad input; also typer's own for bad usage."""
 SANDBOX_FAILED = 3
+"""Something that is not the caller's is missing: the sandbox, or an agent's endpoint."""
 INTERRUPTED = 130
 READER_GONE = 141
 """Whoever read stdout, such as `head`, has seen enough: as if SIGPIPE had ended the process, and as quietly."""
@@ -82,6 +83,6 @@ def _exit_code(error: Exception) -> int | None:
         return None
     if isinstance(error, errors.UserError):
         return USER_ERROR
-    if isinstance(error, errors.SandboxError):
+    if isinstance(error, errors.SandboxError | errors.AgentUnavailable):
         return SANDBOX_FAILED
     return None

@@ -8,7 +8,9 @@ import typer
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="Check problems, the environment, or the sandbox of this machine.")
+app = typer.Typer(
+    no_args_is_help=True, help="Check problems, the environment, an agent, or this machine's sandbox."
+)
 
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
 _Sandbox = Annotated[str, typer.Option(help="Where programs run.")]
@@ -50,6 +52,30 @@ def env(as_json: _Json = False) -> None:
     from codea1_agents.cli.checking import run_check_env  # noqa: PLC0415  heavy
 
     run_check_env(as_json=as_json)
+
+
+@app.command()
+def agent(
+    spec: Annotated[str, typer.Argument(metavar="AGENT", help="A name with its options, or module:attribute.")],
+    role: Annotated[
+        str, typer.Option(help="coder or tester.", show_default="what it says that it plays, else both")
+    ] = "",
+    slow: Annotated[float, typer.Option(min=0, help="Seconds above which a single reply is a fault.")] = 60.0,
+    sandbox: _Sandbox = "local",
+    as_json: _Json = False,
+) -> None:
+    """Test an agent: seeds, batches, strange observations, errors, time.
+
+    Exits with 1 if a test fails, with 3 if the agent could not be asked.
+
+    \b
+    Example:
+      codea1 check agent mutant,strength=0.3
+      codea1 check agent my_module:my_function --role tester
+    """
+    from codea1_agents.cli.checking import run_check_agent  # noqa: PLC0415  heavy
+
+    run_check_agent(spec, role=role, slow_s=slow, sandbox=sandbox, as_json=as_json)
 
 
 @app.command()

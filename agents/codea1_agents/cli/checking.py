@@ -6,18 +6,24 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.progress import Progress
-from codea1_env.errors import UserError
+from codea1_env.agent import Role, without_secrets
+from codea1_env.errors import AgentUnavailable, UnknownName, UserError
+from codea1_env.plugins import resolve
 from codea1_env.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
 
-__all__ = ["run_check_env", "run_check_problems", "run_check_sandbox"]
+if TYPE_CHECKING:
+    from codea1_agents.conformance import AgentReport
+
+__all__ = ["run_check_agent", "run_check_env", "run_check_problems", "run_check_sandbox"]
 
 _TOY_PROBLEMS = 3
 
@@ -69,6 +75,41 @@ def run_check_env(*, as_json: bool) -> None:
     page.finish({"tests": [asdict(each) for each in found]})
     if any(each.fault for each in found):
         raise typer.Exit(NOT_OK)
+
+
+def run_check_agent(spec: str, *, role: str, slow_s: float, sandbox: str, as_json: bool) -> None:
+    """Test an agent.
+
+    Raises:
+        UserError: there is no such agent or role, it cannot be made, or somebody at the keyboard would have to answer.
+        AgentUnavailable: it could not be asked anything.
+        typer.Exit: a test failed (1).
+    """
+    from codea1_agents.conformance import Conformance, check_agent  # noqa: PLC0415  only here
+
+    if role not in ("", "coder", "tester"):
+        raise UnknownName.of("role", role, ("coder", "tester"))
+    if getattr(resolve("agents", spec.partition(",")[0]), "interactive", False) is True:
+        raise UserError(f"agent {without_secrets(spec)!r} cannot be checked: somebody would have to answer")
+    page = Page(as_json=as_json)
+    asked: Role | None = "coder" if role == "coder" else "tester" if role == "tester" else None
+    with page.apart(), closing(load_sandbox(sandbox)) as backend:
+        report = check_agent(spec, role=asked, sandbox=backend, slow_s=slow_s)
+        rows = [(each.role, each.name, each.result.value, each.detail) for each in report.findings]
+        page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
+        page.say(f"{report.agent}: {_results(report)}; the slowest reply took {report.slowest_s:.2f} s")
+        tests = [asdict(each) | {"result": each.result.value} for each in report.findings]
+        page.finish({"agent": report.agent, "ok": report.ok, "slowest_s": report.slowest_s, "tests": tests})
+    if not report.ok:
+        raise typer.Exit(NOT_OK)
+    answers = [each for each in report.findings if each.name.endswith("with text")]
+    if all(each.result is Conformance.SKIPPED for each in answers):
+        raise AgentUnavailable(f"{report.agent}: nothing was tested; {answers[0].detail}")
+
+
+def _results(report: AgentReport) -> str:
+    counts = Counter(each.result.value for each in report.findings)
+    return ", ".join(f"{n} {result}" for result, n in counts.items())
 
 
 def run_check_sandbox(name: str, *, require: str, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["agents", "problems_app"]
 
 problems_app = typer.Typer(no_args_is_help=True, help="Sources of problems.")
+
+_ROLES = ("coder", "tester")
 
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
 
@@ -34,13 +37,25 @@ def list_problems(as_json: _Json = False) -> None:
 
 
 def agents(as_json: _Json = False) -> None:
-    """List the registered agents with their options; module:attribute also names one.
+    """List the registered agents: whom they play, their options, what is missing here; module:attribute also is one.
 
     \b
     Example:
       codea1 agents
     """
-    _list("agents", as_json)
+    from codea1_agents.cli.console import Page, new_table  # noqa: PLC0415  heavy
+    from codea1_agents.cli.extras import missing_extra  # noqa: PLC0415  heavy
+    from codea1_env.plugins import names  # noqa: PLC0415  heavy
+
+    page, rows, data = Page(as_json=as_json), [], []
+    for name in names("agents"):
+        found = _described("agents", name)
+        missing = missing_extra("codea1_env.agents", name)
+        note = f" Missing here: pip install '{missing}'" if missing else ""
+        rows.append((name, ", ".join(found.roles), found.options, found.what + note))
+        data.append(asdict(found) | {"missing": missing})
+    page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
+    page.finish({"agents": data})
 
 
 def _list(group: Group, as_json: bool) -> None:
@@ -48,20 +63,33 @@ def _list(group: Group, as_json: bool) -> None:
     from codea1_env.plugins import names  # noqa: PLC0415  heavy
 
     page = Page(as_json=as_json)
-    rows = [(name, *_described(group, name)) for name in names(group)]
-    page.show(new_table(("name", "options", "what it is"), rows))
-    page.finish({group: [{"name": name, "options": options, "what": what} for name, options, what in rows]})
+    found = [_described(group, name) for name in names(group)]
+    page.show(new_table(("name", "options", "what it is"), [(each.name, each.options, each.what) for each in found]))
+    page.finish({group: [{"name": each.name, "options": each.options, "what": each.what} for each in found]})
 
 
-def _described(group: Group, name: str) -> tuple[str, str]:
-    """Return its options and the first sentence of its docstring; or why it cannot be imported."""
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """One registered name."""
+
+    name: str
+    options: str
+    what: str
+    """First paragraph of its docstring; or why it cannot be imported."""
+    roles: tuple[str, ...] = ()
+    """Of an agent: whom it can play."""
+
+
+def _described(group: Group, name: str) -> _Described:
     from codea1_env.errors import UserError  # noqa: PLC0415  heavy
     from codea1_env.plugins import resolve  # noqa: PLC0415  heavy
 
     try:
         target = resolve(group, name)
     except UserError as error:
-        return "", f"cannot be used: {error}"
+        return _Described(name, "", f"cannot be used: {error}")
     options = inspect.signature(target).parameters.values() if inspect.isclass(target) else ()
     told = [f"{each.name}={each.default}" for each in options if each.kind is each.KEYWORD_ONLY]
-    return ", ".join(told), (inspect.getdoc(target) or "").partition("\n")[0]
+    what = " ".join((inspect.getdoc(target) or "").partition("\n\n")[0].split())
+    plays = getattr(target, "plays", None)
+    return _Described(name, ", ".join(told), what, (plays,) if plays in _ROLES else _ROLES)

@@ -55,6 +55,9 @@ _Limit = Annotated[
 _Strict = Annotated[
     bool | None, typer.Option("--strict", help="Fail at a broken row of the source instead of skipping it.")
 ]
+_Concurrency = Annotated[
+    int, typer.Option(min=1, max=4096, help="Games in progress at the same time; never two of one problem.")
+]
 _Show = Annotated[int | None, typer.Option(min=0, help="Duels to picture.", show_default="1; 0 with --json or --quiet")]
 _Out = Annotated[Path | None, typer.Option(help="Run folder, new or empty.", show_default="a new one under runs/")]
 _Resume = Annotated[
@@ -78,6 +81,7 @@ def play(
     sandbox: _Sandbox = None,
     limit: _Limit = None,
     strict: _Strict = None,
+    concurrency: _Concurrency = 1,
     show: _Show = None,
     out: _Out = None,
     resume: _Resume = None,
@@ -88,6 +92,7 @@ def play(
 
     Every run writes a folder: config.toml, episodes.jsonl (one line per episode), book.sqlite, metrics.json.
     Names of the form module:attribute also find modules of the current folder.
+    A game in which an agent cannot be asked is masked; eight in a row stop the run, which --resume continues.
 
     \b
     Example:
@@ -110,4 +115,4 @@ def play(
         limit=limit,
         strict=strict,
     )
-    run(asked, out=out, resume=resume, n_shown=show, as_json=as_json, quiet=quiet)
+    run(asked, out=out, resume=resume, concurrency=concurrency, n_shown=show, as_json=as_json, quiet=quiet)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,24 +16,28 @@ from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
-from codea1_agents.runner import PlayedEpisode, TimeSplit, iter_games, load_players
+from codea1_agents.early_episodes import EarlyEpisodes
+from codea1_agents.runner import PlayedEpisode, Players, TimeSplit, iter_games, load_players
 from codea1_agents.sandbox_check import SandboxPromise, promise_of
+from codea1_agents.seats import usage_of
 from codea1_agents.summary import Tally
 from codea1_agents.versions import git_commit, installed_versions
-from codea1_env.agent import AgentContext
-from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.agent import HIDDEN, AgentContext, without_secrets
+from codea1_env.book.store import MistakeBook
+from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.golden import require_golden_tests
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
-from codea1_env.runs.records import first_fault
+from codea1_env.runs.records import EpisodeRecord, first_fault
 from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
 
 __all__ = ["Asked", "run", "varied"]
 
 _MAX_SKIPPED_SHOWN = 5
+_MAX_ABSENCES_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +74,20 @@ _DEFAULTS = Asked(
 
 
 def run(
-    asked: Asked, *, out: Path | None, resume: Path | None, n_shown: int | None, as_json: bool, quiet: bool
+    asked: Asked,
+    *,
+    out: Path | None,
+    resume: Path | None,
+    concurrency: int = 1,
+    n_shown: int | None,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Play one run from its options to its summary.
 
     Raises:
         UserError: something asked for does not exist, cannot be read or written, or an agent failed.
+        AgentUnavailable: an agent could not be asked in several games in a row.
         SandboxError: the sandbox cannot be used at all.
         typer.Exit: interrupted (130).
     """
@@ -91,7 +104,7 @@ def run(
     if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
         page.note(f"skipped {len(problems.skipped)} rows in all")
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
-        _Run(config, problems, sandbox, page, n_pictures).play(out, resume)
+        _Run(config, problems, sandbox, page, n_pictures, concurrency, _with_secrets(asked, config)).play(out, resume)
 
 
 def varied(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
@@ -123,6 +136,7 @@ def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConf
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
     require_golden_tests(problems, rules)
     plain = {each.name: given(each.name) for each in fields(Asked) if each.name in RunConfig.model_fields}
+    plain |= {role: without_secrets(plain[role]) for role in ("coder", "tester")}
     try:
         config = RunConfig.model_validate(
             plain
@@ -140,6 +154,19 @@ def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConf
     return problems, config
 
 
+def _with_secrets(asked: Asked, config: RunConfig) -> tuple[str, str]:
+    """Return coder and tester as asked; a resumed run does not know what was hidden in its record.
+
+    Raises:
+        UserError: something hidden would be needed.
+    """
+    specs = asked.coder or config.coder, asked.tester or config.tester
+    for role, spec in zip(("coder", "tester"), specs, strict=True):
+        if f"={HIDDEN}" in spec:
+            raise UserError(f"the run's record holds no secrets: give --{role} again, as in {spec}, with yours")
+    return specs
+
+
 @dataclass(slots=True)
 class _Run:
     """One run in progress."""
@@ -149,49 +176,76 @@ class _Run:
     sandbox: Sandbox
     page: Page
     n_pictures: int
+    concurrency: int
+    specs: tuple[str, str]
+    """Coder and tester, with their secrets."""
     promise: SandboxPromise = field(init=False)
+    players: Players = field(init=False)
+    early: dict[int, EpisodeRecord] = field(default_factory=dict, init=False)
+    """Finished before, but not recorded yet."""
+    n_absences: int = field(default=0, init=False)
 
     def play(self, out: Path | None, resume: Path | None) -> None:
         config = self.config
         # Before a folder is made: a misspelt name should leave nothing behind.
-        players = load_players(config.coder, config.tester, AgentContext(self.problems, self.sandbox, config.seed))
+        self.players = load_players(*self.specs, AgentContext(self.problems, self.sandbox, config.seed))
         self.promise = promise_of(self.sandbox)
         if self.promise.guarantee is not Guarantee.ISOLATED:
             self.page.warn(f"weak sandbox: {self.promise.sentence()}")
         tally = Tally(tests_per_suite=config.rules.tests_per_suite)
-        with self._folder(out, resume, tally) as folder, closing(folder.open_book()) as book:
-            games = iter_games(
-                self.problems,
-                players,
-                rules=config.rules,
-                episodes=config.episodes,
-                rounds=config.rounds,
-                seed=config.seed,
-                tester_view=config.tester_view,
-                book=book,
-                sandbox=self.sandbox,
-                limits=config.limits,
-                start_at=folder.n_episodes,
-                run_id=config.run_id,
-            )
-            spent = TimeSplit()
+        with (
+            self._folder(out, resume, tally) as folder,
+            closing(folder.open_book()) as book,
+            EarlyEpisodes(folder.path) as early,
+        ):
+            begun, spent = time.perf_counter(), TimeSplit()
             try:
-                with closing(games), self._progress(folder) as progress:
+                with (
+                    self._progress(folder) as progress,
+                    closing(self._games(folder, book, _Early(early, progress))) as games,
+                ):
                     for game in games:
                         folder.append(game.record)
                         tally.add(game.record)
                         spent += game.time
-                        progress.advance(game.record)
+                        if game.record.episode not in early.kept:
+                            progress.advance(game.record)
+                        self._note_absence(game)
                         self._picture(game, progress)
             except KeyboardInterrupt:
-                self._finish(folder, tally, spent)
+                self._finish(folder, tally, spent, time.perf_counter() - begun)
                 self.page.note(f"interrupted; {_continue_line(folder)}", even_if_quiet=True)
                 raise typer.Exit(INTERRUPTED) from None
-            except CodeA1Error:
+            except CodeA1Error as error:
+                if isinstance(error, AgentUnavailable):  # what was paid for is told, also without a result
+                    folder.write_metrics(self._metrics(tally, spent, time.perf_counter() - begun))
                 recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
                 self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
                 raise
-            self._finish(folder, tally, spent)
+            early.remove()
+            self._finish(folder, tally, spent, time.perf_counter() - begun)
+
+    def _games(
+        self, folder: RunFolder, book: MistakeBook, on_early: Callable[[PlayedEpisode], None]
+    ) -> Generator[PlayedEpisode, None, None]:
+        config = self.config
+        return iter_games(
+            self.problems,
+            self.players,
+            rules=config.rules,
+            episodes=config.episodes,
+            rounds=config.rounds,
+            seed=config.seed,
+            tester_view=config.tester_view,
+            book=book,
+            sandbox=self.sandbox,
+            limits=config.limits,
+            concurrency=self.concurrency,
+            start_at=folder.n_episodes,
+            early=self.early,
+            on_early=on_early,
+            run_id=config.run_id,
+        )
 
     @contextmanager
     def _folder(self, out: Path | None, resume: Path | None, tally: Tally) -> Iterator[RunFolder]:
@@ -210,7 +264,8 @@ class _Run:
                 self.page.note("the run was begun with other versions of its packages (see config.toml)")
             if self.config.episodes > folder.config.episodes:
                 folder.extend(self.config.episodes)
-            folder.rebuild_book()
+            self.early = EarlyEpisodes(resume).read(start_at=folder.n_episodes, n_problems=len(self.problems))
+            folder.rebuild_book(self.early.values())
             for record in iter_episodes(resume):
                 tally.add(record)
             yield folder
@@ -218,31 +273,58 @@ class _Run:
     def _progress(self, folder: RunFolder) -> Progress:
         return Progress("playing", self.config.episodes, self.page, done=folder.n_episodes)
 
+    def _note_absence(self, game: PlayedEpisode) -> None:
+        if game.unavailable is None:
+            return
+        self.n_absences += 1
+        if self.n_absences <= _MAX_ABSENCES_SHOWN:
+            self.page.note(f"episode {game.record.episode} is masked: {game.unavailable}")
+
     def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
-        if self.n_pictures <= 0:
+        if self.n_pictures <= 0 or not game.rounds:
             return
         self.n_pictures -= 1
         with progress.paused():
             for judged in game.rounds:
                 self.page.show(duel_picture(judged, width=self.page.width))
 
-    def _finish(self, folder: RunFolder, tally: Tally, spent: TimeSplit) -> None:
+    def _finish(self, folder: RunFolder, tally: Tally, spent: TimeSplit, wall_s: float) -> None:
         """Write the metrics and tell the result."""
-        summary = tally.summary(seed=self.config.seed)
-        time = {**asdict(spent), "rest_s": spent.rest_s}
-        metrics = {
-            "summary": summary.to_json(),
-            "time": time,
-            "skipped_rows": len(self.problems.skipped),
-            "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
-        }
+        if self.n_absences:
+            self.page.note(f"{counted(self.n_absences, 'episode')} masked, because an agent could not be asked")
+        metrics = self._metrics(tally, spent, wall_s)
         folder.write_metrics(metrics)
-        self.page.show(summary_table(summary, self.config))
+        self.page.show(summary_table(tally.summary(seed=self.config.seed), self.config))
         if spent.total_s:
-            self.page.say(time_sentence(spent))
+            self.page.say(time_sentence(spent, wall_s if self.concurrency > 1 else None))
         self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
         self.page.finish({"run": str(folder.path), "episodes": folder.n_episodes, **metrics})
+
+    def _metrics(self, tally: Tally, spent: TimeSplit, wall_s: float) -> dict[str, Any]:
+        players = self.players
+        return {
+            "summary": tally.summary(seed=self.config.seed).to_json(),
+            "time": {**asdict(spent), "rest_s": spent.rest_s, "wall_s": wall_s},
+            "usage": {
+                "coder": usage_of(players.coder, players.coder_copies),
+                "tester": usage_of(players.tester, players.tester_copies),
+            },
+            "skipped_rows": len(self.problems.skipped),
+            "sandbox": {name: getattr(self.promise, name) for name in ("name", "guarantee", "tier")},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Early:
+    """What becomes of a game that is finished while an earlier one is played: kept, and counted."""
+
+    episodes: EarlyEpisodes
+    progress: Progress
+
+    def __call__(self, game: PlayedEpisode) -> None:
+        self.episodes.keep(game.record)
+        self.progress.advance(game.record)
 
 
 def _continue_line(folder: RunFolder) -> str:

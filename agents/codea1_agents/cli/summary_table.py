@@ -35,16 +35,19 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
     if summary.n_unasked_rounds:
         ends.append(f"{counted(summary.n_unasked_rounds, 'round')} without a tester (invalid program)")
     if summary.n_masked_rounds:
-        ends.append(f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox failed; in no figure above")
+        ends.append(
+            f"{counted(summary.n_masked_rounds, 'round')} masked: the sandbox or an agent failed; in no figure above"
+        )
     return Group(Text(harmless(title), style="bold"), table, Text("; ".join(ends)))
 
 
-def time_sentence(spent: TimeSplit) -> str:
-    """Return where the time went."""
-    return (
-        f"time: {spent.total_s:.1f} s, of which judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
+def time_sentence(spent: TimeSplit, wall_s: float | None = None) -> str:
+    """Return where the time went; with `wall_s`, the time of the whole run, in which games overlapped."""
+    split = (
+        f"{spent.total_s:.1f} s, of which judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
         f" the rest {spent.rest_s:.1f} s"
     )
+    return f"time: {split}" if wall_s is None else f"time: {wall_s:.1f} s; all games together {split}"
 
 
 def counted(n: int, noun: str) -> str:

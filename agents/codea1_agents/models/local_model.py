@@ -29,6 +29,8 @@ class Request:
 class LocalModel(ABC):
     """An agent that generates by itself; one generation at a time, whichever threads ask."""
 
+    stateless = True
+
     def __init__(
         self, *, name: str, chat_format: ChatFormat, prompts: Prompts, sampling: Sampling, room: int | None, seed: int
     ) -> None:

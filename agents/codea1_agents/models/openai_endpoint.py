@@ -50,6 +50,8 @@ class OpenAIAgent:
     settings say `do_sample`, or `extra_body` holds them. All samples of a problem being equal is the sign of it.
     """
 
+    stateless = True
+
     def __init__(
         self,
         context: AgentContext | None = None,

@@ -12,8 +12,9 @@ import typer
 
 from codea1_agents.cli.app import app
 
-COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check env", "check sandbox"]
+COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check agent", "check env", "check sandbox"]
 COMMANDS += ["book show", "book export", "book merge", "book import", "problems list"]
+COMMANDS += ["eval coder", "eval tester", "eval compare", "select", "export-tests"]
 COMMANDS += ["audit", "sandbox clean", "sandbox serve"]
 
 

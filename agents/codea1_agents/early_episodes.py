@@ -1,0 +1,93 @@
+"""Episodes of a run that were finished before an earlier one was: kept in a file of their own until their turn comes.
+
+`episodes.jsonl` holds episodes in the order of their numbers, so what is finished out of turn would be lost with the
+process. Here each is written and synced as it is finished, in whatever order. A resumed run reads the file, hands its
+episodes on at their place, and takes the file away at its end.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from codea1_env.errors import UserError
+from codea1_env.runs.records import EpisodeRecord, from_line, to_line
+
+__all__ = ["EarlyEpisodes"]
+
+_NAME = "early.jsonl"
+
+
+class EarlyEpisodes:
+    """The file of one run folder; made with the first episode. Its folder's lock keeps other processes out."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _NAME
+        self._file: BinaryIO | None = None
+        self.kept: set[int] = set()
+        """Numbers of the episodes kept by this object."""
+
+    def read(self, *, start_at: int, n_problems: int) -> dict[int, EpisodeRecord]:
+        """Return the episodes from `start_at` on, by number, in order; a half-written last line is cut.
+
+        Those whose predecessor on the same problem is missing are left out: they would be played with another book.
+
+        Raises:
+            BrokenInput: a corrupted line.
+            UserError: the file cannot be read or written.
+        """
+        try:
+            text = self._path.read_bytes() if self._path.exists() else b""
+            whole = text.rfind(b"\n") + 1
+            if whole < len(text):
+                os.truncate(self._path, whole)
+        except OSError as error:
+            raise self._told(error) from error
+        lines = text[:whole].split(b"\n")[:-1]
+        records = [from_line(line, f"{self._path} line {number}") for number, line in enumerate(lines, start=1)]
+        found: dict[int, EpisodeRecord] = {}
+        for record in sorted(records, key=lambda each: each.episode):
+            before = record.episode - n_problems
+            if record.episode >= start_at and (before < start_at or before in found):
+                found[record.episode] = record
+        return found
+
+    def keep(self, record: EpisodeRecord) -> None:
+        """Write one episode so that it survives a crash of the machine.
+
+        Raises:
+            UserError: the disk is full or gone.
+        """
+        try:
+            if self._file is None:
+                self._file = self._path.open("ab")
+            self._file.write(to_line(record))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self.kept.add(record.episode)
+        except OSError as error:
+            raise self._told(error) from error
+
+    def remove(self) -> None:
+        """Take the file away, for all of its episodes have had their turn."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of the file; idempotent."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _told(self, error: OSError) -> UserError:
+        return UserError(f"{self._path}: {error.strerror or error}")

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BAD = """\
+def forgets(observation):
+    return None
+
+def mind(observation):
+    import random
+    return str(random.random())
+"""
+
+
+@pytest.fixture
+def bad(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bad_agents.py").write_text(BAD)
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def test_a_good_agent_passes_and_the_object_tells_each_test(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1("check", "agent", "mutant,strength=0.2", "--json")
+    assert result.exit_code == 0, result.stderr
+    data = one_object(result.stdout)
+    assert (data["agent"], data["ok"]) == ("mutant,strength=0.2", True)
+    results = {each["name"]: each["result"] for each in data["tests"]}
+    assert results["same seed, same reply"] == "passed"
+    assert results["batch equals single"] == "skipped"
+    assert {each["role"] for each in data["tests"]} == {"coder"}
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize(("name", "said"), [("forgets", "NoneType"), ("mind", "replies differ")])
+def test_a_bad_agent_fails_with_the_reason(codea1: Callable[..., Any], name: str, said: str) -> None:
+    result = codea1("check", "agent", f"bad_agents:{name}", "--role", "tester")
+    assert result.exit_code == 1
+    assert "failed" in result.stdout
+    assert said in " ".join(result.stdout.split())
+    assert "coder" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["human"], "agent 'human' cannot be checked"),
+        (["humman"], "did you mean 'human'"),
+        (["mutant", "--role", "tester"], "is a coder, not a tester"),
+        (["mutant", "--role", "judge"], "unknown role 'judge'"),
+    ],
+)
+def test_what_cannot_be_checked_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], said: str) -> None:
+    result = codea1("check", "agent", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_an_agent_that_could_not_be_asked_is_no_failure_and_no_success(codea1: Callable[..., Any]) -> None:
+    pytest.importorskip("openai")
+    nobody = "openai,model=m,base_url=http://127.0.0.1:9/v1,retries=0,api_key=sk-0123"
+    result = codea1("check", "agent", nobody, "--role", "coder")
+    assert result.exit_code == 3
+    assert "nothing was tested" in result.stderr
+    assert "sk-0123" not in result.stdout + result.stderr
