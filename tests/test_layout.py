@@ -38,7 +38,12 @@ def test_agents_is_a_source_root_and_not_a_package():
 
 @pytest.mark.parametrize("name", [name for name in modules() if lists_names(name)])
 def test_all_names_what_is_there(name):  # ruff keeps it sorted
-    module = importlib.import_module(name)
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("ray", "torch", "transformers"):
+            raise
+        pytest.skip(f"{error.name} is not installed")
     listed = module.__all__
     assert len(listed) == len(set(listed))
     missing = [attribute for attribute in listed if not hasattr(module, attribute)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.problems import evalplus, humaneval, own_rows, release_rows
+from codea1_env.problems import bigcodebench, evalplus, humaneval, own_rows, release_rows
 from codea1_env.problems.columns import Row
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
 
@@ -36,6 +36,11 @@ LAYOUTS = (
         "EvalPlus",
         frozenset({"task_id", "prompt", "entry_point", "canonical_solution", "base_input"}),
         evalplus.problem_from_row,
+    ),
+    Layout(
+        "BigCodeBench",
+        frozenset({"task_id", "complete_prompt", "entry_point", "canonical_solution", "test"}),
+        bigcodebench.problem_from_row,
     ),
 )
 """In the order in which a row is tried; a row that has the columns of several is read by the first."""

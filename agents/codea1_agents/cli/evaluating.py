@@ -1,0 +1,190 @@
+"""What the commands that evaluate have in common: problems, agents, a folder to go on in, an orderly end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import typer
+from pydantic import BaseModel
+
+from codea1_agents.cli.boundary import INTERRUPTED
+from codea1_agents.cli.console import Page
+from codea1_agents.cli.progress import Progress
+from codea1_agents.evaluation.asking import Asker
+from codea1_agents.evaluation.folder import EvaluationFolder
+from codea1_agents.sandbox_check import promise_of
+from codea1_agents.statistics import Estimate
+from codea1_env.agent import AgentContext, Role, load_agent
+from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.runs.config import problems_digest
+from codea1_env.sandbox import Guarantee, Sandbox, load_sandbox
+
+__all__ = ["Asked", "Bench", "Keeping", "bench", "estimate_json", "plain_number", "with_option"]
+
+_MAX_SKIPPED_SHOWN = 5
+
+_R = TypeVar("_R", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options that these commands share."""
+
+    problems: str
+    seed: int = 0
+    sandbox: str = "local"
+    limit: int | None = None
+    without: str = ""
+    out: Path | None = None
+    as_json: bool = False
+
+
+@dataclass(slots=True)
+class Bench:
+    """Everything that an evaluation needs."""
+
+    asked: Asked
+    page: Page
+    problems: ProblemSet
+    sandbox: Sandbox
+    stack: ExitStack
+
+    def asker(self, spec: str, role: Role) -> Asker:
+        """Return the agent of that name; it is let go at the end.
+
+        Raises:
+            UserError: there is none, or it plays the other role.
+        """
+        context = AgentContext(self.problems, self.sandbox, self.asked.seed)
+        asker = Asker(load_agent(spec, context, role=role), f"{role} {spec}", seed=self.asked.seed)
+        self.stack.callback(asker.close)
+        return asker
+
+    def settings(self, kind: str, **options: Any) -> dict[str, Any]:
+        """Return what decides the records of an evaluation."""
+        digest = problems_digest(self.problems)
+        return {
+            "kind": kind,
+            "schema_version": 1,
+            "problems": {"digest": digest, "n": len(self.problems)},
+            "seed": self.asked.seed,
+            **options,
+        }
+
+
+@contextmanager
+def bench(asked: Asked) -> Iterator[Bench]:
+    """Give what an evaluation needs; within, what others print lands on stderr.
+
+    Raises:
+        UserError: problems or sandbox cannot be had, or a problem to be left out is not there.
+    """
+    page = Page(as_json=asked.as_json)
+    problems = load_problems(asked.problems, limit=asked.limit)
+    left_out = [name.strip() for name in asked.without.split(",") if name.strip()]
+    for name in left_out:
+        problems.by_id(name)
+    if left_out:
+        problems = problems.select(problem.id for problem in problems if problem.id not in left_out)
+    for row in problems.skipped[:_MAX_SKIPPED_SHOWN]:
+        page.note(f"skipped {row.place}: {row.reason}")
+    if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
+        page.note(f"skipped {len(problems.skipped)} rows in all")
+    with page.apart(), closing(load_sandbox(asked.sandbox)) as sandbox, ExitStack() as stack:
+        promise = promise_of(sandbox)
+        if promise.guarantee is not Guarantee.ISOLATED:
+            page.warn(f"weak sandbox: {promise.sentence()}")
+        yield Bench(asked, page, problems, sandbox, stack)
+
+
+class Keeping(Generic[_R]):
+    """The records of one evaluation, in memory and, if there is one, in its folder.
+
+    A later record of the same key replaces an earlier one: what was masked is asked for again when a run goes on.
+    """
+
+    def __init__(self, bench: Bench, settings: Mapping[str, Any], model: type[_R], key: Callable[[_R], Any]) -> None:
+        self._bench = bench
+        self._key = key
+        out = bench.asked.out
+        self._folder = None if out is None else bench.stack.enter_context(EvaluationFolder(out, settings, model))
+        self._records = {} if self._folder is None else {key(record): record for record in self._folder.known}
+
+    @property
+    def records(self) -> list[_R]:
+        """All of them, each key once."""
+        return list(self._records.values())
+
+    def take(self, batches: Iterator[Sequence[_R]], total: int, finish: Callable[[list[_R]], Any]) -> None:
+        """Keep all batches, then finish with what there is, also where it ends early.
+
+        Raises:
+            typer.Exit: interrupted (130).
+            AgentUnavailable: for a whole batch, so that nothing more was asked for; or for everything.
+        """
+        page = self._bench.page
+        try:
+            with Progress("evaluating", total, page, done=len(self._records)) as progress:
+                for batch in batches:
+                    self._add(batch)
+                    progress.reach(len(self._records), total)
+        except KeyboardInterrupt:
+            finish(self.records)
+            page.note(f"interrupted after {len(self._records)} of {total}{self._how_to_go_on()}", even_if_quiet=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except CodeA1Error:
+            page.note(f"{len(self._records)} of {total} done{self._how_to_go_on()}", even_if_quiet=True)
+            raise
+        finish(self.records)
+        if len(self._records) < total:
+            raise AgentUnavailable(
+                f"an agent was unavailable for a whole batch, so that {total - len(self._records)} of {total} were not"
+                f" asked for{self._how_to_go_on()}"
+            )
+        if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):
+            raise AgentUnavailable(f"an agent was unavailable for all of {total}{self._how_to_go_on()}")
+
+    def write(self, figures: Mapping[str, Any]) -> None:
+        """Keep the figures beside the records, if there is a folder."""
+        if self._folder is not None:
+            self._folder.write_figures(figures)
+            self._bench.page.say(f"folder: {self._folder.path}")
+
+    def _add(self, batch: Sequence[_R]) -> None:
+        if self._folder is not None:
+            self._folder.append(batch)
+        self._records.update((self._key(record), record) for record in batch)
+
+    def _how_to_go_on(self) -> str:
+        return "; the same command goes on" if self._folder is not None else "; nothing is kept without --out"
+
+
+def with_option(spec: str, name: str, value: float | None) -> str:
+    """Return an agent's name with one more option; as it is where there is no value."""
+    if value is None:
+        return spec
+    if f",{name}=" in spec:
+        raise UserError(f"agent {spec!r}: --{name} says it again")
+    return f"{spec},{name}={value:g}"
+
+
+def estimate_json(estimate: Estimate) -> dict[str, float | int | None]:
+    """Return value, interval and counts; nan becomes null."""
+    return {
+        "value": plain_number(estimate.mean),
+        "low": plain_number(estimate.low),
+        "high": plain_number(estimate.high),
+        "n_problems": estimate.n_problems,
+        "n_masked": estimate.n_masked,
+    }
+
+
+def plain_number(value: float) -> float | None:
+    """Return the number, None where JSON has none for it."""
+    return value if isfinite(value) else None

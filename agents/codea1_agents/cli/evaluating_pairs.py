@@ -1,0 +1,81 @@
+"""What `codea1 eval compare` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite, isnan
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.cli.console import Page, new_table, number
+from codea1_agents.cli.evaluating import estimate_json, plain_number
+from codea1_agents.evaluation.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
+from codea1_agents.evaluation.comparison import PairedFigure, compare_figure
+from codea1_agents.evaluation.folder import read_records, stored_settings
+from codea1_agents.evaluation.records import CoderSample, TesterRecord
+from codea1_agents.evaluation.tester_figures import figure_by_problem, figure_names
+from codea1_env.errors import UserError
+
+__all__ = ["run_compare"]
+
+_Figures = dict[str, Mapping[str, float]]
+
+
+def run_compare(before: Path, after: Path, *, seed: int, as_json: bool) -> None:
+    """Compare two evaluations' folders.
+
+    Raises:
+        UserError: no evaluations there, of different kinds, or without a figure or problem in common.
+    """
+    page = Page(as_json=as_json)
+    settings = [stored_settings(path) for path in (before, after)]
+    kinds = [each.get("kind") for each in settings]
+    if kinds[0] != kinds[1] or kinds[0] not in ("coder", "tester"):
+        raise UserError(
+            f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): two of coder, or two of tester"
+        )
+    differing = sorted(name for name in settings[0].keys() - {"agent"} if settings[0][name] != settings[1].get(name))
+    if differing:
+        page.warn(f"the two were also asked with other settings: {', '.join(differing)}")
+    read = _coder_figures if kinds[0] == "coder" else _tester_figures
+    first, second = read(before), read(after)
+    found = {name: compare_figure(first[name], second[name], seed=seed) for name in first if name in second}
+    found = {name: pair for name, pair in found.items() if pair.difference.n_problems}
+    if not found:
+        raise UserError(f"{before} and {after} have no figure of the same problem")
+    columns = ("figure", "before", "after", "difference", "95 % interval", "problems", "would take")
+    page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
+    shown = [name for name, pair in found.items() if pair.is_shown]
+    page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
+    page.finish({"before": str(before), "after": str(after), **{name: _to_json(pair) for name, pair in found.items()}})
+
+
+def _coder_figures(path: Path) -> _Figures:
+    samples = list({(each.problem_id, each.sample): each for each in read_records(path, CoderSample)}.values())
+    figures: _Figures = {f"pass@{k}": pass_at_k_by_problem(samples, k) for k in USUAL_K}
+    return figures | {"avg@n": avg_by_problem(samples)}
+
+
+def _tester_figures(path: Path) -> _Figures:
+    tests = int(stored_settings(path)["task"]["tests"])
+    records = list({each.problem_id: each for each in read_records(path, TesterRecord)}.values())
+    return {name: figure_by_problem(records, name, tests=tests) for name in figure_names(tests)}
+
+
+def _row(name: str, pair: PairedFigure) -> tuple[str, ...]:
+    difference = pair.difference
+    interval = "" if isnan(difference.low) else f"{difference.low:+.3f} to {difference.high:+.3f}"
+    needed = f"{pair.problems_needed:.0f}" if isfinite(pair.problems_needed) else "-"
+    means = number(pair.before.mean), number(pair.after.mean), f"{difference.mean:+.3f}"
+    return (name, *means, interval, str(difference.n_problems), needed)
+
+
+def _to_json(pair: PairedFigure) -> dict[str, Any]:
+    return {
+        "before": estimate_json(pair.before),
+        "after": estimate_json(pair.after),
+        "difference": estimate_json(pair.difference),
+        "n_unpaired": pair.n_unpaired,
+        "problems_needed": plain_number(pair.problems_needed),
+        "is_shown": pair.is_shown,
+    }

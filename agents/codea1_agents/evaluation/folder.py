@@ -1,0 +1,162 @@
+"""The folder of one evaluation: `evaluation.json` (what was asked), `records.jsonl`, `figures.json`.
+
+A batch of lines is appended, flushed and synced when it is judged; nothing is rewritten. A last line without line feed
+was being written when the process died: it is cut, and what it held is asked for again.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.runs.records import first_fault
+from codea1_env.whole_files import write_whole
+
+__all__ = ["EvaluationFolder", "read_records", "stored_settings"]
+
+_SETTINGS, _RECORDS, _FIGURES = "evaluation.json", "records.jsonl", "figures.json"
+
+_R = TypeVar("_R", bound=BaseModel)
+
+
+class EvaluationFolder(Generic[_R]):
+    """An evaluation that is being written, new or continued; use it as a context manager. One process at a time."""
+
+    def __init__(self, path: Path, settings: Mapping[str, Any], model: type[_R]) -> None:
+        """Begin an evaluation in a new or empty folder, or go on with the one that is there.
+
+        Args:
+            path: the folder.
+            settings: all that decides what is asked and how it is judged, as JSON values.
+            model: of a line.
+
+        Raises:
+            BrokenInput: a line that is not of the model.
+            UserError: the folder holds something else, or an evaluation with other settings, or cannot be written, or
+                another process is writing to it.
+        """
+        self.path = path
+        with _told(path):
+            path.mkdir(parents=True, exist_ok=True)
+            if (path / _SETTINGS).exists():
+                _require_same(path, settings)
+            elif any(path.iterdir()):
+                raise UserError(f"{path} is not empty, and holds no evaluation: choose another folder")
+            else:
+                write_whole(path / _SETTINGS, _json(settings))
+            self._lines: BinaryIO = (path / _RECORDS).open("ab")
+            try:
+                _take(self._lines, path)
+                _cut_half_written(path / _RECORDS)
+                self.known = list(read_records(path, model))
+            except BaseException:
+                self._lines.close()
+                raise
+
+    def append(self, records: Sequence[_R]) -> None:
+        """Write records so that they survive a crash of the machine.
+
+        Raises:
+            UserError: the disk is full or gone; what was written before is safe.
+        """
+        with _told(self.path):
+            self._lines.write(b"".join(each.model_dump_json().encode() + b"\n" for each in records))
+            self._lines.flush()
+            os.fsync(self._lines.fileno())
+
+    def write_figures(self, figures: Mapping[str, Any]) -> None:
+        """Replace `figures.json`."""
+        with _told(self.path):
+            write_whole(self.path / _FIGURES, _json(figures))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lines.close()
+
+
+def stored_settings(path: Path) -> dict[str, Any]:
+    """Return what the evaluation in this folder was asked to do.
+
+    Raises:
+        BrokenInput: there is none, or it cannot be read.
+    """
+    try:
+        found = json.loads((path / _SETTINGS).read_bytes())
+    except OSError as error:
+        raise BrokenInput(f"{path}: no evaluation there ({error.strerror or error})") from error
+    except ValueError as error:
+        raise BrokenInput(f"{path / _SETTINGS}: not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise BrokenInput(f"{path / _SETTINGS}: not a JSON object")
+    return found
+
+
+def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
+    """Yield the records of an evaluation's folder; a half-written last line is left out.
+
+    Raises:
+        BrokenInput: a corrupted line (the message names it), or no such file.
+    """
+    with _told(path), (path / _RECORDS).open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield model.model_validate_json(line)
+            except ValidationError as error:
+                raise BrokenInput(f"{path / _RECORDS} line {number}: {first_fault(error)}") from error
+
+
+def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
+    stored = stored_settings(path)
+    asked = json.loads(_json(settings))
+    differing = sorted(name for name in stored.keys() | asked.keys() if stored.get(name) != asked.get(name))
+    if differing:
+        told = "; ".join(f"{name} {stored.get(name)!r}, now {asked.get(name)!r}" for name in differing)
+        raise UserError(f"{path}: holds an evaluation with other settings: {told}"[:500])
+
+
+def _cut_half_written(path: Path) -> None:
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole != len(content):
+        os.truncate(path, whole)
+
+
+def _take(lines: BinaryIO, path: Path) -> None:
+    """Keep other processes out, for as long as this one has the file open."""
+    try:
+        import fcntl  # noqa: PLC0415  not on Windows, where two writers are not told apart
+    except ImportError:
+        return
+    try:
+        fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            raise UserError(f"{path}: another process is writing to this evaluation") from error
+
+
+def _json(data: Mapping[str, Any]) -> bytes:
+    return (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what the file system refuses into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{error.filename or path}: {error.strerror or error}") from error

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+AGENTS = """\
+from pathlib import Path
+
+from codea1_env.errors import AgentUnavailable
+
+RIGHT = {"f": "def f(n):\\n    return n + 1", "g": "def g(n):\\n    return n * n"}
+
+
+def right(observation):
+    return RIGHT[observation["entry_point"]]
+
+
+def interrupted(observation):
+    if Path("interrupt").exists() and observation["entry_point"] == "g":
+        raise KeyboardInterrupt
+    with Path("asked").open("a") as log:
+        log.write(observation["entry_point"])
+    return RIGHT[observation["entry_point"]]
+
+
+def away(observation):
+    if Path("down").exists():
+        raise AgentUnavailable("the endpoint is down")
+    return RIGHT[observation["entry_point"]]
+
+
+def tests(observation):
+    return "assert f(1) == 2\\nassert f(2) == 3" if observation["entry_point"] == "f" else "assert g(3) == 9"
+"""
+
+
+@pytest.fixture
+def source(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with two problems, and a module of agents for them."""
+    rows = [
+        {"id": "p/f", "statement": "def f(n): ...", "entry_point": "f", "solution": "def f(n):\n    return n + 1"},
+        {"id": "p/g", "statement": "def g(n): ...", "entry_point": "g", "solution": "def g(n):\n    return n * n"},
+    ]
+    golden = {"f": ["assert f(1) == 2"], "g": ["assert g(3) == 9"]}
+    path = folder / "two.jsonl"
+    path.write_text("".join(json.dumps(row | {"golden": golden[str(row["entry_point"])]}) + "\n" for row in rows))
+    (folder / "for_two.py").write_text(AGENTS)
+    monkeypatch.syspath_prepend(folder)
+    return path
+
+
+def test_the_reference_coder_gets_one_and_the_mutant_less(
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
+) -> None:
+    found = {}
+    for agent in ("reference", "mutant,strength=1"):
+        result = codea1("eval", "coder", "--agent", agent, "--problems", "starter", "-n", 2, "--limit", 10, "--json")
+        assert result.exit_code == 0, result.stderr
+        found[agent] = one_object(result.stdout)
+    for key in ("pass@1", "pass@2", "avg@2"):
+        assert found["reference"][key]["value"] == 1.0
+        assert found["reference"][key]["n_problems"] == 10
+    mutant = found["mutant,strength=1"]["pass@1"]
+    assert mutant["low"] <= mutant["value"] <= mutant["high"] < 1.0
+
+
+def test_an_interrupted_evaluation_goes_on_with_what_is_missing(
+    codea1: Callable[..., Any], folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_agents.evaluation.coder._CHUNK", 1)
+    command = ("eval", "coder", "--agent", "for_two:interrupted", "--problems", source, "--out", "e")
+    (folder / "interrupt").touch()
+    result = codea1(*command)
+    assert result.exit_code == 130
+    assert "interrupted after 1 of 2; the same command goes on" in result.stderr
+    (folder / "interrupt").unlink()
+    result = codea1(*command)
+    assert result.exit_code == 0
+    assert (folder / "asked").read_text() == "fg"
+    assert json.loads((folder / "e" / "figures.json").read_text())["pass@1"]["n_problems"] == 2
+
+
+def test_what_an_unavailable_coder_left_out_is_asked_for_again(
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], folder: Path, source: Path
+) -> None:
+    command = ("eval", "coder", "--agent", "for_two:away", "--problems", source, "--out", "e", "--json")
+    (folder / "down").touch()
+    result = codea1(*command)
+    assert result.exit_code == 3
+    assert "unavailable for all of 2; the same command goes on" in result.stderr.replace("\n", " ")
+    down = one_object(result.stdout)
+    assert (down["n_masked"], down["n_samples"], down["avg@1"]["value"]) == ({"agent": 2}, 0, None)
+    (folder / "down").unlink()
+    up = one_object(codea1(*command).stdout)
+    assert (up["n_masked"], up["n_samples"], up["avg@1"]["value"]) == ({}, 2, 1.0)
+
+
+def test_a_coder_that_is_gone_is_not_asked_for_the_rest(
+    codea1: Callable[..., Any], folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_agents.evaluation.coder._CHUNK", 1)
+    (folder / "down").touch()
+    result = codea1("eval", "coder", "--agent", "for_two:away", "--problems", source)
+    assert result.exit_code == 3
+    assert "1 of 2 were not asked for; nothing is kept without --out" in result.stderr.replace("\n", " ")
+
+
+def test_other_settings_do_not_go_on_in_the_same_folder(codea1: Callable[..., Any], source: Path) -> None:
+    command = ("eval", "coder", "--agent", "for_two:right", "--problems", source, "--out", "e")
+    assert codea1(*command).exit_code == 0
+    result = codea1(*command, "--seed", 1)
+    assert result.exit_code == 2
+    assert "other settings: seed 0, now 1" in result.stderr.replace("\n", " ")
+
+
+def test_problems_can_be_left_out_by_id(
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], source: Path
+) -> None:
+    command = ("eval", "coder", "--agent", "for_two:right", "--problems", source, "--json")
+    assert one_object(codea1(*command, "--without", "p/f").stdout)["n_problems"] == 1
+    assert codea1(*command, "--without", "p/h").exit_code == 2
+
+
+def test_an_option_that_the_agent_does_not_have_is_bad_input(codea1: Callable[..., Any], source: Path) -> None:
+    result = codea1("eval", "coder", "--agent", "reference", "--problems", source, "--temperature", 0.5)
+    assert result.exit_code == 2
+    assert "temperature" in result.stderr
+
+
+def test_a_tester_is_measured_with_named_denominators(
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], source: Path
+) -> None:
+    command = ("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--tests", 2, "--mode", "suite")
+    found = one_object(codea1(*command, "--coder", "mutant,strength=1", "--candidates", 3, "--json").stdout)
+    assert found["pass@1"]["value"] == 1.0
+    assert found["pass@2"]["value"] == 0.75
+    assert (found["mut@2"]["n_problems"], found["mut_fixed@2"]["n_problems"]) == (1, 2)
+    assert found["Mul"]["value"] == pytest.approx(0.75 * found["mut@2"]["value"])
+    assert found["faults"] == {"no_code": 1}
+    assert found["selection"]["gain"]["n_problems"] == 2
+
+
+def test_an_unknown_mode_is_bad_input(codea1: Callable[..., Any], source: Path) -> None:
+    result = codea1("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--mode", "suites")
+    assert result.exit_code == 2
+    assert "did you mean 'suite'" in result.stderr
+
+
+def test_two_evaluations_are_compared_problem_by_problem(
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
+) -> None:
+    for name, agent in (("a", "mutant,strength=1"), ("b", "reference")):
+        arguments = ("--agent", agent, "--problems", "starter", "--limit", 10, "--out", name)
+        assert codea1("eval", "coder", *arguments).exit_code == 0
+    found = one_object(codea1("eval", "compare", "a", "b", "--json").stdout)["avg@n"]
+    assert found["difference"]["value"] == pytest.approx(found["after"]["value"] - found["before"]["value"])
+    assert found["is_shown"]
+    assert 2 <= found["problems_needed"] <= 10
+    again = one_object(codea1("eval", "compare", "a", "a", "--json").stdout)["avg@n"]
+    assert (again["difference"]["value"], again["problems_needed"], again["is_shown"]) == (0.0, None, False)
+
+
+def test_only_evaluations_of_one_kind_are_compared(codea1: Callable[..., Any], source: Path) -> None:
+    codea1("eval", "coder", "--agent", "for_two:right", "--problems", source, "--out", "a")
+    codea1("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--out", "b", "--mutants", 0)
+    result = codea1("eval", "compare", "a", "b")
+    assert result.exit_code == 2
+    assert "two of coder, or two of tester" in result.stderr.replace("\n", " ")
+    assert codea1("eval", "compare", "a", "nowhere").exit_code == 2
+
+
+def test_a_comparison_of_unlike_evaluations_says_so(codea1: Callable[..., Any], source: Path) -> None:
+    for name, samples in (("a", 1), ("b", 2)):
+        command = ("eval", "coder", "--agent", "for_two:right", "--problems", source, "-n", samples, "--out", name)
+        assert codea1(*command).exit_code == 0
+    result = codea1("eval", "compare", "a", "b")
+    assert result.exit_code == 0
+    assert "other settings: samples" in result.stderr
+    assert "other settings" not in codea1("eval", "compare", "a", "a").stderr
