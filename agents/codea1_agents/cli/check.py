@@ -8,9 +8,7 @@ import typer
 
 __all__ = ["app"]
 
-app = typer.Typer(
-    no_args_is_help=True, help="Check problems, the environment, an agent, or this machine's sandbox."
-)
+app = typer.Typer(no_args_is_help=True, help="Check problems, the environment, an agent, or this machine's sandbox.")
 
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
 _Sandbox = Annotated[str, typer.Option(help="Where programs run.")]
