@@ -27,7 +27,7 @@ from codea1_env.runs.config import RunConfig, read_config, to_toml
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 from codea1_env.whole_files import write_whole
 
-__all__ = ["RunFolder", "iter_episodes", "stored_config"]
+__all__ = ["RunFolder", "ends_half_written", "iter_episodes", "stored_config"]
 
 _CONFIG, _EPISODES, _BOOK, _METRICS, _LOCK = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json", ".lock"
 
@@ -210,6 +210,20 @@ def iter_episodes(path: Path) -> Iterator[EpisodeRecord]:
             if record.episode != number:
                 raise BrokenInput(f"{place}: holds episode {record.episode}, expected {number}")
             yield record
+
+
+def ends_half_written(path: Path) -> bool:
+    """Whether the last line of a run folder's episodes is not whole; `iter_episodes` leaves it out.
+
+    Raises:
+        BrokenInput: the file cannot be read.
+    """
+    with _told(path), (path / _EPISODES).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if not size:
+            return False
+        file.seek(size - 1)
+        return file.read(1) != b"\n"
 
 
 def _unused(root: Path, now: datetime) -> Path:

@@ -103,7 +103,9 @@ def lines(games: Sequence[PlayedEpisode]) -> list[bytes]:
 # -- the same games, however many at once --
 
 
-@pytest.mark.parametrize("coder", [Dice, Engine, "mutant,strength=0.6", good], ids=str)
+@pytest.mark.parametrize(
+    "coder", [Dice, Engine, "mutant,strength=0.6", good], ids=["class", "engine", "name", "function"]
+)
 def test_a_run_is_the_same_with_any_concurrency(many: ProblemSet, sandbox: Sandbox, coder: Any) -> None:
     options: dict[str, Any] = {"episodes": 20, "rounds": 2, "seed": 3}
     with MistakeBook() as book, MistakeBook() as other:

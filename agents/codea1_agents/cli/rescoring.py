@@ -16,7 +16,7 @@ from codea1_agents.rescore import Comparison, RoleComparison, compare, rescored,
 from codea1_agents.statistics import Estimate
 from codea1_agents.summary import estimate_to_json, summarise
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
+from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
 
 __all__ = ["run_rescore"]
@@ -46,6 +46,8 @@ def run_rescore(
             target.write_metrics({"summary": summary.to_json()})
         else:
             comparison = compare(reading.pairs(), seed=config.seed)
+    if ends_half_written(run):
+        page.note("the last episode is only half written and left out; `codea1 play --resume` plays it again")
     if reading.n_not_following:
         page.note(
             f"{reading.n_not_following} recorded episodes do not follow from the run's own rules:"

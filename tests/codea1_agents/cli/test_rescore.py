@@ -123,3 +123,14 @@ def test_fewer_tests_per_suite_than_were_played_pay_at_most_1(
         rewards = [r.rewards for each in iter_episodes(Path(out)) for r in each.rounds]
         paid = [one.value for each in rewards for one in (each.coder, *each.testers)]
         assert all(-1 <= value <= 1 for value in paid if value is not None)
+
+
+def test_a_half_written_episode_is_left_out_and_said(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
+    lines = run / "episodes.jsonl"
+    whole = lines.read_bytes()
+    lines.write_bytes(whole[:-20])
+    result = codea1("rescore", run, "--json")
+    assert result.exit_code == 0
+    assert "only half written" in result.stderr
+    lines.write_bytes(whole)
+    assert "half written" not in codea1("rescore", run, "--json").stderr
