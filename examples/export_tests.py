@@ -1,0 +1,21 @@
+"""A tester's confirmed tests become the golden tests of a problem set in the release's training layout."""
+
+import tempfile
+from pathlib import Path
+
+from codea1_agents.evaluation.asking import Asker
+from codea1_agents.evaluation.export import ExportTask, export_tests, write_rows
+from codea1_env import AgentContext, load_agent, load_problems
+from codea1_env.sandbox import load_sandbox
+
+problems, sandbox = load_problems("starter"), load_sandbox("local")
+context = AgentContext(problems, sandbox, seed=0)
+tester = Asker(load_agent("boundary", context, role="tester"), "boundary")
+exported = export_tests(list(problems)[:6], tester, sandbox, ExportTask(tests=8))
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "tests.jsonl"
+    write_rows(path, exported.rows)
+    print(f"{exported.n_tests} tests of {len(exported.rows)} problems, left out: {dict(exported.rejections)}")
+    for problem in load_problems(str(path)):
+        print(f"{problem.id}: {len(problem.golden)} golden tests")
