@@ -66,7 +66,7 @@ from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, Provenance
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import BookUpdate, Reading, Ruleset, preset
+from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import ProblemReport, Verdict
@@ -305,8 +305,10 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
             self.infos[agent] |= found[agent]
 
     def _suite(self, reply: str) -> Suite:
-        cap = None if self.rules.reading is Reading.RELEASE else self.rules.tests_per_suite
-        return read_suite(reply, self.rules.reading, entry_point=self._problem.entry_point, tests_per_suite=cap)
+        rules = self.rules
+        return read_suite(
+            reply, rules.reading, entry_point=self._problem.entry_point, tests_per_suite=rules.tests_per_suite
+        )
 
     # -- the Mistake Book --
 

@@ -31,9 +31,7 @@ from codea1_env.solution_values import Question, program_job
 
 __all__ = ["Answered", "look_again"]
 
-
 _CEILING = 8.0  # times the ordinary limit: as long as a hard question may take a candidate
-_ASKED_ONCE_MORE = {"max_restarts": 0}  # who hangs again has had its chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +174,8 @@ def _regrouped(timed: _Again, report: JobReport, each: Answered, limits: Limits)
         done.update(asked)
         if asked:
             cpu_s = max(allowed_s[question] for question in asked)
-            yield _Again(timed.position, asked, replace(limits, cpu_s=cpu_s, **_ASKED_ONCE_MORE))
+            # Who hangs again has had its chance.
+            yield _Again(timed.position, asked, replace(limits, cpu_s=cpu_s, max_restarts=0))
 
 
 def _run(asked: Sequence[_Again], answered: Sequence[Answered], sandbox: Sandbox) -> list[JobReport]:

@@ -18,7 +18,7 @@ import string
 from collections import Counter
 
 from codea1_env.rules.reading import release, strict_programs
-from codea1_env.rules.reading.direct_calls import direct_calls_of, is_direct_call
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
 from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
@@ -30,7 +30,6 @@ __all__ = [
     "MAX_CHARACTERS",
     "MAX_NODES",
     "MAX_RELEASE_CASES",
-    "direct_calls_of",
     "is_direct_call",
     "read_candidate",
     "read_suite",

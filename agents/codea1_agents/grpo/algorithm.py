@@ -28,7 +28,7 @@ from codea1_agents.grpo.env_runner import Harvest, TreeEnvRunner
 from codea1_agents.grpo.episodes import ScoredResponse, episode_of
 from codea1_agents.grpo.trees import Task, Tree
 from codea1_env.book.store import MistakeBook
-from codea1_env.problems import load_problems
+from codea1_env.problems import Problem, load_problems
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import BookUpdate
 
@@ -97,15 +97,20 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     # Tasks
 
     def _next_tasks(self) -> list[Task]:
+        """Return the next tasks; every problem comes once per epoch, in an order of the epoch's own."""
         numbers = range(self._next_task, self._next_task + self.config.problems_per_step)
         self._next_task = numbers.stop
-        return [self._task(number) for number in numbers]
+        n_problems = len(self._problems)
+        orders = {
+            epoch: np.random.default_rng([self._settings.seed, epoch]).permutation(n_problems)
+            for epoch in {number // n_problems for number in numbers}
+        }
+        return [
+            self._task(number, self._problems[int(orders[number // n_problems][number % n_problems])])
+            for number in numbers
+        ]
 
-    def _task(self, number: int) -> Task:
-        """Return a task; every problem comes once per epoch, in an order of the epoch's own."""
-        epoch, position = divmod(number, len(self._problems))
-        order = np.random.default_rng([self._settings.seed, epoch]).permutation(len(self._problems))
-        problem = self._problems[int(order[position])]
+    def _task(self, number: int, problem: Problem) -> Task:
         rules = self._settings.rules.book
         if rules.update is BookUpdate.OFF:
             return Task(number, problem.id)

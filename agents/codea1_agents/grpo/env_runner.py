@@ -115,11 +115,6 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         assert self._roller is not None
         return self._roller.roll(tasks)
 
-    @property
-    def version(self) -> int:
-        """Number of the weights that sample."""
-        return self._version
-
     def harvest(self, tasks: Sequence[Task]) -> list[Harvest]:
         """Return the trees of some tasks and what is to be learnt from them, in order."""
         trees = self.sample(tasks=tasks)
@@ -192,7 +187,6 @@ def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: 
         response=answer.response,
         reward=reward,
         advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
-        is_trained=True,
         weights_version=version,
     )
 

@@ -31,7 +31,6 @@ class ScoredResponse:
     reward: float
     """nan: masked."""
     advantage: float
-    is_trained: bool
     weights_version: int
     """Of the module that sampled it."""
     token_weight: float = 0.0

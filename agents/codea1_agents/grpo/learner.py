@@ -19,6 +19,8 @@ __all__ = ["GRPOTorchLearner", "NotFinite"]
 
 Batch = Mapping[str, Tensor]
 
+_LARGEST = frozenset({"ratio_gap"})
+
 
 class NotFinite(ArithmeticError):
     """The loss or its gradient is no number; the weights are as before the step that would have spoilt them."""
@@ -64,10 +66,9 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             for rows in self._minibatches(config, batch[module_id]):
                 parts = self._step(module_id, config, batch[module_id], rows)
                 n_steps += 1
-                for name, value in parts.items():
-                    sums[name] = max(sums.get(name, 0.0), value) if name == "ratio_gap" else sums.get(name, 0.0) + value
+                _take_in(sums, parts)
             for name, value in sums.items():
-                mean = value if name == "ratio_gap" else value / max(n_steps, 1)
+                mean = value if name in _LARGEST else value / max(n_steps, 1)
                 self.metrics.log_value((module_id, name), mean, window=1)
             losses[module_id] = torch.tensor(sums.get("loss", 0.0) / max(n_steps, 1))
         return {}, losses, {}
@@ -98,8 +99,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             with self._synced(module, is_last=number == n_pieces - 1):
                 parts = self._loss(config, piece, module(piece))
                 (parts.loss * max(self.config.num_learners, 1)).backward()
-            for name, value in _told(parts).items():
-                found[name] = max(found.get(name, 0.0), value) if name == "ratio_gap" else found.get(name, 0.0) + value
+            _take_in(found, _told(parts))
         params = self._optimizer_parameters[optimizer]
         norm = torch.nn.utils.clip_grad_norm_([self._params[each] for each in params], config.grad_clip or math.inf)
         if not (math.isfinite(found["loss"]) and bool(torch.isfinite(norm))):
@@ -144,6 +144,13 @@ def _trimmed(batch: dict[str, Tensor]) -> dict[str, Tensor]:
 def _weightless(batch: Batch) -> dict[str, Tensor]:
     row = _trimmed({name: column[:1] for name, column in batch.items()})
     return {**row, Column.TOKEN_WEIGHT: torch.zeros_like(row[Column.TOKEN_WEIGHT])}
+
+
+def _take_in(totals: dict[str, float], figures: Mapping[str, float]) -> None:
+    """Add figures to totals; of some, the largest counts."""
+    for name, value in figures.items():
+        so_far = totals.get(name, 0.0)
+        totals[name] = max(so_far, value) if name in _LARGEST else so_far + value
 
 
 def _told(parts: LossParts) -> dict[str, float]:

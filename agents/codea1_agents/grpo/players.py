@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from codea1_agents.grpo.sampling import Response, SamplingRules, sample_responses
 from codea1_agents.models.chat_format import ChatFormat
@@ -85,11 +87,6 @@ class ModelPlayer:
             for prompt, is_short in zip(prompts, fits, strict=True)
         ]
 
-    def at_temperature(self, temperature: float) -> ModelPlayer:
-        """Return the same player with another temperature, for evaluation."""
-        sampling = replace(self.sampling, temperature=temperature)
-        return ModelPlayer(self._model, self._format, self._ends, self._prompts, sampling)
-
     def _told(self, prompt: tuple[int, ...], response: Response) -> Answer:
         return Answer(self._format.reply(response.tokens), prompt, response)
 
@@ -130,6 +127,4 @@ def _answered(reply: object) -> Answer:
 
 def _single(seed: Sequence[int]) -> int:
     """Return one number for agents that take only one."""
-    import numpy as np  # noqa: PLC0415
-
     return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))

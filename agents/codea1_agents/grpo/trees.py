@@ -20,7 +20,7 @@ from codea1_env.observations import Seen, turn_info
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import CandidateRewards, score
-from codea1_env.rules.ruleset import Reading, Ruleset
+from codea1_env.rules.ruleset import Ruleset
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import ProblemReport, ValidCase, Verdict
 
@@ -133,7 +133,7 @@ class TreeRoller:
 
     def turn(self, task: Task, role: str, candidate: int, suite: int, program: str) -> Turn:
         """Return what a role sees at one place of a tree."""
-        problem = self._problems.by_id(task.problem_id)
+        problem = self.problem_of(task)
         shown = program if self._shows_program else ""
         info = turn_info(
             problem,
@@ -156,9 +156,8 @@ class TreeRoller:
 
     def suite_of(self, task: Task, answer: Answer) -> Suite:
         """Return the tests in an answer."""
-        cap = None if self._rules.reading is Reading.RELEASE else self._rules.tests_per_suite
-        entry_point = self.problem_of(task).entry_point
-        return read_suite(answer.text, self._rules.reading, entry_point=entry_point, tests_per_suite=cap)
+        rules, entry_point = self._rules, self.problem_of(task).entry_point
+        return read_suite(answer.text, rules.reading, entry_point=entry_point, tests_per_suite=rules.tests_per_suite)
 
     def checked(self, task: Task, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
         """Return whether the candidates are valid; runs in the judging thread."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from codea1_env.rules.reading.python_text import UnreadableError, parse, write
 
-__all__ = ["calls_of", "direct_calls_in", "direct_calls_of", "is_direct", "is_direct_call", "is_literal"]
+__all__ = ["calls_of", "direct_calls_in", "is_direct", "is_direct_call", "is_literal"]
 
 _WORKED_OUT: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -59,14 +59,6 @@ def direct_calls_in(node: ast.AST, entry_point: str) -> tuple[str, ...]:
     if not all(is_direct(call, entry_point) for call in calls):
         return ()
     return tuple(sorted({write(call, shared=True) for call in calls}))
-
-
-def direct_calls_of(expression: str, entry_point: str) -> tuple[str, ...]:
-    """`direct_calls_in` for text, any text."""
-    try:
-        return direct_calls_in(parse(expression), entry_point)
-    except (UnreadableError, RecursionError):  # text from elsewhere may be deeper than what is read
-        return ()
 
 
 def is_literal(node: ast.expr) -> bool:
