@@ -12,7 +12,7 @@ comma := ,
 DEV_STAMP := $(VENV)/.installed-$(subst $(comma),+,$(EXTRAS))
 SOURCES := codea1_env agents tests benchmarks examples
 
-.PHONY: demo test check format lint types imports wheel-test install install-dev clean help
+.PHONY: demo coevolve test check format lint types imports wheel-test install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -36,6 +36,10 @@ install-dev: $(DEV_STAMP) ## the package and what its tests need into .venv
 
 demo: install ## play HumanEval: a mutant coder against a fuzzing tester
 	$(BIN)/codea1 play --problems humaneval --coder mutant --tester fuzz --episodes 20 --show 2
+
+coevolve: ## train two language models against each other from nothing, on this machine's processors
+	@$(MAKE) --no-print-directory install-dev EXTRAS=rllib,study
+	$(BIN)/codea1 demo coevolve
 
 test: install-dev ## all tests
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup

@@ -1,7 +1,8 @@
 """A two-agent environment in which a coder and a tester co-evolve (Code-A1, arXiv 2603.15611).
 
-Importing it registers `codea1/Coder-v0` and `codea1/Tester-v0` with Gymnasium and `codea1/code_a1-v0` with PettingZoo
-(from 1.27 on). The game itself is `codea1_env.code_a1_v0`.
+Importing it registers `codea1/Coder-v0`, `codea1/Tester-v0`, `codea1/CoderBank-v0` and `codea1/TesterBank-v0` with
+Gymnasium, `codea1/code_a1-v0` and `codea1/bank-v0` with PettingZoo (from 1.27 on). The game itself is
+`codea1_env.code_a1_v0`; `codea1_env.bank_v0` is the same with numbers for replies.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import gymnasium
 import pettingzoo
 
 if TYPE_CHECKING:  # what `__getattr__` gives at run time, for editors and type checkers
-    from codea1_env import code_a1_v0, gymnasium_views
+    from codea1_env import bank_v0, code_a1_v0, gymnasium_views
     from codea1_env.agent import Agent, AgentContext, load_agent
     from codea1_env.book import MistakeBook
     from codea1_env.gymnasium_views import make_vec
     from codea1_env.judge import Duel, Judge
     from codea1_env.problems import Problem, ProblemSet, load_problems
-    from codea1_env.rules.rewards import score
+    from codea1_env.rules.rewards import score, score_group
     from codea1_env.rules.ruleset import Ruleset, preset
     from codea1_env.sandbox import Limits
 
@@ -40,8 +41,9 @@ _HOMES = {
     "make_vec": "gymnasium_views",
     "preset": "rules.ruleset",
     "score": "rules.rewards",
+    "score_group": "rules.rewards",
 }
-_MODULES = ("code_a1_v0", "gymnasium_views")
+_MODULES = ("bank_v0", "code_a1_v0", "gymnasium_views")
 
 __all__ = [
     "Agent",
@@ -54,6 +56,7 @@ __all__ = [
     "ProblemSet",
     "Ruleset",
     "__version__",
+    "bank_v0",
     "code_a1_v0",
     "gymnasium_views",
     "load_agent",
@@ -61,6 +64,7 @@ __all__ = [
     "make_vec",
     "preset",
     "score",
+    "score_group",
 ]
 
 if not TYPE_CHECKING:
@@ -78,14 +82,25 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
+_VIEWS = {
+    "codea1/Coder-v0": "gymnasium_views:CoderEnv",
+    "codea1/Tester-v0": "gymnasium_views:TesterEnv",
+    "codea1/CoderBank-v0": "bank_views:CoderBankEnv",
+    "codea1/TesterBank-v0": "bank_views:TesterBankEnv",
+}
+_GAMES = {"codea1/code_a1-v0": "code_a1_v0", "codea1/bank-v0": "bank_v0"}
+
+
 def _register() -> None:
-    for view, home in (("codea1/Coder-v0", "CoderEnv"), ("codea1/Tester-v0", "TesterEnv")):
+    for view, home in _VIEWS.items():
         if view not in gymnasium.registry:
-            gymnasium.register(view, entry_point=f"codea1_env.gymnasium_views:{home}")
+            gymnasium.register(view, entry_point=f"codea1_env.{home}")
     # PettingZoo has registries only from 1.27 on.
     for kind, factory in (("aec", "env"), ("parallel", "parallel_env")):
-        if "codea1/code_a1-v0" not in getattr(pettingzoo, f"{kind}_registry", {"codea1/code_a1-v0"}):
-            pettingzoo.register(kind, "codea1/code_a1-v0", entry_point=f"codea1_env.code_a1_v0:{factory}")
+        registry = getattr(pettingzoo, f"{kind}_registry", _GAMES)
+        for game, module in _GAMES.items():
+            if game not in registry:
+                pettingzoo.register(kind, game, entry_point=f"codea1_env.{module}:{factory}")
 
 
 _register()

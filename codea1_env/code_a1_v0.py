@@ -240,16 +240,12 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     def render(self) -> str | None:
         """Picture the last judged round; prints (`human`) or returns (`ansi`) it."""
-        from codea1_env.rendering import duel_text  # noqa: PLC0415  rich is slow to import
-
         if self.render_mode is None:
             _log.warning("render() without a render_mode; use env(render_mode='ansi')")
             return None
-        text = duel_text(self.last_round) if self.last_round is not None else self._problem.statement
-        if self.render_mode == "ansi":
-            return text
-        print(text)
-        return None
+        from codea1_env.rendering import rendered  # noqa: PLC0415  rich is slow to import
+
+        return rendered(self.last_round, self._problem, self.render_mode)
 
     def close(self) -> None:
         """Close the book if this environment opened it. The sandbox is shared and stays."""

@@ -16,7 +16,7 @@ from codea1_env.errors import UserError
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.replies import is_direct_call
-from codea1_env.rules.ruleset import Comparison, RewardScheme, Ruleset
+from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place
 from codea1_env.verdicts import Verdict, verdict_of
@@ -64,7 +64,7 @@ def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
     Raises:
         UserError: they do, and a problem has none, so that nothing could ever be paid for it.
     """
-    if rules.reward.scheme is not RewardScheme.GOLDEN:
+    if not rules.reward.scheme.needs_golden:
         return
     without = [problem.id for problem in problems if not problem.golden]
     if without:

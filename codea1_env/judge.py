@@ -21,7 +21,7 @@ from codea1_env.candidate_runs import run_candidates
 from codea1_env.golden import golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.ruleset import Reading, RewardScheme, Ruleset
+from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.validation import validate, values_equal, without_doubted
 from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
 from codea1_env.second_looks import Answered, look_again
@@ -52,10 +52,25 @@ class Duel:
     """(M, N): `suites[m]` were written for `candidates[m]`."""
     replayed: tuple[ValidCase, ...] = ()
     """Cases of the Mistake Book."""
+    shares_suites: bool = False
+    """Whether every candidate meets the same N suites: then `suites` holds M times the same."""
 
     def __post_init__(self) -> None:
         if len(self.candidates) != len(self.suites):
             raise ValueError(f"{len(self.candidates)} candidates, but suites for {len(self.suites)}")
+        if self.shares_suites and any(suites != self.suites[0] for suites in self.suites):
+            raise ValueError("the candidates share their suites, but these differ")
+
+    @classmethod
+    def crossed(
+        cls,
+        problem: Problem,
+        candidates: Sequence[Candidate],
+        suites: Sequence[Suite],
+        replayed: Sequence[ValidCase] = (),
+    ) -> Duel:
+        """Return the duel of every candidate with every suite."""
+        return cls(problem, tuple(candidates), (tuple(suites),) * len(candidates), tuple(replayed), shares_suites=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +98,7 @@ class Judge:
         self.sandbox = sandbox
         self.rules = rules
         self.limits = limits or Limits()
-        self.golden = rules.reward.scheme is RewardScheme.GOLDEN if golden is None else golden
+        self.golden = rules.reward.scheme.needs_golden if golden is None else golden
         self._solutions = SolutionValues(sandbox, limits_of_solutions(self.limits))
 
     def check(self, problem: Problem, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
@@ -101,7 +116,10 @@ class Judge:
             for m in range(len(duel.candidates))
         ]
         reports = iter(self._judge_candidates(entries))
-        return [ProblemReport(duel.problem.id, tuple(next(reports) for _ in duel.candidates)) for duel in duels]
+        return [
+            ProblemReport(duel.problem.id, tuple(next(reports) for _ in duel.candidates), duel.shares_suites)
+            for duel in duels
+        ]
 
     # -- suites against the solution --
 
@@ -109,7 +127,7 @@ class Judge:
         """Return (D, M, N) validated suites."""
         max_bytes = self.limits.value_bytes
         asked = [
-            [[SuiteQuestions.of(suite, max_bytes) for suite in suites] for suites in duel.suites] for duel in duels
+            [[SuiteQuestions.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels
         ]
         answers = self._solutions.answers(
             [
@@ -117,12 +135,16 @@ class Judge:
                 for duel, of_duel in zip(duels, asked, strict=True)
             ]
         )
-        return [
+        validated = [
             [
                 tuple(map(self._validate_suite, suites, questions, repeat(known)))
-                for suites, questions in zip(duel.suites, of_duel, strict=True)
+                for suites, questions in zip(_distinct(duel), of_duel, strict=True)
             ]
             for duel, of_duel, known in zip(duels, asked, answers, strict=True)
+        ]
+        return [
+            found * len(duel.candidates) if duel.shares_suites else found
+            for duel, found in zip(duels, validated, strict=True)
         ]
 
     def _validate_suite(self, suite: Suite, questions: SuiteQuestions, answers: Answers) -> ValidSuite:
@@ -213,6 +235,11 @@ class Judge:
         if not self.golden:
             return None
         return golden_pass_rate(golden_results(problem, reports, self.rules.comparison))
+
+
+def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
+    """Return the groups of suites, a shared one once."""
+    return duel.suites[:1] if duel.shares_suites else duel.suites
 
 
 _LONGER = 8  # times as long as another may be the encoding of an equal value: 0, False and 0.0

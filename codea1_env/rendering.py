@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from codea1_env import values
+from codea1_env.problems.problem import Problem
 from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import Reward
@@ -76,6 +77,21 @@ def duel_text(judged: JudgedRound, *, width: int = 100) -> str:
     console = Console(file=page, width=width, color_system=None, legacy_windows=False, force_terminal=False)
     console.print(duel_picture(judged, width=width))
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n")).rstrip("\n") + "\n"
+
+
+def rendered(judged: JudgedRound | None, problem: Problem, mode: str) -> str | None:
+    """Picture a round for an environment's `render`.
+
+    Args:
+        judged: the last round; None: there is none yet, so the problem's statement stands in its place.
+        problem: of the episode.
+        mode: `ansi` returns the picture, any other one prints it and returns None.
+    """
+    text = duel_text(judged) if judged is not None else problem.statement
+    if mode == "ansi":
+        return text
+    print(text)
+    return None
 
 
 def matrix_text(report: ProblemReport) -> str:

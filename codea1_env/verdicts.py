@@ -171,3 +171,5 @@ class ProblemReport:
     problem_id: str
     candidates: tuple[CandidateReport, ...]
     """(M,)"""
+    shares_suites: bool = False
+    """Whether every candidate met the same N suites, in the same order."""

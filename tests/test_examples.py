@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers warn of themselves
+BANK_PPO = ROOT / "examples" / "bank_game_ppo.py"
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO})
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -24,6 +28,40 @@ def test_example_runs_from_anywhere(example, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def run_with_ray(example, tmp_path):
+    for name in ("ray", "torch", "transformers"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    settings = {"RAY_AUTH_MODE": "disabled", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(example)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | settings,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.xdist_group("ray")
+def test_ppo_plays_the_bank_game(tmp_path):
+    assert "equilibrium" in run_with_ray(BANK_PPO, tmp_path).stdout
+
+
+@pytest.mark.xdist_group("ray")
+def test_two_models_are_trained_with_rllib(tmp_path):
+    done = run_with_ray(WITH_RLLIB, tmp_path)
+    steps = [line for line in done.stdout.splitlines() if "coder_reward" in line]
+    assert len(steps) == 15
+    assert "goes on at 16" in done.stdout
+    first, last = (
+        sum(ast.literal_eval(s.split(" ", 1)[1])["valid_candidates"] for s in part) for part in (steps[:5], steps[-5:])
+    )
+    assert last > first  # it has learnt to write programs that load
 
 
 def test_the_readmes_agent_is_the_tested_one():

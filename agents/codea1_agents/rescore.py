@@ -9,7 +9,7 @@ from math import isnan, nan
 from codea1_agents.statistics import Estimate, OrderChange, difference_interval, mean_interval, order_change
 from codea1_env.errors import UserError
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import RewardScheme, Ruleset
+from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import EpisodeRecord, RewardRecord, RewardsRecord
 
 __all__ = ["Comparison", "MovedProblem", "RoleComparison", "compare", "rescored", "with_rewards_of"]
@@ -55,8 +55,10 @@ def with_rewards_of(played: Ruleset, other: Ruleset) -> Ruleset:
     Raises:
         UserError: the others pay for golden tests, which the run has not executed.
     """
-    if other.reward.scheme is RewardScheme.GOLDEN and played.reward.scheme is not RewardScheme.GOLDEN:
-        raise UserError("rules golden pay for golden tests, which this run has not executed: play with --rules golden")
+    if other.reward.scheme.needs_golden and not played.reward.scheme.needs_golden:
+        raise UserError(
+            f"rules {other.name} pay for golden tests, which this run has not executed: play with --rules {other.name}"
+        )
     return replace(played, name=other.name, reward=other.reward, tests_per_suite=other.tests_per_suite)
 
 

@@ -28,7 +28,24 @@ from codea1_env.errors import BrokenInput, UserError
 __all__ = ["BookDatabase"]
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
+_DEPARTURES = """CREATE TABLE departure (
+        problem INTEGER NOT NULL REFERENCES problem (id),
+        digest BLOB NOT NULL,
+        expression TEXT NOT NULL,
+        how TEXT NOT NULL,
+        added_round INTEGER NOT NULL,
+        left_round INTEGER NOT NULL,
+        n_failed INTEGER NOT NULL,
+        n_evaluated INTEGER NOT NULL,
+        run TEXT NOT NULL,
+        episode_id TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        coder TEXT NOT NULL,
+        tester TEXT NOT NULL,
+        program_sha256 TEXT NOT NULL,
+        verdict TEXT NOT NULL
+    )"""  # only appended to and read from end to end, so it has no index that would slow a round down
 _SCHEMA = (
     "CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0))",
     "INSERT INTO book VALUES (0)",
@@ -67,6 +84,7 @@ _SCHEMA = (
     "CREATE INDEX entry_by_frequency ON entry (problem, frequency DESC, sequence)",
     "CREATE INDEX entry_by_last_try ON entry (problem, MAX(added_round, last_replayed_round), sequence)",
     "CREATE INDEX entry_by_quality ON entry (problem, quality, sequence)",
+    _DEPARTURES,
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
@@ -144,9 +162,10 @@ class BookDatabase:
         """
         with _scratch_file() as file:
             file.write_bytes(data)
-            image = sqlite3.connect(file)
+            image = sqlite3.connect(file, isolation_level=None)
             try:
                 _check_snapshot(image)
+                _modernise(image)
                 with _process_lock, self._explained():
                     image.backup(self._connected())
             finally:
@@ -243,6 +262,8 @@ class BookDatabase:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if not fresh:
+            if not self._read_only:
+                _modernise(connection)
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -281,6 +302,25 @@ def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
     if application_id or version or n_tables:
         raise BrokenInput(f"{place}: is a database, but not a Mistake Book")
     return True
+
+
+def _modernise(connection: sqlite3.Connection) -> None:
+    """Give a book of version 1 what it lacks: a place for the entries that leave."""
+    if _version(connection) == _SCHEMA_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _version(connection) < _SCHEMA_VERSION:  # else another process has been faster
+            connection.execute(_DEPARTURES)
+            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _check_snapshot(image: sqlite3.Connection) -> None:

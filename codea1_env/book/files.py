@@ -59,7 +59,8 @@ def merge(into: MistakeBook, other: MistakeBook) -> MergeReport:
     """
     if into is other or (into.path is not None and into.path == other.path):
         raise UserError(f"cannot merge a Mistake Book into itself: {into.path or 'in memory'}")
-    return into.absorb(other.entries(), {problem_id: other.round_of(problem_id) for problem_id in other.problem_ids()})
+    rounds = {problem_id: other.round_of(problem_id) for problem_id in other.problem_ids()}
+    return into.absorb(other.entries(), rounds, other.departures())
 
 
 def import_official(book: MistakeBook, path: str | Path, problems: ProblemSet | None = None) -> ImportReport:

@@ -10,11 +10,12 @@ import sqlite3
 from dataclasses import astuple
 from typing import Any
 
+from codea1_env.book.departures import Departure, Leaving
 from codea1_env.errors import UserError
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 
-__all__ = ["ProblemRows"]
+__all__ = ["ProblemRows", "departures_after"]
 
 _KEY_COLUMNS = ("problem", "digest", "sequence", "expression", "imports", "expected", "direct")
 _COUNT_COLUMNS = ("frequency", "n_failed", "n_evaluated", "quality", "added_round", "last_replayed_round")
@@ -27,6 +28,31 @@ _UPDATE = (
     f"UPDATE entry SET {', '.join(f'{column} = ?' for column in (*_COUNT_COLUMNS, *_PROVENANCE_COLUMNS))} "
     "WHERE problem = ? AND sequence = ?"
 )
+_KEPT_ORIGIN = ("run", "episode_id", "round", "coder", "tester", "program_sha256", "verdict")
+_DEPART = (
+    f"INSERT INTO departure SELECT problem, digest, expression, ?, added_round, ?, n_failed, n_evaluated,"
+    f" {', '.join(_KEPT_ORIGIN)} FROM entry WHERE problem = ? AND sequence = ?"
+)
+_ADD_DEPARTURE = f"INSERT INTO departure VALUES ({', '.join('?' * (8 + len(_KEPT_ORIGIN)))})"
+_DEPARTURES = (
+    "SELECT departure.rowid, problem.name, digest, expression, how, added_round, left_round, n_failed, n_evaluated,"
+    f" {', '.join(f'departure.{name}' for name in _KEPT_ORIGIN)}"
+    " FROM departure JOIN problem ON problem.id = problem WHERE departure.rowid > ? ORDER BY departure.rowid LIMIT ?"
+)
+
+
+def departures_after(connection: sqlite3.Connection, number: int, *, limit: int) -> list[tuple[int, Departure]]:
+    """Return the next departures of all problems, each with its number, in the order in which they left."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] < 2:  # such books kept no record
+        return []
+    found = []
+    for row in connection.execute(_DEPARTURES, (number, limit)):
+        run, episode_id, played, coder, tester, program, verdict = row[9:]
+        origin = Provenance(run, episode_id, played, coder, tester, program, verdict)
+        number, problem_id, digest, expression, how, added, left, n_failed, n_evaluated = row[:9]
+        counts = (added, left, n_failed, n_evaluated)
+        found.append((number, Departure(problem_id, digest, expression, Leaving(how), *counts, origin)))
+    return found
 
 
 class ProblemRows:
@@ -97,11 +123,20 @@ class ProblemRows:
         """Overwrite what may change of the entry with this sequence number."""
         self._connection.execute(_UPDATE, (*_counts(entry), *_origin(entry), self._id, entry.sequence))
 
-    def delete(self, sequence: int) -> None:
-        """Remove one entry."""
+    def delete(self, sequence: int, how: Leaving) -> None:
+        """Remove one entry, and keep for the record that it was here."""
+        self._connection.execute(_DEPART, (how.value, self.round, self._id, sequence))
         self._connection.execute("DELETE FROM entry WHERE problem = ? AND sequence = ?", (self._id, sequence))
         self._youngest = None
         self.size -= 1
+
+    def add_departure(self, departure: Departure) -> None:
+        """Take in the record of an entry that has left another book."""
+        origin = departure.provenance
+        values = [getattr(origin, name) for name in _KEPT_ORIGIN]
+        what = (self._id, departure.digest, departure.expression, departure.how.value)
+        counts = (departure.added_round, departure.left_round, departure.n_failed, departure.n_evaluated)
+        self._connection.execute(_ADD_DEPARTURE, (*what, *counts, *values))
 
     def trim(self, rules: BookRules) -> int:
         """Remove the weakest entries, the oldest of equals first, beyond `max_entries`; return how many."""
@@ -117,7 +152,7 @@ class ProblemRows:
             (value,) = self._connection.execute(least, (self._id,)).fetchone()
             found = self._connection.execute(weakest, (self._id, value, left)).fetchall()
             for (sequence,) in found:
-                self.delete(sequence)
+                self.delete(sequence, Leaving.EVICTED)
             left -= len(found)
         return surplus
 

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from codea1_env.book.database import BookDatabase
-from codea1_env.book.rows import ProblemRows
+from codea1_env.book.departures import Departure, Leaving
+from codea1_env.book.rows import ProblemRows, departures_after
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.rules.mistake_book import (
     Arrival,
@@ -146,12 +147,15 @@ class MistakeBook:
             rows.save_counts()
         return delta
 
-    def absorb(self, entries: Iterable[StoredEntry], rounds: Mapping[str, int]) -> MergeReport:
+    def absorb(
+        self, entries: Iterable[StoredEntry], rounds: Mapping[str, int], departures: Iterable[Departure] = ()
+    ) -> MergeReport:
         """Add entries from elsewhere, all or none: counts of equal cases add up (`combined`), others are appended.
 
         Args:
             entries: in age order within each problem. Each newcomer becomes its problem's youngest.
             rounds: round number by problem; a problem's counter becomes the larger of its own and this one.
+            departures: what has left the other book, for the record.
         """
         n_added = n_combined = 0
         with self._database.writing() as connection:
@@ -168,6 +172,8 @@ class MistakeBook:
             for problem_id, round_number in rounds.items():
                 rows = problems[problem_id]
                 rows.round = max(rows.round, round_number)
+            for departure in departures:
+                problems[departure.problem_id].add_departure(departure)
             for rows in problems.values():
                 rows.save_counts()
         return MergeReport(n_added, n_combined)
@@ -182,6 +188,20 @@ class MistakeBook:
             while page := self._page(name, after):
                 yield from (StoredEntry(name, entry) for entry in page)
                 after = page[-1].sequence
+
+    def departures(self) -> Iterator[Departure]:
+        """Yield what has left the book, of all problems, in the order of leaving; a page at a time, as `entries`.
+
+        Books that were begun before version 2 of their schema know only of what left since.
+        """
+        after = 0
+        while True:
+            with self._database.reading() as connection:
+                page = departures_after(connection, after, limit=_PAGE)
+            if not page:
+                return
+            yield from (departure for _, departure in page)
+            after = page[-1][0]
 
     def problem_ids(self) -> tuple[str, ...]:
         """Return every problem that had a round, in the order of the first ones; some may hold no entry (any more)."""
@@ -276,7 +296,7 @@ def _applied(rows: ProblemRows, wanted: Iterable[BookChange], rules: BookRules, 
             rows.insert(after)
             counts["added"] += 1
         elif before is not None:
-            rows.delete(before.sequence)
+            rows.delete(before.sequence, Leaving.FIXED)
             counts["removed"] += 1
     counts["evicted"] = rows.trim(rules)
     return BookDelta(**counts, size=rows.size)

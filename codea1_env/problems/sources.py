@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,10 @@ def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | N
     """Return the problems that `source` names or holds.
 
     Args:
-        source: a set or any iterable of problems; a registered name (`humaneval`); the path of a file, or of a folder
-            with files or a saved HuggingFace dataset; `hf:ID` or `hf:FOLDER`, both with `:SPLIT` behind it where there
-            are several; or `module:attribute`, a set or a function without arguments that returns one.
+        source: a set or any iterable of problems; a registered name (`humaneval`), with `:OPTIONS` behind it where the
+            source takes some (`tiny:held-out`); the path of a file, or of a folder with files or a saved HuggingFace
+            dataset; `hf:ID` or `hf:FOLDER`, both with `:SPLIT` behind it where there are several; or
+            `module:attribute`, a set or a function without arguments that returns one.
         strict: fail at the first broken row rather than skip it.
         limit: keep only that many problems, from the front.
 
@@ -62,7 +64,8 @@ def _load_text(source: str, strict: bool) -> ProblemSet:
     if _exists(path) or source.endswith(_ENDINGS):
         return _load_path(path, strict)
     if ":" in source:
-        return _from_plugin(source)
+        name, _, options = source.partition(":")
+        return _from_plugin(name, options) if name in known else _from_plugin(source)
     raise UnknownName(
         f"{UnknownName.of('problem source', source, known)}; it may also be the path of a file or folder,"
         " hf:ID[:SPLIT] or module:attribute"
@@ -78,10 +81,13 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _from_plugin(name: str) -> ProblemSet:
+def _from_plugin(name: str, options: str = "") -> ProblemSet:
     target: Any = plugins.resolve("problems", name)
-    if callable(target) and not isinstance(target, ProblemSet):
-        target = target()
+    is_function = callable(target) and not isinstance(target, ProblemSet)
+    if options and not (is_function and inspect.signature(target).parameters):
+        raise UserError(f"{name}: these problems take no options, so {options!r} says nothing")
+    if is_function:
+        target = target(options) if options else target()
     return _as_set(target, name)
 
 

@@ -1,4 +1,4 @@
-"""One candidate's report in, the coder's and the testers' rewards out, each as a sum of named parts.
+"""A report in, the coder's and the testers' rewards out, each as a sum of named parts.
 
 Notation, for one candidate and one of its suites (K = `Ruleset.tests_per_suite`):
 
@@ -8,97 +8,70 @@ Notation, for one candidate and one of its suites (K = `Ruleset.tests_per_suite`
 - tester = alpha * validity + (1 - alpha) * adversarial - penalty * nonprintable (Eq. 5)
 
 Source: the paper's Eq. 2 to 5; release reward.py:809-922 and 1203-1206 (method.md 1.6); what `fixed` changes and why:
-docs/rules.md.
+docs/rules.md. The rewards of other papers stand in `rules.rival_rewards`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from itertools import chain
 from statistics import fmean
 
+from codea1_env.rules.reward_parts import (
+    MASKED,
+    CandidateRewards,
+    Reward,
+    RewardPart,
+    invalid_candidate,
+    n_credited,
+    n_failed,
+    n_passed,
+    n_right,
+    n_written,
+    pass_rate,
+)
+from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.ruleset import RewardScheme, Ruleset
-from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
+from codea1_env.verdicts import CandidateReport, ProblemReport, Verdict
 
-__all__ = ["MASKED", "CandidateRewards", "Reward", "RewardPart", "score"]
-
-
-@dataclass(frozen=True, slots=True)
-class RewardPart:
-    """One term of a reward."""
-
-    name: str
-    value: float
-    weight: float
+__all__ = ["MASKED", "CandidateRewards", "Reward", "RewardPart", "score", "score_group"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reward:
-    """A reward and the terms whose weighted sum it is; nan without terms when masked."""
+def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards, ...]:
+    """Return the rewards that `rules.reward.scheme` gives each candidate of a problem and its suites.
 
-    value: float
-    parts: tuple[RewardPart, ...]
+    A scheme that compares candidates (`cure`, `learnability`) compares those that met the same suites: all of the
+    problem where these are shared, else each is alone. It gives a shared suite the same reward beside every candidate.
 
-    @classmethod
-    def of(cls, *parts: RewardPart) -> Reward:
-        """Sum the parts, in their order."""
-        return cls(sum((part.weight * part.value for part in parts), 0.0), parts)
+    Args:
+        report: M candidates with N suites each.
+        rules: the scheme and its parameters.
 
-    @property
-    def masked(self) -> bool:
-        """True iff it could not be found out: leave it out of every mean and every gradient."""
-        return math.isnan(self.value)
-
-
-MASKED = Reward(math.nan, ())
-"""Stands where our own failure hides the truth."""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateRewards:
-    """Rewards of one candidate and of the suites written for it."""
-
-    coder: Reward
-    testers: tuple[Reward, ...]
-    """(N,) one per suite."""
+    Returns:
+        (M,). All rewards of a candidate are masked if any evidence about it is our own failure; it then says nothing
+        about the others' either.
+    """
+    groups = [report.candidates] if report.shares_suites else [(each,) for each in report.candidates]
+    return tuple(chain.from_iterable(_scored(group, rules) for group in groups))
 
 
 def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Return the rewards that `rules.reward.scheme` gives; all masked if any evidence is our own failure."""
-    if report.has_internal_error:
-        return CandidateRewards(MASKED, (MASKED,) * len(report.suites))
-    return _SCHEMES[rules.reward.scheme](report, rules)
+    """Return the rewards of a candidate that stands alone; see `score_group`."""
+    (found,) = _scored((report,), rules)
+    return found
 
 
-# -- what the formulas count -----------------------------------------------------------------------
-
-
-def _n_passed(reports: tuple[CaseReport, ...]) -> int:
-    return sum(report.verdict is Verdict.PASSED for report in reports)
-
-
-def _n_failed(reports: tuple[CaseReport, ...]) -> int:
-    return sum(report.verdict.is_failure for report in reports)
-
-
-def _n_credited(reports: tuple[CaseReport, ...]) -> int:
-    """Failures on cases whose prediction was right (or not asked for)."""
-    return sum(report.verdict.is_failure and report.case.prediction_right is not False for report in reports)
-
-
-def _n_right(reports: tuple[CaseReport, ...]) -> int:
-    return sum(report.case.prediction_right is not False for report in reports)
-
-
-def _n_written(suite: SuiteReport) -> int:
-    """Attempts at a test: kept cases and counted faults; a corrected case is both and counts once."""
-    corrected = len(suite.cases) - _n_right(suite.cases)
-    return len(suite.cases) + suite.suite.n_invalid - corrected
-
-
-def _pass_rate(reports: tuple[CaseReport, ...]) -> float | None:
-    return _n_passed(reports) / len(reports) if reports else None
+def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
+    scheme = rules.reward.scheme
+    known = [report for report in group if not report.has_internal_error]
+    if scheme in _COMPARING:
+        found = iter(_COMPARING[scheme](known, rules))
+    else:
+        found = iter([_SCHEMES[scheme](report, rules) for report in known])
+    return [
+        CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if report.has_internal_error else next(found)
+        for report in group
+    ]
 
 
 def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool) -> float:
@@ -130,25 +103,19 @@ def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprint
     return Reward.of(*parts)
 
 
-def _invalid_candidate(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """The candidate does not load: nothing that a suite could show (release R:905-913)."""
-    coder = Reward.of(RewardPart("invalid_candidate", rules.reward.invalid_candidate, 1.0))
-    return CandidateRewards(coder, (Reward.of(),) * len(report.suites))
-
-
 # -- the schemes -----------------------------------------------------------------------------------
 
 
 def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """The equations: validity is the share of written tests that pass validation, fail_new = 1 - pass_new."""
     if not report.is_valid:
-        return _invalid_candidate(report, rules)
-    replayed = _pass_rate(report.replayed)
-    new = [share for suite in report.suites if (share := _pass_rate(suite.cases)) is not None]
+        return invalid_candidate(report, rules)
+    replayed = pass_rate(report.replayed)
+    new = [share for suite in report.suites if (share := pass_rate(suite.cases)) is not None]
     testers = []
     for suite in report.suites:
-        written, pass_new = _n_written(suite), _pass_rate(suite.cases)
-        validity = _n_right(suite.cases) / written if written else 0.0
+        written, pass_new = n_written(suite), pass_rate(suite.cases)
+        validity = n_right(suite.cases) / written if written else 0.0
         adversarial = _adversarial(
             1 - (pass_new or 0.0), None if replayed is None else 1 - replayed, any_new=pass_new is not None
         )
@@ -169,7 +136,7 @@ def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         testers = [Reward.of(RewardPart("nonprintable", suite.nonprintable_share, -penalty)) for suite in suites]
         return CandidateRewards(Reward.of(RewardPart("invalid_candidate", 0.0, 1.0)), tuple(testers))
     k = rules.tests_per_suite
-    replayed = _pass_rate(report.replayed)
+    replayed = pass_rate(report.replayed)
     coders: list[Reward] = []
     rewards: list[Reward] = []
     for suite, cases in zip(suites, (suite.cases for suite in report.suites), strict=True):
@@ -178,7 +145,7 @@ def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         fail_new = sum(case.verdict is not Verdict.PASSED for case in cases[:k]) / k
         adversarial = _adversarial(fail_new, None if replayed is None else 1 - replayed, any_new=n_valid > 0)
         rewards.append(_tester_reward(rules, validity, adversarial, suite.nonprintable_share))
-        coders.append(_coder_reward(replayed, _n_passed(cases) / n_valid if n_valid else None, 0.0))
+        coders.append(_coder_reward(replayed, n_passed(cases) / n_valid if n_valid else None, 0.0))
     return CandidateRewards(_mean_reward(coders), tuple(rewards))
 
 
@@ -190,17 +157,17 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     does not pay for a tester's garbage). Of each suite the first K cases count, for both.
     """
     if not report.is_valid:
-        return _invalid_candidate(report, rules)
+        return invalid_candidate(report, rules)
     k = rules.tests_per_suite
-    fail_replayed = _n_failed(report.replayed) / len(report.replayed) if report.replayed else None
+    fail_replayed = n_failed(report.replayed) / len(report.replayed) if report.replayed else None
     testers = []
     suites = [suite.cases[:k] for suite in report.suites]
     for suite, paid in zip(report.suites, suites, strict=True):
-        n_right = _n_right(paid)
-        adversarial = _adversarial(_n_credited(paid) / k, fail_replayed, any_new=n_right > 0)
-        testers.append(_tester_reward(rules, n_right / k, adversarial, suite.suite.nonprintable_share))
-    new = [share for cases in suites if (share := _pass_rate(cases)) is not None]
-    coder = _coder_reward(_pass_rate(report.replayed), fmean(new) if new else None, rules.reward.no_evidence)
+        right = n_right(paid)
+        adversarial = _adversarial(n_credited(paid) / k, fail_replayed, any_new=right > 0)
+        testers.append(_tester_reward(rules, right / k, adversarial, suite.suite.nonprintable_share))
+    new = [share for cases in suites if (share := pass_rate(cases)) is not None]
+    coder = _coder_reward(pass_rate(report.replayed), fmean(new) if new else None, rules.reward.no_evidence)
     return CandidateRewards(coder, tuple(testers))
 
 
@@ -211,28 +178,27 @@ def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     (`invalid_case` if it has none). The coder gets its pass rate over new and replayed cases together.
     """
     if not report.is_valid:
-        return _invalid_candidate(report, rules)
+        return invalid_candidate(report, rules)
     testers = []
     for suite in report.suites:
-        written, right = _n_written(suite), _n_right(suite.cases)
+        written, right = n_written(suite), n_right(suite.cases)
         n = max(written, 1)
         testers.append(
             Reward.of(
                 RewardPart("validity", right / n, rules.reward.alpha),
-                RewardPart("difficulty", _n_credited(suite.cases) / n, 1 - rules.reward.alpha),
+                RewardPart("difficulty", n_credited(suite.cases) / n, 1 - rules.reward.alpha),
                 RewardPart("invalid_cases", (n - right) / n, rules.reward.invalid_case),
             )
         )
     cases = (*report.replayed, *(case for suite in report.suites for case in suite.cases))
-    pass_rate = _n_passed(cases) / len(cases) if cases else None
-    return CandidateRewards(_coder_reward(None, pass_rate, rules.reward.no_evidence), tuple(testers))
+    return CandidateRewards(_coder_reward(None, pass_rate(cases), rules.reward.no_evidence), tuple(testers))
 
 
 def _golden(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """Pass rate on the golden tests (release `acg_gt`, R:924-1039), masked where unknown; testers are not rewarded."""
     testers = (Reward.of(),) * len(report.suites)
     if not report.is_valid:
-        return CandidateRewards(_invalid_candidate(report, rules).coder, testers)
+        return CandidateRewards(invalid_candidate(report, rules).coder, testers)
     if report.golden_pass_rate is None:
         return CandidateRewards(MASKED, (MASKED,) * len(testers))
     return CandidateRewards(Reward.of(RewardPart("golden_pass_rate", report.golden_pass_rate, 1.0)), testers)
@@ -250,7 +216,7 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     k = rules.tests_per_suite
     testers = tuple(
         Reward.of(
-            RewardPart("fail_new", _n_credited(suite.cases[:k]) / k, 2.0),
+            RewardPart("fail_new", n_credited(suite.cases[:k]) / k, 2.0),
             RewardPart("offset", 1.0, -1.0),
         )
         for suite in report.suites
@@ -275,4 +241,12 @@ _SCHEMES: dict[RewardScheme, Callable[[CandidateReport, Ruleset], CandidateRewar
     RewardScheme.SKILLXIV: _skillxiv,
     RewardScheme.GOLDEN: _golden,
     RewardScheme.ZERO_SUM: _zero_sum,
+    RewardScheme.UTRL: utrl,
+    RewardScheme.ATGEN: atgen,
 }
+
+_COMPARING: dict[RewardScheme, Callable[[Sequence[CandidateReport], Ruleset], list[CandidateRewards]]] = {
+    RewardScheme.CURE: cure,
+    RewardScheme.LEARNABILITY: learnability,
+}
+"""Take the candidates that met the same suites."""

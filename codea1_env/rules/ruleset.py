@@ -80,6 +80,20 @@ class RewardScheme(StrEnum):
     SKILLXIV = "skillxiv"
     GOLDEN = "golden"
     ZERO_SUM = "zero_sum"
+    CURE = "cure"
+    UTRL = "utrl"
+    ATGEN = "atgen"
+    LEARNABILITY = "learnability"
+
+    @property
+    def needs_golden(self) -> bool:
+        """Whether golden tests enter the rewards."""
+        return self in (RewardScheme.GOLDEN, RewardScheme.CURE)
+
+    @property
+    def pays_tester(self) -> bool:
+        """Whether it matters what a tester writes."""
+        return self is not RewardScheme.GOLDEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +210,8 @@ _FIXED = Ruleset(
     book=BookRules(n_stalest=1, count_replay_failures=True, max_entries=64),
 )
 
+_NO_BOOK = BookRules(update=BookUpdate.OFF, n_replayed=0)
+
 PRESETS: dict[str, Ruleset] = {
     "fixed": _FIXED,
     "paper": Ruleset(name="paper", tests_per_suite=5, reward=RewardRules(scheme=RewardScheme.PAPER)),
@@ -218,10 +234,33 @@ PRESETS: dict[str, Ruleset] = {
         _FIXED,
         name="golden",
         reward=RewardRules(scheme=RewardScheme.GOLDEN),
-        book=BookRules(update=BookUpdate.OFF, n_replayed=0),
+        book=_NO_BOOK,
     ),
     "zero_sum": replace(
         _FIXED, name="zero_sum", reward=RewardRules(scheme=RewardScheme.ZERO_SUM, invalid_candidate=-1.0)
+    ),
+    "cure": replace(_FIXED, name="cure", reward=RewardRules(scheme=RewardScheme.CURE), book=_NO_BOOK),
+    "utrl": replace(
+        _FIXED,
+        name="utrl",
+        tests_per_suite=12,
+        validation=Validation.DROP_WRONG,
+        reward=RewardRules(scheme=RewardScheme.UTRL),
+        book=_NO_BOOK,
+    ),
+    "atgen": replace(
+        _FIXED,
+        name="atgen",
+        validation=Validation.DROP_WRONG,
+        reward=RewardRules(scheme=RewardScheme.ATGEN, no_evidence=0.5),
+        book=_NO_BOOK,
+    ),
+    "learnability": replace(
+        _FIXED,
+        name="learnability",
+        validation=Validation.DROP_WRONG,
+        reward=RewardRules(scheme=RewardScheme.LEARNABILITY, invalid_candidate=-1.0),
+        book=_NO_BOOK,
     ),
 }
 

@@ -58,14 +58,14 @@ class Execution:
         """All that have not ended."""
         self._spawn = spawn
         self._load: Outcome | None = None
-        self._outcomes: list[Outcome | None] = [None] * len(job.calls)
-        places = [(index, call.place) for index, call in enumerate(job.calls)]
-        self._direct = deque(index for index, place in places if place is Place.PROGRAM)
-        self._indirect = deque(index for index, place in places if place is Place.HARNESS)
+        self._outcomes = [_NOT_RUN] * len(job.calls)
+        self._direct = deque([index for index, call in enumerate(job.calls) if call.place is Place.PROGRAM])
+        self._indirect = deque([index for index, call in enumerate(job.calls) if call.place is Place.HARNESS])
         self._n_faults = 0
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
-        self._applied: list[list[Applied]] = [[] for _ in job.calls]
+        self._applied: dict[int, list[Applied]] = {}
+        """By harness call that has been asked."""
         self._lost_s = 0.0
         """Processor seconds of the activity in which a process ended last."""
         self._idle_s = 0.0
@@ -101,22 +101,21 @@ class Execution:
 
     def report(self, tier: str) -> JobReport:
         """Return what was found; call it when `is_over`."""
-        outcomes = tuple(outcome or _NOT_RUN for outcome in self._outcomes)
-        applied = tuple(map(tuple, self._applied))
-        return JobReport(self._load or _NOT_RUN, outcomes, self._cpu_us / 1e6, tier, tuple(self._used_s), applied)
+        applied = tuple(tuple(self._applied.get(index, ())) for index in range(len(self.job.calls)))
+        return JobReport(
+            self._load or _NOT_RUN, tuple(self._outcomes), self._cpu_us / 1e6, tier, tuple(self._used_s), applied
+        )
 
     # Events
 
     def on_readable(self, process: Process) -> None:
         """Take what a process has sent."""
+        take = self._take_from_program if process is self._program else self._take_from_harness
         try:
             for frame in process.frames():
                 if self._stage is _Stage.DONE:
                     return
-                if process is self._program:
-                    self._take_from_program(frame)
-                else:
-                    self._take_from_harness(frame)
+                take(frame)
         except WireError as error:
             message = f"wrote to the sandbox's channel: {error}"
             self._lose(Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message[:300]))
@@ -237,7 +236,7 @@ class Execution:
         if outcome.kind is not OutcomeKind.VALUE:
             self._program_fault = outcome
         elif self._stage is _Stage.HARNESS:
-            applied = self._applied[self._indirect[0]]
+            applied = self._applied[self._indirect[0]]  # noted when it was asked
             if applied[-1] is not TOO_MANY:
                 applied[-1] = applied[-1]._replace(answer=frame.payload)
         self._applying = False
@@ -246,7 +245,7 @@ class Execution:
 
     def _note_application(self, arguments: bytes) -> None:
         if self._stage is _Stage.HARNESS:
-            applied = self._applied[self._indirect[0]]
+            applied = self._applied.setdefault(self._indirect[0], [])
             if len(applied) < _MAX_APPLIED:
                 applied.append(Applied(arguments))
             elif applied[-1] is not TOO_MANY:
@@ -287,7 +286,7 @@ class Execution:
             role="program",
             preamble=_plain(job.preamble),
             program=_plain(job.program),
-            calls=[[index, _plain(job.calls[index].expression)] for index in self._direct],
+            calls=[(index, _plain(job.calls[index].expression)) for index in self._direct],
             serve=bool(self._indirect),
         )
 
@@ -299,7 +298,7 @@ class Execution:
             len(calls) + 1,
             role="harness",
             source=_plain(job.harness.source),
-            calls=[[index, _plain(call.expression), [*map(_plain, call.imports)]] for index, call in calls],
+            calls=[(index, _plain(call.expression), [*map(_plain, call.imports)]) for index, call in calls],
         )
         self._program_fault = None
 
@@ -374,7 +373,7 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
 
 
 def _plain(text: str) -> str:
-    return str.__str__(text)  # marshal refuses subclasses, such as numpy's
+    return text if type(text) is str else str.__str__(text)  # marshal mistakes numpy's for bytes, refuses others
 
 
 def _time_limit(message: str) -> Outcome:

@@ -122,6 +122,10 @@ class Notice(NamedTuple):
         return cls(*NOTICE.unpack(data))
 
 
+_HEADER_BYTES, _unpack_header = HEADER.size, HEADER.unpack_from
+_new_frame = tuple.__new__
+
+
 def frame_bytes(tag: bytes, call: int = 0, payload: bytes = b"", cpu_us: int = 0) -> bytes:
     """Return one frame as it stands on the channel."""
     return HEADER.pack(tag, call, cpu_us, len(payload)) + payload
@@ -132,14 +136,21 @@ class FrameReader:
 
     def __init__(self, max_payload: int) -> None:
         self._max_payload = max_payload
-        self._buffer = bytearray()
+        self._buffer: bytes | bytearray = b""
         self._start = 0  # of the next frame
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""
-        del self._buffer[: self._start]
+        if self._start == len(self._buffer):  # most answers come in one piece, which need not be copied
+            self._buffer = data
+        else:
+            rest = self._buffer
+            if not isinstance(rest, bytearray):
+                rest = bytearray(rest)
+            del rest[: self._start]
+            rest += data
+            self._buffer = rest
         self._start = 0
-        self._buffer += data
 
     def next(self) -> Frame | None:
         """Return the next whole frame, or None if more must be received first.
@@ -147,14 +158,15 @@ class FrameReader:
         Raises:
             WireError: a frame longer than may be.
         """
-        begin = self._start + HEADER.size
-        if len(self._buffer) < begin:
+        buffer, start = self._buffer, self._start
+        begin = start + _HEADER_BYTES
+        if len(buffer) < begin:
             return None
-        tag, call, cpu_us, length = HEADER.unpack_from(self._buffer, self._start)
+        tag, call, cpu_us, length = _unpack_header(buffer, start)
         if length > self._max_payload:
             raise WireError(f"a frame of {length} bytes")
         end = begin + length
-        if len(self._buffer) < end:
+        if len(buffer) < end:
             return None
         self._start = end
-        return Frame(tag, call, cpu_us, bytes(self._buffer[begin:end]))
+        return _new_frame(Frame, (tag, call, cpu_us, bytes(buffer[begin:end])))  # without the detour by names

@@ -36,6 +36,7 @@ _CLEAN_ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",  # each arena takes 64 MB of address space
+    "LD_BIND_NOW": "1",  # else each job looks the same symbols up again; no program sees this
 }
 
 

@@ -34,6 +34,7 @@ def job(argument: float, program: str = DOUBLE) -> Job:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    ray.shutdown()  # what another module has left
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False)

@@ -49,7 +49,7 @@ def test_alpha_moves_the_testers_rewards_by_hand_calculation_and_the_coders_not(
     assert after.coder == before.coder
 
 
-@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"golden"}))
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"golden", "cure"}))
 def test_every_presets_formulas_can_be_asked_of_a_stored_run(records: list[EpisodeRecord], name: str) -> None:
     rules = with_rewards_of(FIXED, preset(name))
     assert (rules.reward, rules.tests_per_suite) == (preset(name).reward, preset(name).tests_per_suite)
@@ -63,8 +63,9 @@ def test_every_presets_formulas_can_be_asked_of_a_stored_run(records: list[Episo
 
 
 def test_golden_rewards_cannot_be_had_from_a_run_without_golden_tests() -> None:
-    with pytest.raises(UserError, match="has not executed"):
-        with_rewards_of(FIXED, preset("golden"))
+    for name in ("golden", "cure"):
+        with pytest.raises(UserError, match=f"rules {name} pay for golden tests, which this run has not executed"):
+            with_rewards_of(FIXED, preset(name))
     assert with_rewards_of(preset("golden"), preset("golden")).name == "golden"
 
 

@@ -52,6 +52,19 @@ def test_a_whole_matrix_of_candidates_and_suites(sandbox, toys):
     assert rewards[1].testers[0].value > rewards[1].testers[1].value
 
 
+def test_crossed_suites_give_what_they_give_candidate_by_candidate(sandbox, toys):
+    add = toys.by_id("toy/add")
+    candidates = (Candidate(RIGHT), Candidate(MINUS), Candidate("x ="))
+    suites = (suite("assert add(1, 2) == 3", "assert add(0, 5) == 6"), suite("assert add(3, 0) == 3"))
+    judge = Judge(sandbox, preset("fixed"))
+    crossed, apart = judge.judge([Duel.crossed(add, candidates, suites), Duel(add, candidates, (suites,) * 3)])
+    assert crossed.candidates == apart.candidates
+    assert (crossed.shares_suites, apart.shares_suites) == (True, False)
+    assert judge.judge([Duel.crossed(add, (), suites)])[0].candidates == ()
+    with pytest.raises(ValueError, match="these differ"):
+        Duel(add, candidates[:2], (suites, suites[:1]), shares_suites=True)
+
+
 def test_many_problems_in_one_batch_equal_one_by_one(sandbox, toys):
     add, last = toys.by_id("toy/add"), toys.by_id("toy/last")
     duels = [

@@ -10,14 +10,23 @@ from codea1_agents.cli import (
     audit,
     book,
     check,
+    crossplay,
+    demo,
     doctor,
     evaluate,
+    experiment,
+    export_model,
     export_tests,
+    game,
     listing,
     play,
+    pretrain,
+    report,
     rescore,
     sandbox,
     select,
+    sft_tester,
+    train,
 )
 from codea1_agents.cli.boundary import Boundary
 
@@ -49,9 +58,19 @@ def _codea1(
 
 app.command("play")(play.play)
 app.command("rescore")(rescore.rescore)
+app.command("report")(report.report)
 app.add_typer(evaluate.app, name="eval")
 app.command("select")(select.select)
+app.command("train")(train.train)
+app.command("presets")(listing.presets)
+app.command("export-model")(export_model.export_model)
+app.command("pretrain")(pretrain.pretrain)
+app.command("sft-tester")(sft_tester.sft_tester)
 app.command("export-tests")(export_tests.export_tests)
+app.add_typer(game.app, name="game")
+app.command("crossplay")(crossplay.crossplay)
+app.add_typer(demo.app, name="demo")
+app.command("experiment")(experiment.experiment)
 app.add_typer(check.app, name="check")
 app.add_typer(book.app, name="book")
 app.add_typer(sandbox.app, name="sandbox")

@@ -18,7 +18,7 @@ from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.problems import SkippedRow, load_problems
 from codea1_env.runs.folder import stored_config
 
-__all__ = ["export_book", "import_book", "merge_books", "show_book"]
+__all__ = ["export_book", "import_book", "merge_books", "opened_book", "problems_of_run", "show_book", "target_book"]
 
 _BOOK_OF_RUN = "book.sqlite"
 _MAX_SKIPPED_SHOWN = 5
@@ -31,7 +31,7 @@ def show_book(path: Path, *, problem: str | None, top: int, as_json: bool) -> No
         UserError: no book there, or no such problem in it.
     """
     page = Page(as_json=as_json)
-    with _opened(path) as book:
+    with opened_book(path) as book:
         if problem is not None and problem not in book.problem_ids():
             raise UnknownName.of("problem of this book", problem, book.problem_ids())
         entries = nsmallest(top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
@@ -54,11 +54,11 @@ def export_book(path: Path, *, pytest: Path | None, official: Path | None, probl
     if pytest is None and official is None:
         raise UserError("nothing to write: name a file with --pytest or --official")
     done: dict[str, Any] = {}
-    with _opened(path) as book:
+    with opened_book(path) as book:
         if official is not None:
             done["official"] = _reported(page, official, export_official(book, official))
         if pytest is not None:
-            known = load_problems(problems if problems is not None else _problems_of_run(path))
+            known = load_problems(problems if problems is not None else problems_of_run(path))
             done["pytest"] = _reported(page, pytest, export_pytest(book, pytest, known))
     page.finish(done)
 
@@ -74,13 +74,13 @@ def merge_books(paths: Sequence[Path], *, into: Path, as_json: bool) -> None:
         raise UserError(f"{into} is there already: merging twice would count every case twice")
     seen: set[Path | None] = set()
     for path in paths:  # before anything is written
-        with _opened(path) as book:
+        with opened_book(path) as book:
             if book.path in seen:
                 raise UserError(f"{path} is named twice: its cases would count twice")
             seen.add(book.path)
-    with _target(into) as target:
+    with target_book(into) as target:
         for path in paths:
-            with _opened(path) as book:
+            with opened_book(path) as book:
                 report = merge(target, book)
             page.say(f"{path}: {report.added} cases added, {report.combined} were there already")
         size = target.size()
@@ -98,7 +98,7 @@ def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool
     known = None if problems is None else load_problems(problems)
     if not _is_there(source):
         raise BrokenInput(f"{source}: there is no such file")
-    with _target(into) as book:
+    with target_book(into) as book:
         report = import_official(book, source, known)
         size = book.size()
     page.say(f"{into}: {report.added} cases added, {report.combined} were there already; {size} in all")
@@ -106,14 +106,19 @@ def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool
     page.finish({"into": str(into), "size": size, **asdict(report)})
 
 
-def _opened(path: Path) -> MistakeBook:
+def opened_book(path: Path) -> MistakeBook:
+    """Return the book in a file, or of the run in a folder, to be looked at only.
+
+    Raises:
+        BrokenInput: there is none.
+    """
     with _explained(path):
         place = path / _BOOK_OF_RUN if path.is_dir() else path
     return MistakeBook(place, read_only=True)
 
 
 @contextmanager
-def _target(path: Path) -> Iterator[MistakeBook]:
+def target_book(path: Path) -> Iterator[MistakeBook]:
     """Give a book to write to; one that was made for this goes away again if nothing comes of it."""
     is_new = not _is_there(path)
     try:
@@ -139,7 +144,12 @@ def _explained(path: Path) -> Iterator[None]:
         raise BrokenInput(f"{path}: {error.strerror or error}") from error
 
 
-def _problems_of_run(path: Path) -> str:
+def problems_of_run(path: Path) -> str:
+    """Return the source of the problems of the run in a folder.
+
+    Raises:
+        UserError: not a folder, or no run in it.
+    """
     if not path.is_dir():  # its book could be opened, so that it may be looked at
         raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
     return stored_config(path).problems

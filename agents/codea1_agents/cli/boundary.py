@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 __all__ = ["INTERRUPTED", "NOT_OK", "READER_GONE", "SANDBOX_FAILED", "USER_ERROR", "Boundary"]
 
 NOT_OK = 1
-"""A check found something."""
+"""A check found something, or a training was stopped."""
 USER_ERROR = 2
 """Bad input; also typer's own for bad usage."""
 SANDBOX_FAILED = 3
@@ -85,4 +85,6 @@ def _exit_code(error: Exception) -> int | None:
         return USER_ERROR
     if isinstance(error, errors.SandboxError | errors.AgentUnavailable):
         return SANDBOX_FAILED
+    if isinstance(error, errors.CodeA1Error):
+        return NOT_OK
     return None

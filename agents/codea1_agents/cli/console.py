@@ -55,6 +55,11 @@ class Page:
             yield
 
     @property
+    def is_live(self) -> bool:
+        """Whether somebody watches: stderr is a terminal, and not to be quiet."""
+        return not self.quiet and _console(sys.stderr).is_terminal
+
+    @property
     def width(self) -> int:
         """Columns for pictures and tables: the terminal's, at most 120; 100 where there is none."""
         return min(self._for_people().width, _WIDEST)

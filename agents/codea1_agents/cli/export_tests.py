@@ -25,6 +25,9 @@ def export_tests(
     data_source: Annotated[
         str, typer.Option(help="Column data_source; the release pays for golden tests of kodcode_light only.")
     ] = "codea1-env",
+    layout: Annotated[
+        str, typer.Option(help="release: as its training rows; own: the whole problem with these golden tests.")
+    ] = "release",
     seed: Annotated[int, typer.Option(min=0, help="Of the agents.")] = 0,
     sandbox: Annotated[str, typer.Option(help="Where programs run.")] = "local",
     limit: Annotated[
@@ -34,7 +37,7 @@ def export_tests(
 ) -> None:
     """Run a tester over problems and write its confirmed tests as golden tests (paper, table 4).
 
-    The file has the layout of the release's training rows, and is itself a source of problems.
+    The file is itself a source of problems: with --layout own, the same ones with other golden tests.
 
     \b
     Example:
@@ -42,8 +45,11 @@ def export_tests(
     """
     from codea1_agents.cli.evaluating import Asked  # noqa: PLC0415  heavy
     from codea1_agents.cli.evaluating_export import run_export  # noqa: PLC0415  heavy
-    from codea1_agents.evaluation.export import ExportTask  # noqa: PLC0415  heavy
+    from codea1_agents.evaluation.export import ExportTask, Layout  # noqa: PLC0415  heavy
+    from codea1_env.errors import UnknownName  # noqa: PLC0415  with them
 
-    task = ExportTask(suites=suites, tests=tests, fill=fill, data_source=data_source)
+    if layout not in list(Layout):
+        raise UnknownName.of("layout", layout, [each.value for each in Layout])
+    task = ExportTask(suites=suites, tests=tests, fill=fill, data_source=data_source, layout=Layout(layout))
     asked = Asked(problems=problems, seed=seed, sandbox=sandbox, limit=limit, as_json=as_json)
     run_export(asked, agent, coder, task, out)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from codea1_env.plugins import Group
 
-__all__ = ["agents", "problems_app"]
+__all__ = ["agents", "presets", "problems_app"]
 
 problems_app = typer.Typer(no_args_is_help=True, help="Sources of problems.")
 
@@ -56,6 +56,18 @@ def agents(as_json: _Json = False) -> None:
         data.append(asdict(found) | {"missing": missing})
     page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
     page.finish({"agents": data})
+
+
+def presets(as_json: _Json = False) -> None:
+    """List the presets of codea1 train: named settings, which a TOML file may extend.
+
+    \b
+    Example:
+      codea1 presets
+    """
+    from codea1_agents.cli.training_runs import run_presets  # noqa: PLC0415  heavy
+
+    run_presets(as_json=as_json)
 
 
 def _list(group: Group, as_json: bool) -> None:

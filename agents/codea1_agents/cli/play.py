@@ -34,7 +34,10 @@ _Seed = Annotated[int | None, typer.Option(min=0, help="Of everything random.", 
 _Rules = Annotated[
     str | None,
     typer.Option(
-        "--rules", "--preset", help="fixed, paper, release, skillxiv, golden or zero_sum.", show_default="fixed"
+        "--rules",
+        "--preset",
+        help="fixed, paper, release, skillxiv, golden, zero_sum, cure, utrl, atgen or learnability.",
+        show_default="fixed",
     ),
 ]
 _Alpha = Annotated[

@@ -11,7 +11,7 @@ __all__ = ["rescore"]
 
 
 def rescore(
-    run: Annotated[Path, typer.Argument(help="Run folder, as codea1 play writes it.")],
+    run: Annotated[Path, typer.Argument(help="Run folder, of codea1 play, or with --sweep of codea1 train.")],
     alpha: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
@@ -26,6 +26,16 @@ def rescore(
     out: Annotated[
         Path | None, typer.Option(help="Also write the run with its new rewards into this new folder.")
     ] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,VALUE",
+            help="Compare many settings of alpha, rules, tests (per suite) or replay (share of replayed cases that"
+            " count); several give every combination.",
+            show_default=False,
+        ),
+    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="With --sweep of one number: draw it as SVG.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
 ) -> None:
     """Score a recorded run by other rules, without running any program.
@@ -35,7 +45,17 @@ def rescore(
     \b
     Example:
       codea1 rescore runs/20260304-050607 --alpha 0.3
+      codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
     from codea1_agents.cli.rescoring import run_rescore  # noqa: PLC0415  heavy
 
-    run_rescore(run, alpha=alpha, rules=rules, tests_per_suite=tests_per_suite, out=out, as_json=as_json)
+    run_rescore(
+        run,
+        alpha=alpha,
+        rules=rules,
+        tests_per_suite=tests_per_suite,
+        out=out,
+        sweep=sweep or [],
+        picture=picture,
+        as_json=as_json,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +12,11 @@ from rich.text import Text
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.playing import varied
+from codea1_agents.cli.rescoring_sweep import is_training_run, run_sweep, sampled_rules
 from codea1_agents.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
 from codea1_agents.statistics import Estimate
 from codea1_agents.summary import estimate_to_json, summarise
+from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
@@ -25,7 +27,15 @@ _MAX_MOVED = 5
 
 
 def run_rescore(
-    run: Path, *, alpha: float | None, rules: str | None, tests_per_suite: int | None, out: Path | None, as_json: bool
+    run: Path,
+    *,
+    alpha: float | None,
+    rules: str | None,
+    tests_per_suite: int | None,
+    out: Path | None,
+    sweep: Sequence[str] = (),
+    picture: Path | None = None,
+    as_json: bool,
 ) -> None:
     """Compare a run's rewards with those under other rules, and write the rescored run if that was asked for.
 
@@ -33,9 +43,21 @@ def run_rescore(
         UserError: no run there, a number out of range, or the new folder cannot be written.
     """
     page = Page(as_json=as_json)
-    config = stored_config(run)
-    chosen = config.rules if rules is None else with_rewards_of(config.rules, preset(rules))
+    if sweep and out is not None:
+        raise UserError("--out writes one rescored run: it does not go with --sweep")
+    if picture is not None and not sweep:
+        raise UserError("--picture draws a sweep: name one with --sweep")
+    if is_training_run(run) and not sweep:
+        raise UserError(
+            f"{run} is a training run: use --sweep, or name one of its samples, e.g. {run}/samples/step-0001"
+        )
+    played = sampled_rules(run) if is_training_run(run) else stored_config(run).rules
+    chosen = played if rules is None else with_rewards_of(played, preset(rules))
     chosen = varied(chosen, alpha=alpha, tests_per_suite=tests_per_suite)
+    if sweep:
+        run_sweep(run, sweep, played=played, chosen=chosen, picture=picture, as_json=as_json)
+        return
+    config = stored_config(run)
     reading = _Reading(run, config.rules, chosen)
     with ExitStack() as stack:
         if out is not None:

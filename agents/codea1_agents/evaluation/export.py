@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from codea1_agents.evaluation.selection import ask_candidates
 from codea1_env import values
 from codea1_env.errors import MissingExtra, UserError
 from codea1_env.judge import limits_of_solutions
+from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Validation, preset
@@ -30,10 +32,20 @@ from codea1_env.submissions import Suite
 from codea1_env.verdicts import ValidCase, ValidSuite
 from codea1_env.whole_files import write_whole
 
-__all__ = ["ExportTask", "Exported", "export_tests", "training_row", "write_rows"]
+__all__ = ["ExportTask", "Exported", "Layout", "export_tests", "own_row", "training_row", "write_rows"]
 
 _CHUNK = 16
 """Problems at a time."""
+
+
+class Layout(StrEnum):
+    """How rows are written; `load_problems` reads both."""
+
+    RELEASE = "release"
+    """As the release's training rows, for other programs; examples that no docstring holds are lost."""
+    OWN = "own"
+    """Everything about the problem but its golden tests, as it was: for training here on other tests (static
+    supervision; paper, table 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +60,7 @@ class ExportTask:
     """Whether tests with a wrong prediction are kept with the solution's value instead."""
     data_source: str = "codea1-env"
     """The release pays for `GT_test` only in rows of `kodcode_light`."""
+    layout: Layout = Layout.RELEASE
 
 
 @dataclass(slots=True)
@@ -142,7 +155,10 @@ def _add(exported: Exported, problem: Problem, suite: ValidSuite, task: ExportTa
         exported.without_tests.append(problem.id)
         return
     exported.n_tests += len(snippets)
-    exported.rows.append(training_row(problem, snippets, data_source=task.data_source))
+    if task.layout is Layout.OWN:
+        exported.rows.append(own_row(problem, snippets))
+    else:
+        exported.rows.append(training_row(problem, snippets, data_source=task.data_source))
 
 
 def _snippet(case: ValidCase) -> str:
@@ -157,6 +173,11 @@ def _snippet(case: ValidCase) -> str:
 
 def _lines(imports: Iterable[str], expression: str, expected: str) -> str:
     return "\n".join([*dict.fromkeys(imports), f"assert {expression} == {expected}"])
+
+
+def own_row(problem: Problem, snippets: Sequence[str]) -> dict[str, Any]:
+    """Return one row of our own layout: the problem with these golden tests and no other."""
+    return problem_to_row(problem) | {"golden": list(snippets)}
 
 
 def training_row(problem: Problem, snippets: Sequence[str], *, data_source: str) -> dict[str, Any]:

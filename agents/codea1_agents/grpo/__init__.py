@@ -1,33 +1,61 @@
 """GRPO on RLlib: two language models trained against each other in one environment.
 
-from codea1_agents.grpo import GRPO, GRPOConfig
+One iteration: every problem of a batch gets N programs of the coder, each program that loads gets M suites of the
+tester, the sandbox judges all of them together, and each role learns from how its replies compare within their group.
+Both roles may be one model (self-play); either may be frozen, scripted, or any agent at all::
+
+    from codea1_agents.grpo import GRPO, GRPOConfig
+
+    config = (
+        GRPOConfig()  # the paper's defaults
+        .environment(rules="fixed", tester_view="white_box")
+        .problems("humaneval")
+        .llm_agents(coder="path/to/coder", tester="path/to/tester")
+        .training(lr=1e-6, problems_per_step=16, max_tokens={"coder": 512, "tester": 512})
+        .env_runners(num_env_runners=2)
+        .learners(num_learners=1, num_gpus_per_learner=1)
+    )
+    algorithm = config.build_algo()
+    figures = algorithm.train()["env_runners"]  # rewards and their parts, validity, kill rate, lengths, ...
+    path = algorithm.save_to_path()  # weights, optimisers, Mistake Book, place in the data
+    again = GRPO.from_checkpoint(path)
+
+It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`, callbacks, fault tolerance. It adds:
+
+- **Results do not depend on the layout.** A response's randomness is its own, the loss is a mean over the tokens of
+  the whole batch: neither runners, learners nor micro-batches change the weights beyond rounding.
+- **Our failures are no evidence.** What the sandbox or a lost process leaves open is masked, never a reward of 0.
+  Groups without spread are dropped and counted; where nothing is left, no step is made. Problems too long for a model
+  are skipped, counted in `problems_skipped`, and named with their reason in the log and in `GRPO.last_step.skipped`.
+- **Errors end a run with one sentence**: `failures.NotFinite` (the weights are as before the step) and
+  `failures.LearnerLost`. A lost runner is no error: others roll out its problems.
+
+A complete script is `examples/train_with_rllib.py`; `codea1 train` wraps all of it in files and run folders
+(docs/training.md). Parts: `trees` rolls out, `grouping` computes advantages, `batches` plans an update, `loss` and
+`learner` make it, `algorithm` ties them together. Memory and time at scale: docs/training-scale.md.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from codea1_env.errors import MissingExtra
+from codea1_agents.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from codea1_agents.grpo.algorithm import GRPO
     from codea1_agents.grpo.config import GRPOConfig
-    from codea1_agents.grpo.model_settings import ModelSettings
+    from codea1_agents.grpo.model_settings import LoraSettings, ModelSettings
 
-__all__ = ["GRPO", "GRPOConfig", "ModelSettings"]
+__all__ = ["GRPO", "GRPOConfig", "LoraSettings", "ModelSettings"]
 
-_PLACES = {"GRPO": "algorithm", "GRPOConfig": "config", "ModelSettings": "model_settings"}
+_PLACES = {
+    "GRPO": "algorithm",
+    "GRPOConfig": "config",
+    "LoraSettings": "model_settings",
+    "ModelSettings": "model_settings",
+}
 
 
-def __getattr__(name: str) -> Any:
-    """Import what is asked for; torch and Ray take seconds."""
-    from importlib import import_module  # noqa: PLC0415
-
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("ray", "torch", "transformers"):
-            raise
-        raise MissingExtra.of("training with GRPO", "rllib") from error
+__getattr__ = lazy_names(
+    __name__, _PLACES, needs=("ray", "torch", "transformers"), what="training with GRPO", extra="rllib"
+)

@@ -6,8 +6,12 @@ book before the iteration, not on the runner that rolls it out; what a lost runn
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,17 +30,21 @@ from codea1_agents.grpo.batches import planned, shards
 from codea1_agents.grpo.config import GRPOConfig
 from codea1_agents.grpo.env_runner import Harvest, TreeEnvRunner
 from codea1_agents.grpo.episodes import ScoredResponse, episode_of
-from codea1_agents.grpo.trees import Task, Tree
+from codea1_agents.grpo.failures import LearnerLost, NotFinite, StaleWeights
+from codea1_agents.grpo.statistics import StepFacts, skipped_problems
+from codea1_agents.grpo.trees import RolloutTimes, Task, Tree
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import Problem, load_problems
-from codea1_env.rules.mistake_book import Provenance
+from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.ruleset import BookUpdate
 
 __all__ = ["GRPO"]
 
+_LOG = logging.getLogger(__name__)
 _STATE = "grpo"
 _MAX_ROUNDS = 4  # of dealing tasks out, before what is still owed is left out
 _BOOK_STREAM = 11  # sets the book's draws apart from all others of a task
+_PATIENCE_S = 60.0  # until a learner that does not answer counts as lost
 _ROLLOUT_TIMER = "rollouts"
 
 
@@ -51,48 +59,77 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     def setup(self, config: GRPOConfig) -> None:
         """Build runners and learners, open the book."""
         super().setup(config)
-        self._settings = config.settings()
-        self._problems = load_problems(self._settings.problems)
+        self.settings = config.settings()
+        self.problems = load_problems(self.settings.problems)
         self.book = MistakeBook(config.book_path or None)
         self._next_task = 0
         self.last_trees: tuple[Tree, ...] = ()
         """Of the last iteration, in the order of their tasks."""
+        self.last_step = StepFacts()
+        """Of the last iteration."""
+        self._told: set[str] = set()  # of which problems it has been said that they are skipped
 
     def training_step(self) -> None:
         """Run one iteration."""
+        begun = time.perf_counter()
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
-            self._sync_weights()
+            self.sync_runners()
+        synced = time.perf_counter()
         tasks = self._next_tasks()
+        self._rollout_times: list[RolloutTimes] = []
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
             rolled = self._rolled(tasks)
+        rolled_out = time.perf_counter()
         self.last_trees = tuple(rolled[number].tree for number in sorted(rolled))
         responses = [each for number in sorted(rolled) for each in rolled[number].responses]
-        self._record(self.last_trees)
+        book = self._record(self.last_trees)
         n_responses = sum(len(tree.candidates) + sum(map(len, tree.suites)) for tree in self.last_trees)
         self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, n_responses, reduce="lifetime_sum")
         self.metrics.log_value("tasks_lost", len(tasks) - len(rolled), window=1)
         self.metrics.log_value("responses_trained", len(responses), window=1)
         self.metrics.log_value("book_size", self.book.size(), window=1)
+        skipped = skipped_problems(self.last_trees)
+        self.metrics.log_value("problems_skipped", len(skipped), window=1)
+        for problem_id in skipped.keys() - self._told:
+            _LOG.warning("problem %s is skipped: %s", problem_id, skipped[problem_id])
+        self._told |= skipped.keys()
+        self.last_step = StepFacts(
+            skipped=skipped,
+            n_tasks_lost=len(tasks) - len(rolled),
+            n_trained=dict(Counter(each.module for each in responses)),
+            book_size=self.book.size(),
+            book_added=sum(delta.added for delta in book),
+            book_removed=sum(delta.removed for delta in book),
+            sync_s=synced - begun,
+            rollout_s=rolled_out - synced,
+            generate_s=max((each.generate_s for each in self._rollout_times), default=0.0),
+            judge_s=max((each.judge_s for each in self._rollout_times), default=0.0),
+        )
         if responses:
+            learning = time.perf_counter()
             with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
                 self._learn(responses)
+            self.last_step = replace(self.last_step, learn_s=time.perf_counter() - learning)
 
     # Weights
 
-    def _sync_weights(self) -> None:
+    def sync_runners(self) -> None:
         """Give every runner the learners' weights and wait until it has them.
 
         RLlib's own `sync_weights` neither waits nor notices when a runner that is still busy with older weights drops
         the new ones.
         """
-        state = self.learner_group.get_state(components="learner/rl_module", inference_only=True)["learner"]
+        with self._blamed():
+            state = self.learner_group.get_state(components="learner/rl_module", inference_only=True)["learner"]
         if self.env_runner is not None:
             self.env_runner.set_state(state)
         if self.env_runner_group.num_healthy_remote_workers():
             reference = ray.put(state)
-            self.env_runner_group.foreach_env_runner(
-                lambda runner: runner.set_state(ray.get(reference)), local_env_runner=False
+            faults = self.env_runner_group.foreach_env_runner(
+                lambda runner: runner.take(ray.get(reference)), local_env_runner=False
             )
+            if any(faults):
+                raise StaleWeights(next(filter(None, faults)))
 
     # Tasks
 
@@ -100,21 +137,21 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Return the next tasks; every problem comes once per epoch, in an order of the epoch's own."""
         numbers = range(self._next_task, self._next_task + self.config.problems_per_step)
         self._next_task = numbers.stop
-        n_problems = len(self._problems)
+        n_problems = len(self.problems)
         orders = {
-            epoch: np.random.default_rng([self._settings.seed, epoch]).permutation(n_problems)
+            epoch: np.random.default_rng([self.settings.seed, epoch]).permutation(n_problems)
             for epoch in {number // n_problems for number in numbers}
         }
         return [
-            self._task(number, self._problems[int(orders[number // n_problems][number % n_problems])])
+            self._task(number, self.problems[int(orders[number // n_problems][number % n_problems])])
             for number in numbers
         ]
 
     def _task(self, number: int, problem: Problem) -> Task:
-        rules = self._settings.rules.book
+        rules = self.settings.rules.book
         if rules.update is BookUpdate.OFF:
             return Task(number, problem.id)
-        draws = np.random.default_rng([self._settings.seed, number, _BOOK_STREAM])
+        draws = np.random.default_rng([self.settings.seed, number, _BOOK_STREAM])
         entries = self.book.retrieve(problem.id, rules, rng=draws)
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
@@ -128,6 +165,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             for share in self._dealt(owed):
                 done.update({each.tree.task.number: each for each in share.harvests})
                 self.metrics.aggregate([share.metrics], key=ENV_RUNNER_RESULTS)
+                self._rollout_times.append(share.times)
         return done
 
     def _dealt(self, tasks: Sequence[Task]) -> Iterator[_Brought]:
@@ -145,31 +183,62 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
     # The book
 
-    def _record(self, trees: Sequence[Tree]) -> None:
-        """Enter what has happened, in the order of the tasks."""
-        rules = self._settings.rules.book
+    def _record(self, trees: Sequence[Tree]) -> list[BookDelta]:
+        """Enter what has happened, in the order of the tasks; return what that changed."""
+        rules = self.settings.rules.book
         if rules.update is BookUpdate.OFF:
-            return
+            return []
+        deltas = []
         for tree in trees:
             if tree.report is not None and not any(each.has_internal_error for each in tree.report.candidates):
                 where = Provenance(
                     run=str(self.trial_id or ""), episode_id=f"{tree.task.number:08x}", round=self.iteration
                 )
-                self.book.record(tree.report, rules, where)
+                deltas.append(self.book.record(tree.report, rules, where))
+        return deltas
 
     # Learning
 
     def _learn(self, responses: Sequence[ScoredResponse]) -> None:
         config = self.config
-        batch = planned(responses, config.minibatches_per_epoch, (self._settings.seed, self.iteration))
+        batch = planned(responses, config.minibatches_per_epoch, (self.settings.seed, self.iteration))
         references = [
             ray.put([episode_of(each) for each in shard]) for shard in shards(batch, max(1, config.num_learners))
         ]
-        results = self.learner_group.update(
-            episodes_refs=references,
-            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
-        )
+        with self._blamed():
+            results = self.learner_group.update(
+                episodes_refs=references,
+                timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
+            )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
+
+    @contextlib.contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Turn whatever the loss of a learner, or a loss that is no number, looks like into one error.
+
+        Raises:
+            LearnerLost: a learner's process is gone. The others hold the same weights but wait for it, and RLlib has
+                no way to put one in its place, so the run ends; who wants it to go on by itself runs it in Tune with
+                `FailureConfig(max_failures=...)`, which starts again from the last checkpoint.
+            NotFinite: see there.
+        """
+        try:
+            yield
+        except NotFinite as error:
+            raise NotFinite(str(getattr(error, "cause", error))) from None
+        except Exception as error:
+            if not self._is_learner_lost():
+                raise
+            raise LearnerLost(
+                f"a learner died in iteration {self.iteration + 1}; start again from the last checkpoint"
+            ) from error
+
+    def _is_learner_lost(self) -> bool:
+        """Return whether a learner no longer answers; one that waited for a dead one counts as lost to RLlib, too."""
+        if self.learner_group.is_local:
+            return False
+        alive = self.learner_group.foreach_learner(lambda _: True, timeout_seconds=_PATIENCE_S)
+        return sum(1 for result in alive if result.ok) < int(self.config.num_learners)
 
     # State
 
@@ -200,6 +269,7 @@ class _Brought:
 
     harvests: list[Harvest]
     metrics: Any
+    times: RolloutTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,4 +280,4 @@ class _Share:
 
     def __call__(self, runner: TreeEnvRunner) -> _Brought:
         harvests = runner.harvest(self.tasks)
-        return _Brought(harvests, runner.get_metrics())
+        return _Brought(harvests, runner.get_metrics(), runner.rollout_times())

@@ -17,7 +17,7 @@ from codea1_agents.grpo.loss import LossRules
 from codea1_agents.grpo.model_settings import ModelSettings
 from codea1_agents.grpo.rl_module import CausalLMModule
 from codea1_agents.grpo.settings import TrainingSettings
-from codea1_agents.grpo.trees import Shape
+from codea1_agents.grpo.trees import Shape, SuitesPer
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -58,11 +58,14 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
         self.max_tokens = {"coder": 4096, "tester": 4096}
+        self.max_prompt_tokens = {"coder": 4096, "tester": 8192}
+        self.lr_by_module: dict[str, float] = {}
         self.temperature = 1.0
         self.rows_sampled_at_once = 64
         self.problems_per_step = 256
         self.n_candidates = self.n_suites = 8
         self.n_kept = 1
+        self.suites_per = SuitesPer.CANDIDATE.value
         self.problems_at_once = 8
         self.epochs_per_step = 1
         self.minibatches_per_epoch = 2
@@ -119,6 +122,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         shared: str | ModelSettings = "",
         frozen: Collection[str] = (),
         prompts: str = NotProvided,
+        rollout_engine: str = "",
     ) -> GRPOConfig:
         """Set who is a language model: one module per role, or one that both share (self-play).
 
@@ -128,9 +132,10 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             shared: one for both roles, in place of the two.
             frozen: modules that play but do not learn.
             prompts: wording, by name or file.
+            rollout_engine: of all of them, in place of their settings': `transformers` or `vllm`.
 
         Raises:
-            UserError: a shared module beside another, or a frozen module that is none.
+            UserError: a shared module beside another, a frozen module that is none, or an unknown engine.
         """
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
@@ -141,6 +146,8 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             given = {"coder": coder, "tester": tester}
             self.models = {role: _settings(model) for role, model in given.items() if model}
             self.module_by_role = {role: role for role in self.models}
+        if rollout_engine:
+            self.models = {name: replace(each, rollout_engine=rollout_engine) for name, each in self.models.items()}
         unknown = sorted(set(frozen) - set(self.models))
         if unknown:
             raise UserError(f"llm_agents: {unknown[0]!r} cannot be frozen, modules are {', '.join(self.models)}")
@@ -176,12 +183,15 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def validate(self) -> None:
         """Raise UserError for settings that make no run; completes what follows from others."""
         for role in _ROLES:
-            if role not in self.module_by_role and role not in self.scripted:
+            if not self._has_player(role) and (role == "coder" or self.rules.reward.scheme.pays_tester):
                 raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
         if not set(self.models) - self.frozen:
             raise UserError("nothing learns: every model is frozen, or there is none")
         if min(self.problems_per_step, self.epochs_per_step, self.minibatches_per_epoch) < 1:
             raise UserError("problems_per_step, epochs_per_step and minibatches_per_epoch must be at least 1")
+        self._check_suites()
+        if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
+            self.create_local_env_runner = False  # it would start engines that nobody asks
         LossRules(self.clip_low, self.clip_high, self.dual_clip, self.kl_coeff, self.entropy_coeff)
         self.settings()
         self.multi_agent(
@@ -190,7 +200,36 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             policies_to_train=sorted(set(self.models) - self.frozen),
         )
         self.rl_module(rl_module_spec=self._module_specs())
+        self._set_own_rates()
         super().validate()
+
+    def _has_player(self, role: str) -> bool:
+        return role in self.module_by_role or role in self.scripted
+
+    def _check_suites(self) -> None:
+        if self.suites_per not in list(SuitesPer):
+            raise UserError(f"suites_per: {self.suites_per!r} is neither {' nor '.join(SuitesPer)}")
+        if self.suites_per == SuitesPer.PROBLEM and self.tester_view != "black_box":
+            raise UserError(
+                "suites_per='problem': such suites are for all programs at once; set tester_view='black_box'"
+            )
+        if not self.n_suites and self.rules.reward.scheme.pays_tester:
+            raise UserError(f"n_suites: rules {self.rules.name} need suites; only golden tests do without")
+
+    def _set_own_rates(self) -> None:
+        """Give modules their own learning rates, where `lr_by_module` names one.
+
+        Raises:
+            UserError: it names no module that learns.
+        """
+        for module in self.lr_by_module:
+            if module not in set(self.models) - self.frozen:
+                raise UserError(f"lr_by_module: {module!r} is no module that learns")
+        told = dict(self.algorithm_config_overrides_per_module or {})
+        for module, lr in self.lr_by_module.items():
+            told[module] = {**(told.get(module) or {}), "lr": lr}
+        if told:
+            self.multi_agent(algorithm_config_overrides_per_module=told)
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """Return what RLlib falls back on; the modules themselves are set by `validate`."""
@@ -218,12 +257,19 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             sandbox=self.sandbox,
             limits=self.limits,
             seed=self.seed or 0,
-            shape=Shape(self.n_candidates, self.n_suites, self.n_kept, self.problems_at_once),
+            shape=Shape(
+                n_candidates=self.n_candidates,
+                n_suites=self.n_suites if self._has_player("tester") else 0,
+                n_kept=self.n_kept,
+                problems_at_once=self.problems_at_once,
+                suites_per=SuitesPer(self.suites_per),
+            ),
             models=self.models,
             module_by_role=self.module_by_role,
             agents=self.scripted,
             frozen=self.frozen,
             max_tokens=self.max_tokens,
+            max_prompt_tokens=self.max_prompt_tokens,
             temperature=self.temperature,
             rows_sampled_at_once=self.rows_sampled_at_once,
             prompts=self.prompts,
@@ -239,6 +285,7 @@ _OWN = frozenset(
         "n_candidates",
         "n_suites",
         "n_kept",
+        "suites_per",
         "problems_per_step",
         "problems_at_once",
         "epochs_per_step",
@@ -253,6 +300,8 @@ _OWN = frozenset(
         "warmup_steps",
         "total_steps",
         "max_tokens",
+        "max_prompt_tokens",
+        "lr_by_module",
         "temperature",
         "rows_sampled_at_once",
     }

@@ -17,11 +17,13 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from codea1_agents.grpo.episodes import ScoredResponse
+from codea1_agents.grpo.failures import StaleWeights
 from codea1_agents.grpo.players import AgentPlayer, ModelPlayer, Player
+from codea1_agents.grpo.rollout_engine import RolloutEngine, load_engine
 from codea1_agents.grpo.sampling import SamplingRules
 from codea1_agents.grpo.settings import TrainingSettings
 from codea1_agents.grpo.statistics import told_of
-from codea1_agents.grpo.trees import Task, Tree, TreeRoller
+from codea1_agents.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_env.agent import AgentContext, load_agent
@@ -51,6 +53,8 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self.settings: TrainingSettings = config.settings()
         self._version = 0
         self.module: Any = None
+        self.engines: dict[str, RolloutEngine] = {}
+        """By module."""
         self._roller: TreeRoller | None = None
         self.make_env()
         self.make_module()
@@ -71,8 +75,8 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """Load problems and sandbox; there is no environment object, only the judge that it steps through, too."""
         settings = self.settings
         self._problems = load_problems(settings.problems)
-        self._sandbox = load_sandbox(settings.sandbox)
-        self._judge = Judge(self._sandbox, settings.rules, limits=settings.limits)
+        self.sandbox = load_sandbox(settings.sandbox)
+        self._judge = Judge(self.sandbox, settings.rules, limits=settings.limits)
 
     def make_module(self) -> None:
         """Build what samples: the modules without references, and the agents that do not learn."""
@@ -81,7 +85,10 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         for sub_spec in spec.rl_module_specs.values():
             sub_spec.inference_only = True  # RLlib sets it on specs of its own only
         self.module = spec.build()
-        players = {role: self._player(role) for role in _ROLES}
+        self.engines = {
+            name: load_engine(settings, self.module[name].model) for name, settings in self.settings.models.items()
+        }
+        players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
         self._roller = TreeRoller(
             self._problems,
             self._judge,
@@ -91,22 +98,39 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             tester_view=self.settings.tester_view,
         )
 
-    def _player(self, role: str) -> Player:
+    def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
+        """Return who plays a role.
+
+        Args:
+            role: `coder` or `tester`.
+            sampling: how a model replies, if not as in training.
+        """
         module_id = self.settings.module_of(role)
         if not module_id:
-            context = AgentContext(self._problems, self._sandbox, self.settings.seed)
+            context = AgentContext(self._problems, self.sandbox, self.settings.seed)
             return AgentPlayer(load_agent(self.settings.agents[role], context, role=role))  # type: ignore[arg-type]
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
         ends = {tokenizer.eos_token_id, *_listed(model.generation_config.eos_token_id)} - {None}
-        sampling = SamplingRules(
-            self.settings.max_tokens[role], self.settings.temperature, self.settings.rows_sampled_at_once
+        as_in_training = SamplingRules(
+            self.settings.max_tokens[role],
+            self.settings.temperature,
+            rows_at_once=self.settings.rows_sampled_at_once,
         )
         chat = ChatFormat(tokenizer, self.settings.models[module_id].path)
-        return ModelPlayer(model, chat, sorted(ends), load_prompts(self.settings.prompts), sampling)
+        return ModelPlayer(
+            self.engines[module_id],
+            chat,
+            sorted(ends),
+            load_prompts(self.settings.prompts),
+            sampling or as_in_training,
+            self.settings.max_prompt_tokens[role],
+        )
 
     def stop(self) -> None:
-        """The sandbox is shared with whoever else is in this process and ends with it."""
+        """Let go of the engines; the sandbox is shared with whoever else is in this process and ends with it."""
+        for engine in self.engines.values():
+            engine.close()
 
     # Sampling
 
@@ -119,9 +143,15 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """Return the trees of some tasks and what is to be learnt from them, in order."""
         trees = self.sample(tasks=tasks)
         for tree in trees:
-            for key, value in told_of(tree).items():
+            for key, value in told_of(tree, self.settings.rules.tests_per_suite).items():
                 self.metrics.log_value(key, value, reduce="mean", window=None)
         return [Harvest(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
+
+    def rollout_times(self) -> RolloutTimes:
+        """Return where the time has gone since the last call."""
+        assert self._roller is not None
+        times, self._roller.times = self._roller.times, RolloutTimes()
+        return times
 
     def get_metrics(self) -> Any:
         """Return the means over the trees since the last call."""
@@ -143,11 +173,26 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take weights. Any other number than our own is news: after a restore it may be smaller."""
+        """Take weights. Any other number than our own is news: after a restore it may be smaller.
+
+        Raises:
+            StaleWeights: an engine does not compute what they would; it samples nothing from here on.
+        """
         if COMPONENT_RL_MODULE in state:
             weights = state[COMPONENT_RL_MODULE]  # RLlib puts them into its object store where it restores a runner
             self.module.set_state(ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights)
         self._version = int(state.get(WEIGHTS_SEQ_NO, self._version))
+        if COMPONENT_RL_MODULE in state:
+            for engine in self.engines.values():
+                engine.take_weights(self._version)
+
+    def take(self, state: Mapping[str, Any]) -> str:
+        """Take weights as `set_state` does; return what is wrong instead of raising, as RLlib hides what we raise."""
+        try:
+            self.set_state(state)
+        except StaleWeights as error:
+            return str(error)
+        return ""
 
     def get_ctor_args_and_kwargs(self) -> tuple[tuple[()], dict[str, Any]]:
         """Return what a copy of this runner is made with."""
@@ -159,19 +204,21 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
 
 def scored_responses(tree: Tree, settings: TrainingSettings, version: int) -> Iterable[ScoredResponse]:
-    """Yield what is to be learnt from a tree: all its candidates, and the suites of the kept ones, masks apart."""
+    """Yield what is to be learnt from a tree: all its candidates, and the kept groups of suites, masks apart."""
     trained = settings.trained_roles
     for n, answer in enumerate(tree.candidates):
         if "coder" in trained and answer.response is not None and tree.coder.is_trained[n]:
             yield _scored(tree, settings, version, "coder", n, -1)
-        if "tester" not in trained or not tree.kept[n]:
+    for g, group in enumerate(tree.suites):
+        if "tester" not in trained or not tree.kept[g]:
             continue
-        for m, reply in enumerate(tree.suites[n]):
-            if reply.response is not None and tree.tester.is_trained[n, m]:
-                yield _scored(tree, settings, version, "tester", n, m)
+        for m, reply in enumerate(group):
+            if reply.response is not None and tree.tester.is_trained[g, m]:
+                yield _scored(tree, settings, version, "tester", g, m)
 
 
 def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: int, m: int) -> ScoredResponse:
+    """Return one response; `n` numbers the candidate or the group of suites."""
     is_coder = role == "coder"
     answer = tree.candidates[n] if is_coder else tree.suites[n][m]
     assert answer.response is not None

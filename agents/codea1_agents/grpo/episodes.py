@@ -23,9 +23,9 @@ class ScoredResponse:
     """Id of the module that answered, and learns."""
     problem_id: str
     candidate: int
-    """Number of the candidate in its problem's group."""
+    """Number of the candidate in its problem's group; 0 for a suite that was written for all of them."""
     suite: int
-    """Number of the suite in its candidate's group; -1 for a candidate."""
+    """Number of the suite in its group; -1 for a candidate."""
     prompt: tuple[int, ...]
     response: Response
     reward: float

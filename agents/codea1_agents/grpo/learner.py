@@ -9,21 +9,19 @@ from typing import Any
 
 import torch
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 
 from codea1_agents.grpo.columns import Column
+from codea1_agents.grpo.failures import NotFinite
 from codea1_agents.grpo.loss import LossParts, LossRules, grpo_loss
 from codea1_agents.grpo.schedule import lr_factor
 
-__all__ = ["GRPOTorchLearner", "NotFinite"]
+__all__ = ["GRPOTorchLearner"]
 
 Batch = Mapping[str, Tensor]
 
 _LARGEST = frozenset({"ratio_gap"})
-
-
-class NotFinite(ArithmeticError):
-    """The loss or its gradient is no number; the weights are as before the step that would have spoilt them."""
 
 
 class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
@@ -35,6 +33,12 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         params = [parameter for parameter in module.parameters() if parameter.requires_grad]
         optimizer = torch.optim.AdamW(params, betas=(0.9, 0.999), weight_decay=config.weight_decay)
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=params, lr_or_lr_schedule=config.lr)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take a state, an older one too; RLlib's own keeps its weights unless the state's have the higher number."""
+        if WEIGHTS_SEQ_NO in state:
+            self._weights_seq_no = 0
+        super().set_state(state)
 
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Batch, fwd_out: Mapping[str, Tensor]
@@ -102,11 +106,16 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             _take_in(found, _told(parts))
         params = self._optimizer_parameters[optimizer]
         norm = torch.nn.utils.clip_grad_norm_([self._params[each] for each in params], config.grad_clip or math.inf)
-        if not (math.isfinite(found["loss"]) and bool(torch.isfinite(norm))):
+        found = {**self._of_all_learners(found), "grad_norm": float(norm)}
+        if not (math.isfinite(found["loss"]) and math.isfinite(found["grad_norm"])):
             optimizer.zero_grad(set_to_none=True)
-            raise NotFinite(f"the loss of {module_id!r} is {found['loss']}, its gradient's norm {float(norm)}")
+            raise NotFinite(
+                f"stopped: the loss of {module_id!r} is {found['loss']} and its gradient's norm {found['grad_norm']}; "
+                "this step changed nothing, the last checkpoint is good"
+            )
         optimizer.step()
-        return {**found, "grad_norm": float(norm)}
+        optimizer.zero_grad(set_to_none=True)  # or they would lie beside the next module's
+        return found
 
     def _most(self, n: int) -> int:
         """Return the largest `n` of all learners: they must run backwards equally often."""
@@ -115,6 +124,17 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         most = torch.tensor(n, device=self._device)
         torch.distributed.all_reduce(most, op=torch.distributed.ReduceOp.MAX)
         return int(most)
+
+    def _of_all_learners(self, found: Mapping[str, float]) -> dict[str, float]:
+        """Return figures of the whole batch, on every learner the same; each has added up its own rows only."""
+        if self.config.num_learners <= 1:
+            return dict(found)
+        values = torch.tensor([found[name] for name in sorted(found)], dtype=torch.float32, device=self._device)
+        largest = values.clone()
+        torch.distributed.all_reduce(values, op=torch.distributed.ReduceOp.SUM)
+        torch.distributed.all_reduce(largest, op=torch.distributed.ReduceOp.MAX)
+        both = zip(sorted(found), values.tolist(), largest.tolist(), strict=True)
+        return {name: most if name in _LARGEST else total for name, total, most in both}
 
     def _synced(self, module: Any, *, is_last: bool) -> contextlib.AbstractContextManager[Any]:
         """Exchange gradients with other learners only once per step."""

@@ -49,7 +49,7 @@ class LossParts:
     """Weight of tokens whose ratio is clipped."""
     dual_clip_share: Tensor
     ratio_gap: Tensor
-    """Largest |log ratio| of this policy to the one that sampled."""
+    """Largest |log ratio| of this policy to the one that sampled, among tokens that weigh something."""
 
 
 def token_log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
@@ -125,5 +125,5 @@ def grpo_loss(
         entropy=spread.detach(),
         clip_share=((clipped > plain) * weight).sum().detach(),
         dual_clip_share=(is_bounded * weight).sum().detach(),
-        ratio_gap=log_ratio.detach().abs().max(),
+        ratio_gap=(log_ratio.detach().abs() * (weight > 0)).max(),
     )

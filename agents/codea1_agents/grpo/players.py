@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from codea1_agents.grpo.sampling import Response, SamplingRules, sample_responses
+from codea1_agents.grpo.rollout_engine import RolloutEngine
+from codea1_agents.grpo.sampling import Response, SamplingRules
 from codea1_agents.models.chat_format import ChatFormat
 from codea1_agents.prompts import Prompts
 from codea1_env.agent import Agent, Info, Observation
@@ -47,52 +48,61 @@ class Player(Protocol):
 
 
 class ModelPlayer:
-    """A causal language model with its tokenizer.
+    """A causal language model, by way of an engine, with its tokenizer.
 
     Args:
-        model: of `transformers`.
+        engine: who samples.
         chat_format: how it wants to be asked.
         end_tokens: ids that end its replies.
         prompts: the wording.
         sampling: how it replies.
+        max_prompt_tokens: longest prompt; None: what the model's context has room for.
     """
 
     def __init__(
-        self, model: Any, chat_format: ChatFormat, end_tokens: Sequence[int], prompts: Prompts, sampling: SamplingRules
+        self,
+        engine: RolloutEngine,
+        chat_format: ChatFormat,
+        end_tokens: Sequence[int],
+        prompts: Prompts,
+        sampling: SamplingRules,
+        max_prompt_tokens: int | None = None,
     ) -> None:
-        self._model, self._format, self._ends = model, chat_format, tuple(end_tokens)
+        self._engine, self._format, self._ends = engine, chat_format, tuple(end_tokens)
         self._prompts = prompts
         self.sampling = sampling
+        self._max_prompt = max_prompt_tokens
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
         """Sample one response per turn; a prompt that leaves no room for one is not asked."""
         prompts = [tuple(self._format.prompt_ids(self._prompts.messages(t.observation, t.info))) for t in turns]
-        room = getattr(self._model.config, "max_position_embeddings", None)
-        fits = [room is None or len(prompt) + self.sampling.max_tokens <= room for prompt in prompts]
-        asked = [position for position, is_short in enumerate(fits) if is_short]
+        room = self._engine.room
+        faults = [_misfit(prompt, self.sampling, self._max_prompt, room) for prompt in prompts]
+        asked = [position for position, fault in enumerate(faults) if not fault]
         responses = iter(
-            sample_responses(
-                self._model,
+            self._engine.sample(
                 [prompts[position] for position in asked],
                 [turns[position].seed for position in asked],
-                end_tokens=self._ends,
-                pad_token=0,
-                rules=self.sampling,
+                self._ends,
+                self.sampling,
             )
         )
         return [
-            self._told(prompt, next(responses))
-            if is_short
-            else Answer(unavailable=_too_long(prompt, self.sampling, room))
-            for prompt, is_short in zip(prompts, fits, strict=True)
+            Answer(unavailable=fault) if fault else self._told(prompt, next(responses))
+            for prompt, fault in zip(prompts, faults, strict=True)
         ]
 
     def _told(self, prompt: tuple[int, ...], response: Response) -> Answer:
         return Answer(self._format.reply(response.tokens), prompt, response)
 
 
-def _too_long(prompt: Sequence[int], sampling: SamplingRules, room: int | None) -> str:
-    return f"a prompt of {len(prompt)} tokens and a reply of {sampling.max_tokens} do not fit a context of {room}"
+def _misfit(prompt: Sequence[int], sampling: SamplingRules, longest: int | None, room: int | None) -> str:
+    """Return why a prompt cannot be asked; empty if it can."""
+    if longest is not None and len(prompt) > longest:
+        return f"a prompt of {len(prompt)} tokens, the longest allowed is {longest}"
+    if room is not None and len(prompt) + sampling.max_tokens > room:
+        return f"a prompt of {len(prompt)} tokens and a reply of {sampling.max_tokens} do not fit a context of {room}"
+    return ""
 
 
 class AgentPlayer:

@@ -1,13 +1,15 @@
 """A causal language model as an RLModule: token log-probabilities for the learner, plain weights for everyone else.
 
 `model_config` of its spec is what `ModelSettings.to_dict` gives. The frozen reference is not part of the state: it is
-the model as it was loaded, on every learner the same.
+the model as it was loaded, on every learner the same. With adapters it is the same model without them, and the state
+is theirs alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,14 @@ from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
+from codea1_agents.grpo.adapters import adapted, is_adapted, save_plain, untied, without_adapter
 from codea1_agents.grpo.columns import Column
 from codea1_agents.grpo.loss import token_log_probs
 from codea1_agents.grpo.model_settings import ModelSettings
+from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import require_model, spoken
 
-__all__ = ["CausalLMModule", "load_causal_model"]
+__all__ = ["CausalLMModule", "export_state", "load_causal_model"]
 
 
 def load_causal_model(path: str, dtype: str = "float32") -> Any:
@@ -37,6 +41,42 @@ def load_causal_model(path: str, dtype: str = "float32") -> Any:
         return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
 
 
+def export_state(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
+    """Write a module's state as a folder that `transformers` loads as any other model, its tokenizer included.
+
+    Args:
+        settings: those that the module was trained with: the state may hold its adapters only.
+        state: what `CausalLMModule.get_state` gave, e.g. from a checkpoint or a learner.
+        folder: made where it is missing.
+
+    Raises:
+        UserError: there is no model at the settings' path any more.
+        ValueError: weights of another model.
+    """
+    model = _built(settings, "float32")
+    _take(model, state)
+    _save(model, settings, folder)
+
+
+def _built(settings: ModelSettings, dtype: str) -> Any:
+    model = load_causal_model(settings.path, dtype=dtype)
+    return model if settings.lora is None else adapted(model, settings.lora)
+
+
+def _checkpoint_activations(model: Any) -> None:
+    base = model.get_base_model() if is_adapted(model) else model
+    renamed = getattr(base, "activation_checkpointing_enable", None)
+    if renamed is not None:
+        renamed(activation_checkpointing_kwargs={"use_reentrant": False})
+    else:  # its name in older versions
+        base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+
+def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
+    save_plain(model, folder)
+    load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
+
+
 class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
     """The policy of one role."""
 
@@ -45,14 +85,14 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         self.settings = ModelSettings(**self.model_config)
         samples_only = bool(self.inference_only)
         dtype = self.settings.sampling_dtype if samples_only else "float32"
-        self.model = load_causal_model(self.settings.path, dtype=dtype)
+        self.model = _built(self.settings, dtype)
         if samples_only:
             self.model.requires_grad_(False)
             return
         if self.settings.gradient_checkpointing:
-            self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+            _checkpoint_activations(self.model)
         self.reference = None
-        if self.settings.with_reference:
+        if self.settings.with_reference and self.settings.lora is None:
             self.reference = load_causal_model(self.settings.path, dtype="float32")
             self.reference.requires_grad_(False)
 
@@ -74,10 +114,19 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         found: dict[str, Tensor] = {Column.LOG_PROBS: log_probs}
         if entropy is not None:
             found[Column.ENTROPY] = entropy
-        if self.reference is not None:
-            with torch.no_grad():
-                found[Column.REFERENCE_LOG_PROBS] = self._told(self.reference, batch, with_entropy=False)[0]
+        if self.settings.with_reference:
+            with torch.no_grad(), self._as_loaded() as reference:
+                found[Column.REFERENCE_LOG_PROBS] = self._told(reference, batch, with_entropy=False)[0]
         return found
+
+    @contextlib.contextmanager
+    def _as_loaded(self) -> Iterator[Any]:
+        """Yield the model as it was before it learnt."""
+        if self.reference is not None:
+            yield self.reference
+        else:
+            with without_adapter(self.model):
+                yield self.model
 
     def _told(self, model: Any, batch: Mapping[str, Tensor], *, with_entropy: bool) -> tuple[Tensor, Tensor | None]:
         prompt, response = batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]
@@ -112,8 +161,8 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         inference_only: bool = False,
         **_: Any,
     ) -> dict[str, Any]:
-        """Return the model's weights as arrays, tied ones once; types that numpy lacks as their bits."""
-        return {name: _array(tensor) for name, tensor in _untied(self.model).items()}
+        """Return what learns as arrays, tied weights once; types that numpy lacks as their bits."""
+        return {name: _array(tensor) for name, tensor in untied(self.model).items()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Take weights of `get_state`, in whatever type this module keeps.
@@ -121,24 +170,21 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         Raises:
             ValueError: weights of another model.
         """
-        own = _untied(self.model)
-        if own.keys() != state.keys():
-            odd = sorted(own.keys() ^ state.keys())[:3]
-            raise ValueError(f"these are weights of another model: {', '.join(odd)} and others differ")
-        with torch.no_grad():
-            for name, tensor in own.items():
-                tensor.copy_(_tensor(state[name]))
+        _take(self.model, state)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the module as a folder that `transformers` loads as any other model, its tokenizer included."""
+        _save(self.model, self.settings, folder)
 
 
-def _untied(model: Any) -> dict[str, Tensor]:
-    """Return the parameters and buffers that a state holds, each memory once."""
-    found: dict[str, Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if tensor.data_ptr() not in seen or not tensor.numel():
-            seen.add(tensor.data_ptr())
-            found[name] = tensor
-    return found
+def _take(model: Any, state: Mapping[str, Any]) -> None:
+    own = untied(model)
+    if own.keys() != state.keys():
+        odd = sorted(own.keys() ^ state.keys())[:3]
+        raise ValueError(f"these are weights of another model: {', '.join(odd)} and others differ")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(_tensor(state[name]))
 
 
 def _array(tensor: Tensor) -> Any:

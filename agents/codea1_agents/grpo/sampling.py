@@ -15,9 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from codea1_agents.grpo.sampling_cache import roomy_cache
+
 __all__ = ["Response", "SamplingRules", "left_padded", "sample_responses"]
 
 PROMPTS_AT_ONCE = 64
+_FEW_ENOUGH = 0.75  # share of rows not over, at which dropping the others is worth the copy of the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,15 @@ class SamplingRules:
     """Longest response, its end token included."""
     temperature: float = 1.0
     """0 takes the most probable token. Log-probabilities are always those at temperature 1: what is trained."""
+    top_p: float = 1.0
+    """Only the most probable tokens that together reach this share are drawn from; 1: all. For evaluation: what is
+    trained is the whole distribution."""
     rows_at_once: int = PROMPTS_AT_ONCE
     """Responses that are sampled in one batch."""
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 1 or self.rows_at_once < 1 or not 0 <= self.temperature < float("inf"):
+        is_in_range = 0 <= self.temperature < float("inf") and 0 < self.top_p <= 1
+        if self.max_tokens < 1 or self.rows_at_once < 1 or not is_in_range:
             raise ValueError(f"cannot sample like this: {self}")
 
 
@@ -77,14 +84,16 @@ def sample_responses(
     if len(prompts) != len(seeds) or not all(map(len, prompts)):
         raise ValueError("every response needs a prompt that is not empty, and a seed")
     ends = frozenset(end_tokens)
-    # Prompts of like length share a batch, so that little of it is padding.
-    order = sorted(range(len(prompts)), key=lambda position: len(prompts[position]))
+    # Prompts of like length share a batch, so that little of it is padding; equal ones are neighbours, read once.
+    first: dict[tuple[int, ...], int] = {}
+    keys = [(len(prompt), first.setdefault(tuple(prompt), position)) for position, prompt in enumerate(prompts)]
+    order = sorted(range(len(prompts)), key=keys.__getitem__)
     found: dict[int, Response] = {}
     for start in range(0, len(order), rules.rows_at_once):
         rows = order[start : start + rules.rows_at_once]
         uniform = np.stack([np.random.default_rng(seeds[row]).random(rules.max_tokens) for row in rows])
         with torch.inference_mode():
-            batch = _sampled(model, [prompts[row] for row in rows], uniform, ends, pad_token, rules)
+            batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, pad_token, rules)
         found.update(zip(rows, batch, strict=True))
     return [found[position] for position in range(len(prompts))]
 
@@ -99,52 +108,101 @@ def left_padded(rows: Sequence[Sequence[int]], pad_token: int) -> tuple[Tensor, 
 
 def _sampled(
     model: Any,
-    prompts: Sequence[Sequence[int]],
+    prompts: Sequence[tuple[int, ...]],
     uniform: np.ndarray[Any, np.dtype[np.float64]],
     ends: frozenset[int],
     pad_token: int,
     rules: SamplingRules,
 ) -> list[Response]:
     device = model.device
-    ids, mask = (each.to(device) for each in left_padded(prompts, pad_token))
     draws = torch.from_numpy(uniform).to(device)
-    positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    tokens: list[Tensor] = []
-    log_probs: list[Tensor] = []
-    is_over = torch.zeros(len(prompts), dtype=torch.bool, device=device)
     end_ids = torch.tensor(sorted(ends), dtype=torch.int64, device=device)
-    cache = None
+    tokens = torch.zeros(draws.shape, dtype=torch.int64, device=device)
+    log_probs = torch.zeros(draws.shape, dtype=torch.float32, device=device)
+    batch, logits = _Batch.begun(model, prompts, pad_token)
     for step in range(rules.max_tokens):
-        output = model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        cache = output.past_key_values
-        logits = output.logits[:, -1].float()
-        chosen = _drawn(logits, draws[:, step], rules.temperature)
-        tokens.append(chosen)
-        log_probs.append(logits.log_softmax(-1).gather(-1, chosen.unsqueeze(-1)).squeeze(-1))
-        is_over = is_over | torch.isin(chosen, end_ids)
-        if bool(is_over.all()):
+        chosen, of_chosen = _drawn(logits, draws[batch.rows, step], rules.temperature, rules.top_p)
+        tokens[batch.rows, step], log_probs[batch.rows, step] = chosen, of_chosen
+        batch.is_over |= torch.isin(chosen, end_ids)
+        n_left = len(chosen) - int(batch.is_over.sum())
+        if not n_left or step + 1 == rules.max_tokens:
             break
-        ids = chosen.unsqueeze(-1)
-        mask = torch.cat([mask, mask.new_ones(len(prompts), 1)], dim=-1)
-        positions = positions[:, -1:] + 1
-    rows = zip(torch.stack(tokens, 1).tolist(), torch.stack(log_probs, 1).tolist(), strict=True)
-    return [_response(row, values, ends) for row, values in rows]
+        if n_left <= _FEW_ENOUGH * len(chosen):
+            chosen = chosen[~batch.is_over]
+            batch.keep(~batch.is_over)
+        logits = batch.continued(chosen)
+    return [_response(*row, ends) for row in zip(tokens.tolist(), log_probs.tolist(), strict=True)]
 
 
-def _drawn(logits: Tensor, uniform: Tensor, temperature: float) -> Tensor:
-    """Return, per row, the token at which the distribution function reaches a number in [0, 1)."""
+class _Batch:
+    """Responses under way, and what the model remembers of them; those that are over may be dropped on the way."""
+
+    def __init__(self, model: Any, cache: Any, mask: Tensor, positions: Tensor) -> None:
+        self._model, self._cache, self._mask, self._positions = model, cache, mask, positions
+        self.rows = torch.arange(len(mask), device=mask.device)
+        """(B,) number of each row among those begun."""
+        self.is_over = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
+
+    @classmethod
+    def begun(cls, model: Any, prompts: Sequence[tuple[int, ...]], pad_token: int) -> tuple[_Batch, Tensor]:
+        """Read the prompts, equal ones once; return also the logits (B, V) of the first tokens."""
+        distinct = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
+        ids, mask = (each.to(model.device) for each in left_padded(list(distinct), pad_token))
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        cache = roomy_cache(model)
+        logits = _next_logits(model, ids, mask, positions, cache)
+        which = torch.tensor([distinct[prompt] for prompt in prompts], device=model.device)
+        if len(distinct) < len(prompts):
+            cache.reorder_cache(which)
+        return cls(model, cache, mask[which], positions[which, -1:]), logits[which]
+
+    def keep(self, is_kept: Tensor) -> None:
+        """Drop all rows but these, (B,) bool."""
+        kept = is_kept.nonzero().squeeze(-1)
+        self._cache.reorder_cache(kept)
+        self._mask, self._positions = self._mask[kept], self._positions[kept]
+        self.rows, self.is_over = self.rows[kept], self.is_over[kept]
+
+    def continued(self, chosen: Tensor) -> Tensor:
+        """Append a token (B,) to each row and return the logits (B, V) of the next."""
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(chosen), 1)], dim=-1)
+        self._positions = self._positions + 1
+        return _next_logits(self._model, chosen.unsqueeze(-1), self._mask, self._positions, self._cache)
+
+
+def _next_logits(model: Any, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
+    output = model(
+        input_ids=ids,
+        attention_mask=mask,
+        position_ids=positions,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
+    )
+    logits: Tensor = output.logits[:, -1].float()
+    return logits
+
+
+def _drawn(logits: Tensor, uniform: Tensor, temperature: float, top_p: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Return, per row, the token at which the distribution function reaches a number in [0, 1), and its log-prob."""
+    log_probs = logits.log_softmax(-1)
     if temperature == 0:
-        return logits.argmax(-1)
-    cumulated = (logits.double() / temperature).softmax(-1).cumsum(-1)
-    drawn = torch.searchsorted(cumulated, uniform.unsqueeze(-1) * cumulated[:, -1:], right=True).squeeze(-1)
-    return drawn.clamp(max=logits.shape[-1] - 1)
+        chosen = logits.argmax(-1)
+    else:
+        weights = log_probs.exp() if temperature == 1 else (logits / temperature).softmax(-1)
+        if top_p < 1:
+            weights = _nucleus(weights, top_p)
+        cumulated = weights.cumsum(-1, dtype=torch.float64)
+        drawn = torch.searchsorted(cumulated, uniform.unsqueeze(-1) * cumulated[:, -1:], right=True).squeeze(-1)
+        chosen = drawn.clamp(max=logits.shape[-1] - 1)
+    return chosen, log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+
+
+def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:
+    """Return the probabilities (B, V) of the fewest tokens that reach `top_p`, not normalised; all others are 0."""
+    ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
+    is_out = ranked.cumsum(-1) - ranked >= top_p
+    return probabilities.masked_fill(torch.zeros_like(is_out).scatter(-1, order, is_out), 0.0)
 
 
 def _response(tokens: list[int], log_probs: list[float], ends: frozenset[int]) -> Response:

@@ -34,6 +34,8 @@ class TrainingSettings:
     """Modules that play and do not learn."""
     max_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 4096})
     """Longest reply by role (method.md 1.9)."""
+    max_prompt_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 8192})
+    """Longest prompt by role (method.md 1.9); a longer one is not asked, and its rollout masked."""
     temperature: float = 1.0
     rows_sampled_at_once: int = 64
     prompts: str = "default"
@@ -46,6 +48,10 @@ class TrainingSettings:
     def module_of(self, role: str) -> str:
         """Return the id of the module that plays a role; empty if an agent does."""
         return self.module_by_role.get(role, "")
+
+    def has_player(self, role: str) -> bool:
+        """Whether anybody plays a role; a tester need not be there where its tests earn nothing."""
+        return bool(self.module_of(role)) or role in self.agents
 
     @property
     def trained_roles(self) -> frozenset[str]:

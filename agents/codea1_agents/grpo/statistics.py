@@ -3,29 +3,77 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from codea1_agents.grpo.trees import Tree
+from codea1_env.rules.rewards import Reward
 from codea1_env.verdicts import CaseReport, Verdict
 
-__all__ = ["told_of"]
+__all__ = ["StepFacts", "mean_figures", "skipped_problems", "told_of"]
 
 
-def told_of(tree: Tree) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """One iteration, apart from its trees."""
+
+    n_tasks_lost: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Problems about which a role could not be asked at all, by id, and why."""
+    n_trained: Mapping[str, int] = field(default_factory=dict)
+    """Responses learnt from, by module."""
+    book_size: int = 0
+    book_added: int = 0
+    book_removed: int = 0
+    sync_s: float = 0.0
+    """Seconds until all runners had the weights."""
+    rollout_s: float = 0.0
+    """Seconds for all trees, of which the next two are parts that overlap; of several runners the longest."""
+    generate_s: float = 0.0
+    judge_s: float = 0.0
+    learn_s: float = 0.0
+
+
+def mean_figures(trees: Sequence[Tree], tests_per_suite: int) -> dict[str, float]:
+    """Return the mean of each figure over the trees that tell it, in a fixed order of summation."""
+    found: dict[str, list[float]] = {}
+    for tree in trees:
+        for name, value in told_of(tree, tests_per_suite).items():
+            found.setdefault(name, []).append(value)
+    return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+
+
+def skipped_problems(trees: Iterable[Tree]) -> dict[str, str]:
+    """Return the problems from which nothing can be learnt because a role could not be asked, and why."""
+    found = {}
+    for tree in trees:
+        suites = [answer for group in tree.suites for answer in group]
+        for answers in (tree.candidates, suites):
+            if answers and all(answer.unavailable for answer in answers):
+                found[tree.task.problem_id] = answers[0].unavailable
+    return found
+
+
+def told_of(tree: Tree, tests_per_suite: int) -> dict[str, float]:
     """Return the figures of one tree; those that it says nothing about are left out.
 
     Rewards and their parts are means over what is not masked; shares lie in [0, 1]; lengths are in tokens.
+
+    Args:
+        tree: whose figures.
+        tests_per_suite: cases asked of the tester (K).
     """
-    return {name: float(value) for name, value in _figures(tree) if not math.isnan(value)}
+    return {name: float(value) for name, value in _figures(tree, tests_per_suite) if not math.isnan(value)}
 
 
-def _figures(tree: Tree) -> Iterator[tuple[str, float]]:
+def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
     yield "coder_reward", _mean(tree.coder_rewards.ravel())
     yield "tester_reward", _mean(tree.tester_rewards.ravel())
     yield "coder_spread_share", float(tree.coder.is_trained.any())
-    yield "tester_spread_share", _mean(tree.tester.is_trained.max(axis=-1).ravel())
+    if tree.tester.is_trained.size:
+        yield "tester_spread_share", _mean(tree.tester.is_trained.any(axis=-1).ravel())
     yield "masked_share", _mean(np.isnan(tree.coder_rewards))
     for role, answers in (("coder", tree.candidates), ("tester", tuple(a for group in tree.suites for a in group))):
         responses = [answer.response for answer in answers if answer.response is not None]
@@ -37,17 +85,31 @@ def _figures(tree: Tree) -> Iterator[tuple[str, float]]:
     yield "valid_candidates", _mean(each.is_valid for each in candidates)
     yield "pass_new", _mean(_passed(case for each in candidates for suite in each.suites for case in suite.cases))
     yield "pass_replayed", _mean(_passed(case for each in candidates for case in each.replayed))
-    for name in ("validity", "adversarial"):
-        parts = [
-            part.value for each in tree.rewards for reward in each.testers for part in reward.parts if part.name == name
-        ]
-        yield name, _mean(parts)
+    yield from _parts(reward for each in tree.rewards for reward in each.testers)
+    for name, value in _parts(each.coder for each in tree.rewards):
+        yield f"coder_{name}", value
+    right = [_n_right(suite.cases) for each in candidates for suite in each.suites]
+    yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
     beaten = [any(case.verdict.is_failure for case in suite.cases) for each in candidates for suite in each.suites]
     yield "suites_that_beat", _mean(beaten)
     yield "golden_pass_rate", _mean(each.golden_pass_rate for each in candidates if each.golden_pass_rate is not None)
     texts = [suite.suite.cases for each in candidates for suite in each.suites]
     yield "distinct_suites", len(set(texts)) / len(texts) if texts else math.nan
     yield "distinct_programs", len({each.candidate.program for each in candidates}) / len(candidates)
+
+
+def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:
+    """Yield the mean of each part of some rewards."""
+    found: dict[str, list[float]] = {}
+    for reward in rewards:
+        for part in reward.parts:
+            found.setdefault(part.name, []).append(part.value)
+    for name in sorted(found):
+        yield name, _mean(found[name])
+
+
+def _n_right(cases: Iterable[CaseReport]) -> int:
+    return sum(case.case.prediction_right is not False for case in cases)
 
 
 def _passed(cases: Iterable[CaseReport]) -> list[bool]:

@@ -1,30 +1,32 @@
-"""Rollouts of whole trees: a problem, N candidates for it, M suites for each of them, judged together.
+"""Rollouts of whole trees: a problem, N candidates for it, M suites for each or for all of them, judged together.
 
 While the sandbox checks or judges some problems, the next ones are already generated.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.grpo.grouping import Advantages, group_advantages, top_variance
+from codea1_agents.grpo.grouping import Advantages, group_advantages, mean_over_candidates, top_variance
 from codea1_agents.grpo.players import Answer, Player, Turn
 from codea1_env.errors import SandboxError
 from codea1_env.judge import CandidateCheck, Duel, Judge
 from codea1_env.observations import Seen, turn_info
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rules.replies import read_candidate, read_suite
-from codea1_env.rules.rewards import CandidateRewards, score
+from codea1_env.rules.rewards import CandidateRewards, score_group
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import ProblemReport, ValidCase, Verdict
 
-__all__ = ["Shape", "Task", "Tree", "TreeRoller"]
+__all__ = ["RolloutTimes", "Shape", "SuitesPer", "Task", "Tree", "TreeRoller"]
 
 ROLES = ("coder", "tester")
 
@@ -40,6 +42,15 @@ class Task:
     """Cases of the Mistake Book."""
 
 
+class SuitesPer(StrEnum):
+    """Whom a suite is written for, and so which suites form a group."""
+
+    CANDIDATE = "candidate"
+    """M suites for each candidate, run against it only; the most telling groups are learnt from (TopVar)."""
+    PROBLEM = "problem"
+    """M suites per problem, written blind and run against every candidate; one group (the paper's self-play)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How large trees are.
@@ -50,24 +61,31 @@ class Shape:
 
     n_candidates: int = 8
     n_suites: int = 8
+    """0: no tester is asked."""
     n_kept: int = 1
-    """Candidates per problem whose suites are learnt from (l)."""
+    """Candidates per problem whose suites are learnt from (l); says nothing about suites per problem."""
     problems_at_once: int = 8
+    suites_per: SuitesPer = SuitesPer.CANDIDATE
 
     def __post_init__(self) -> None:
-        if min(self.n_candidates, self.n_suites, self.n_kept, self.problems_at_once) < 1:
+        if min(self.n_candidates, self.n_kept, self.problems_at_once) < 1 or self.n_suites < 0:
             raise ValueError(f"a tree needs at least one of each: {self}")
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of suites, G: one per candidate, or one."""
+        return self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One problem's rollouts, N candidates with M suites each."""
+    """One problem's rollouts: N candidates, and G groups of M suites, one for each candidate or one for all."""
 
     task: Task
     candidates: tuple[Answer, ...]
     """(N,)"""
     suites: tuple[tuple[Answer, ...], ...]
-    """(N, M); (N, 0) where a candidate is invalid or masked, so that no tester was asked."""
+    """(G, M); (G, 0) where a candidate is invalid or masked, so that no tester was asked."""
     report: ProblemReport | None
     """None if the sandbox failed: everything is masked."""
     rewards: tuple[CandidateRewards, ...]
@@ -75,13 +93,23 @@ class Tree:
     coder: Advantages
     """(N,)"""
     tester: Advantages
-    """(N, M)"""
+    """(G, M)"""
     kept: NDArray[np.bool_]
-    """(N,): whose suites are learnt from."""
+    """(G,): which groups of suites are learnt from."""
     coder_rewards: NDArray[np.float64]
     """(N,), nan where masked."""
     tester_rewards: NDArray[np.float64]
-    """(N, M), nan where masked or not asked."""
+    """(G, M), nan where masked or not asked."""
+
+
+@dataclass(slots=True)
+class RolloutTimes:
+    """Where the time of rollouts goes, in seconds; the two overlap."""
+
+    generate_s: float = 0.0
+    """Agents at work."""
+    judge_s: float = 0.0
+    """The sandbox at work."""
 
 
 class TreeRoller:
@@ -93,7 +121,7 @@ class TreeRoller:
         players: who answers, by role.
         shape: of the trees.
         seed: of the run.
-        tester_view: `white_box` or `black_box`.
+        tester_view: `white_box` or `black_box`; suites per problem are blind in any case.
     """
 
     def __init__(
@@ -108,7 +136,10 @@ class TreeRoller:
     ) -> None:
         self._problems, self._judge, self._players = problems, judge, players
         self._rules: Ruleset = judge.rules
-        self._shape, self._seed, self._shows_program = shape, seed, tester_view == "white_box"
+        self._shape, self._seed = shape, seed
+        self._shows_program = tester_view == "white_box" and shape.suites_per is SuitesPer.CANDIDATE
+        self.times = RolloutTimes()
+        """Since whoever reads them last replaced them."""
 
     def roll(self, tasks: Sequence[Task]) -> list[Tree]:
         """Return one tree per task, in order.
@@ -129,7 +160,10 @@ class TreeRoller:
 
     def ask(self, role: str, turns: Sequence[Turn]) -> list[Answer]:
         """Return one answer per turn."""
-        return self._players[role].answer(turns) if turns else []
+        begun = time.perf_counter()
+        answers = self._players[role].answer(turns) if turns else []
+        self.times.generate_s += time.perf_counter() - begun
+        return answers
 
     def turn(self, task: Task, role: str, candidate: int, suite: int, program: str) -> Turn:
         """Return what a role sees at one place of a tree."""
@@ -161,17 +195,23 @@ class TreeRoller:
 
     def checked(self, task: Task, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
         """Return whether the candidates are valid; runs in the judging thread."""
+        begun = time.perf_counter()
         try:
             return self._judge.check(self.problem_of(task), candidates)
         except SandboxError:
             return [CandidateCheck(Verdict.INTERNAL_ERROR)] * len(candidates)
+        finally:
+            self.times.judge_s += time.perf_counter() - begun
 
     def judged(self, duels: Sequence[Duel]) -> list[ProblemReport | None]:
         """Return reports; runs in the judging thread."""
+        begun = time.perf_counter()
         try:
             return list(self._judge.judge(duels))
         except SandboxError:
             return [None] * len(duels)
+        finally:
+            self.times.judge_s += time.perf_counter() - begun
 
     @property
     def rules(self) -> Ruleset:
@@ -207,30 +247,43 @@ class _Part:
         self.checks = judging.submit(self._check)
 
     def _check(self) -> list[list[CandidateCheck]]:
+        """Find out who is worth a suite; where none is written for a program, there is nothing to find out."""
+        shape = self.roller.shape
+        if shape.suites_per is SuitesPer.PROBLEM or not shape.n_suites:
+            return [[] for _ in self.tasks]
         return [self.roller.checked(task, group) for task, group in zip(self.tasks, self.programs, strict=True)]
 
     def write_suites(self, judging: ThreadPoolExecutor) -> None:
-        checks = self.checks.result()
+        wanted = [
+            self._n_suites(found, answers) for found, answers in zip(self.checks.result(), self.candidates, strict=True)
+        ]
         turns = [
-            self.roller.turn(task, "tester", number, suite, program.program)
-            for task, programs, found, answers in zip(self.tasks, self.programs, checks, self.candidates, strict=True)
-            for number, (program, check, answer) in enumerate(zip(programs, found, answers, strict=True))
-            for suite in range(self._n_suites(check, answer))
+            self.roller.turn(task, "tester", number, suite, programs[number].program)
+            for task, programs, sizes in zip(self.tasks, self.programs, wanted, strict=True)
+            for number, size in enumerate(sizes)
+            for suite in range(size)
         ]
         replies = iter(self.roller.ask("tester", turns))
-        self.suites = [
-            [[next(replies) for _ in range(self._n_suites(*pair))] for pair in zip(found, answers, strict=True)]
-            for found, answers in zip(checks, self.candidates, strict=True)
-        ]
+        self.suites = [[[next(replies) for _ in range(size)] for size in sizes] for sizes in wanted]
         duels = [self._duel(*each) for each in zip(self.tasks, self.programs, self.suites, strict=True)]
         self.reports = judging.submit(self.roller.judged, duels)
 
-    def _n_suites(self, check: CandidateCheck, answer: Answer) -> int:
-        return self.roller.shape.n_suites if check.verdict is Verdict.PASSED and not answer.unavailable else 0
+    def _n_suites(self, checks: Sequence[CandidateCheck], answers: Sequence[Answer]) -> list[int]:
+        """Return the size of each group of suites of a problem."""
+        shape = self.roller.shape
+        if not checks:
+            return [shape.n_suites] * shape.n_groups
+        return [
+            shape.n_suites if check.verdict is Verdict.PASSED and not answer.unavailable else 0
+            for check, answer in zip(checks, answers, strict=True)
+        ]
 
     def _duel(self, task: Task, programs: Sequence[Candidate], suites: Sequence[Sequence[Answer]]) -> Duel:
         read = tuple(tuple(self.roller.suite_of(task, answer) for answer in group) for group in suites)
-        return Duel(self.roller.problem_of(task), tuple(programs), read, task.replayed)
+        problem = self.roller.problem_of(task)
+        if self.roller.shape.suites_per is SuitesPer.PROBLEM:
+            return Duel.crossed(problem, programs, read[0], task.replayed)
+        return Duel(problem, tuple(programs), read, task.replayed)
 
     def trees(self) -> Iterator[Tree]:
         for number, report in enumerate(self.reports.result()):
@@ -244,15 +297,14 @@ class _Part:
         report: ProblemReport | None,
     ) -> Tree:
         shape = self.roller.shape
-        rewards = tuple(score(each, self.roller.rules) for each in report.candidates) if report else ()
+        rewards = score_group(report, self.roller.rules) if report else ()
         of_coder = np.full(shape.n_candidates, np.nan)
-        of_tester = np.full((shape.n_candidates, shape.n_suites), np.nan)
         for n, found in enumerate(rewards):
-            if not candidates[n].unavailable:
+            group = suites[n if shape.suites_per is SuitesPer.CANDIDATE else 0]
+            is_untested = bool(group) and all(answer.unavailable for answer in group)  # no fault of the coder's
+            if not candidates[n].unavailable and not is_untested:
                 of_coder[n] = found.coder.value
-            for m, reward in enumerate(found.testers):
-                if not suites[n][m].unavailable:
-                    of_tester[n, m] = reward.value
+        of_tester = self._tester_rewards(report, rewards, suites)
         tester = group_advantages(of_tester)
         kept = top_variance(of_tester, shape.n_kept)
         return Tree(
@@ -267,3 +319,23 @@ class _Part:
             coder_rewards=of_coder,
             tester_rewards=of_tester,
         )
+
+    def _tester_rewards(
+        self,
+        report: ProblemReport | None,
+        rewards: Sequence[CandidateRewards],
+        suites: Sequence[Sequence[Answer]],
+    ) -> NDArray[np.float64]:
+        """Return (G, M) rewards."""
+        shape = self.roller.shape
+        found = np.full((shape.n_candidates, shape.n_suites), np.nan)
+        for n, of_candidate in enumerate(rewards):
+            if of_candidate.testers:
+                found[n] = [reward.value for reward in of_candidate.testers]
+        if shape.suites_per is SuitesPer.PROBLEM:
+            if report is not None:  # an invalid program says nothing about a suite
+                found[[not each.is_valid for each in report.candidates]] = np.nan
+            found = mean_over_candidates(found)[np.newaxis]
+        for g, group in enumerate(suites):
+            found[g, [m for m, answer in enumerate(group) if answer.unavailable]] = np.nan
+        return found

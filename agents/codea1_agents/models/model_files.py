@@ -1,15 +1,16 @@
-"""Whether a folder or id can be a model at all, before a heavy package tries and fails at length."""
+"""Whether a model can be read from or written to a place at all, before something tries and fails at length."""
 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
 
-__all__ = ["require_model", "spoken"]
+__all__ = ["require_model", "require_new", "spoken", "written"]
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -31,7 +32,7 @@ def require_model(agent: str, name: str) -> str:
         return str(folder)
     if folder.is_file():
         raise BrokenInput(f"{name!r} is a file; a model is a folder with config.json, weights and a tokenizer")
-    if not _HUB_ID.fullmatch(name) or name.startswith("."):
+    if not _HUB_ID.fullmatch(name) or name.startswith((".", "models/")):  # nobody is called so on the hub
         raise BrokenInput(f"there is no folder {name!r}, and it is no id on the HuggingFace hub either")
     return name
 
@@ -48,6 +49,36 @@ def spoken(what: str) -> Iterator[None]:
     except Exception as error:
         said = " ".join(str(error).split())
         raise BrokenInput(f"{what} cannot be loaded: {_shortened(said) or type(error).__name__}") from error
+
+
+@contextmanager
+def written(folder: Path) -> Iterator[None]:
+    """Turn what is raised where a model cannot be written, e.g. by a full disk, into one sentence."""
+    from safetensors import SafetensorError  # noqa: PLC0415  an extra
+
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{error.filename or folder}: {error.strerror or error}") from error
+    except SafetensorError as error:  # what it makes of an OSError
+        raise UserError(f"{folder}: {error}") from error
+
+
+def require_new(folder: Path) -> None:
+    """Raise UserError, before any work is done, where no new model could be written."""
+    try:
+        is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    except OSError as error:
+        raise UserError(f"{folder}: it cannot be read ({error.strerror or error})") from error
+    if is_taken:
+        raise UserError(f"{folder}: there is something already; the model's folder must be new or empty")
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise UserError(f"{folder}: it cannot be written ({error.strerror or error})") from error
 
 
 def _missing(folder: Path) -> str:

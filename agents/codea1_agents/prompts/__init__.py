@@ -1,4 +1,4 @@
-"""What language models are told: the wordings (`default.toml`, `paper.toml`) and how they become chat messages."""
+"""What language models are told: the wordings (`*.toml`) and how they become chat messages."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from codea1_env.errors import BrokenInput, UnknownName, UserError
 
 __all__ = ["WORDINGS", "Prompts", "View", "load_prompts"]
 
-WORDINGS = ("default", "paper")
+WORDINGS = ("default", "paper", "simple", "call_only", "tiny")
 
 _TABLES = ("coder", "coder_repair", "tester_white_box", "tester_black_box", "tester_blind", "tester_repair")
 _PLACEHOLDERS = (
@@ -85,7 +85,7 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     """Return a wording.
 
     Args:
-        wording: `default`, `paper`, or the path of a TOML file; tables that it leaves out are `default`'s.
+        wording: one of `WORDINGS`, or the path of a TOML file; tables that it leaves out are `default`'s.
 
     Raises:
         UnknownName: neither a known name nor a file.

@@ -42,7 +42,8 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     control = socket.socket(fileno=options["control"])
     if options["tier"] == "bwrap" and "is_inside" not in options:
         _start_again_in_bubblewrap(options, control)
-    os.environ.pop("PWD", None)  # bubblewrap's; no other tier has it
+    for name in ("PWD", "LD_BIND_NOW"):  # bubblewrap's, which no other tier has; only for this interpreter's start
+        os.environ.pop(name, None)
     sys.meta_path.append(_AllowedPackages(options["packages"]))
     for name in (*_PREIMPORTED.split(), *options["preload"]):
         importlib.import_module(name)

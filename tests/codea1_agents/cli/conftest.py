@@ -113,3 +113,15 @@ def one_object() -> Callable[[str], dict[str, Any]]:
         return data
 
     return read
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Run a `codea1 play ...` and return its run folder."""
+
+    def play(arguments: str) -> Path:
+        path = tmp_path_factory.mktemp("played") / "run"
+        assert CliRunner().invoke(app, [*arguments.split(), "--out", str(path)]).exit_code == 0
+        return path
+
+    return play

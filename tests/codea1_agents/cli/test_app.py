@@ -13,9 +13,21 @@ import typer
 from codea1_agents.cli.app import app
 
 COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check agent", "check env", "check sandbox"]
+COMMANDS += ["report", "book stats", "book survival", "book relapses", "book minimise"]
 COMMANDS += ["book show", "book export", "book merge", "book import", "problems list"]
 COMMANDS += ["eval coder", "eval tester", "eval compare", "select", "export-tests"]
-COMMANDS += ["audit", "sandbox clean", "sandbox serve"]
+COMMANDS += [
+    "train",
+    "presets",
+    "export-model",
+    "demo coevolve",
+    "experiment",
+    "game solve",
+    "game dynamics",
+    "game questions",
+]
+COMMANDS += ["crossplay"]
+COMMANDS += ["pretrain", "sft-tester", "audit", "sandbox clean", "sandbox serve"]
 
 
 def test_the_list_of_commands_in_these_tests_is_complete() -> None:

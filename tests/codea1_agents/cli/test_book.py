@@ -12,16 +12,9 @@ from codea1_env.book.store import MistakeBook
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def played(recorded: Callable[[str], Path]) -> Path:
     """A run whose program always fails."""
-    from typer.testing import CliRunner
-
-    from codea1_agents.cli.app import app
-
-    path = tmp_path_factory.mktemp("played") / "run"
-    arguments = "play -p starter --coder random --tester boundary --limit 2 -n 3 --show 0 --out"
-    assert CliRunner().invoke(app, [*arguments.split(), str(path)]).exit_code == 0
-    return path
+    return recorded("play -p starter --coder random --tester boundary --limit 2 -n 3 --show 0")
 
 
 @pytest.fixture

@@ -12,15 +12,8 @@ from codea1_env.runs.folder import iter_episodes, stored_config
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from typer.testing import CliRunner
-
-    from codea1_agents.cli.app import app
-
-    path = tmp_path_factory.mktemp("played") / "run"
-    arguments = "play -p starter --coder mutant,strength=0.9 --tester boundary --limit 4 -n 6 --show 0 --out"
-    assert CliRunner().invoke(app, [*arguments.split(), str(path)]).exit_code == 0
-    return path
+def played(recorded: Callable[[str], Path]) -> Path:
+    return recorded("play -p starter --coder mutant,strength=0.9 --tester boundary --limit 4 -n 6 --show 0")
 
 
 @pytest.fixture

@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codea1_agents.evaluation.export import ExportTask, export_tests, write_rows
+from codea1_agents.evaluation.export import ExportTask, Layout, export_tests, write_rows
 from codea1_env.errors import UserError
 from codea1_env.problem_check import CheckStatus, check_problems
-from codea1_env.problems import load_problems
+from codea1_env.problems import GoldenCase, load_problems
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox import Sandbox
 
@@ -44,6 +45,17 @@ def test_the_file_is_a_source_of_the_same_problems(
     ]
     assert [len(each.golden) for each in back] == [2, 1]
     assert [check.status for check in check_problems(back, sandbox)] == [CheckStatus.OK] * 2
+
+
+def test_in_our_own_layout_nothing_but_the_golden_tests_differs(
+    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], tmp_path: Path
+) -> None:
+    richer = ProblemSet("richer", tuple(replace(each, examples=("assert f(0) == 0",)) for each in problems))
+    found = export_tests(richer, tester[1], sandbox, ExportTask(layout=Layout.OWN))
+    write_rows(tmp_path / "own.jsonl", found.rows)
+    back = load_problems(tmp_path / "own.jsonl", strict=True)
+    assert [replace(each, golden=()) for each in back] == [replace(each, golden=()) for each in richer]
+    assert back[1].golden == (GoldenCase("sign(7)", "1"),)
 
 
 def test_only_confirmed_tests_are_written_and_the_rest_is_counted(

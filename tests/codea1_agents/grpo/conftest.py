@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -66,24 +67,24 @@ PHRASES = [
 ]
 
 
-def phrase_tokenizer() -> Any:
+def phrase_tokenizer(phrases: Sequence[str] = PHRASES) -> Any:
     """A tokenizer whose tokens are whole replies: even a model that knows nothing writes programs and tests with it."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
-    words = ["<unk>", "<end>", "<pad>", *PHRASES]
+    words = ["<unk>", "<end>", "<pad>", *phrases]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, unk_token="<unk>", eos_token="<end>", pad_token="<pad>", model_max_length=64
     )
 
 
-def phrase_model(seed: int) -> Any:
+def phrase_model(seed: int, phrases: Sequence[str] = PHRASES) -> Any:
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     config = Qwen2Config(
-        vocab_size=3 + len(PHRASES),
+        vocab_size=3 + len(phrases),
         hidden_size=32,
         intermediate_size=64,
         num_hidden_layers=1,
@@ -100,16 +101,20 @@ def phrase_model(seed: int) -> Any:
         return Qwen2ForCausalLM(config).eval()
 
 
+def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0) -> str:
+    """Write a model that can say these phrases and nothing else."""
+    phrase_model(seed, phrases).save_pretrained(folder)
+    phrase_tokenizer(phrases).save_pretrained(folder)
+    return str(folder)
+
+
 @pytest.fixture(scope="session")
 def phrase_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Models of a coder and a tester whose every reply is a program or a suite for `f(x) = x + 1`."""
     pytest.importorskip("transformers", reason="transformers is not installed")
     folders = {}
     for seed, role in enumerate(("coder", "tester")):
-        folder = tmp_path_factory.mktemp(role)
-        phrase_model(seed).save_pretrained(folder)
-        phrase_tokenizer().save_pretrained(folder)
-        folders[role] = str(folder)
+        folders[role] = phrase_folder(tmp_path_factory.mktemp(role), PHRASES, seed)
     return folders
 
 
@@ -131,3 +136,71 @@ def increments(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("problems") / "toys.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
+
+
+def tiny_config(folders: dict[str, str], problems: str) -> Any:
+    """Both roles learn, everything in this process."""
+    from codea1_agents.grpo import GRPOConfig
+
+    return (
+        GRPOConfig()
+        .environment(rules="fixed")
+        .problems(problems)
+        .llm_agents(**folders)
+        .training(
+            lr=3e-3,
+            n_candidates=6,
+            n_suites=4,
+            problems_per_step=4,
+            problems_at_once=2,
+            max_tokens={"coder": 2, "tester": 2},
+            minibatches_per_epoch=1,
+            warmup_steps=0,
+            rows_at_once=5,
+        )
+    )
+
+
+@pytest.fixture
+def config(phrase_folders: dict[str, str], increments: str) -> Any:
+    return tiny_config(phrase_folders, increments)
+
+
+Weights = dict[str, dict[str, Any]]
+
+
+def weights_of(algorithm: Any) -> Weights:
+    found: Weights = algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
+    return found
+
+
+def distance(a: Weights, b: Weights) -> float:
+    """The largest difference of a weight."""
+    assert a.keys() == b.keys()
+    return max(float(abs(a[m][name] - b[m][name]).max()) for m in a for name in a[m])
+
+
+def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.0, seed: int = 0) -> Any:
+    """A response of tokens drawn from the phrase model's vocabulary."""
+    import numpy as np
+
+    from codea1_agents.grpo.episodes import ScoredResponse
+    from codea1_agents.grpo.sampling import Response
+
+    draw = np.random.default_rng([seed, n_prompt, n_response])
+    return ScoredResponse(
+        role=module,
+        module=module,
+        problem_id="toy/0",
+        candidate=0,
+        suite=-1,
+        prompt=tuple(draw.integers(3, 10, n_prompt).tolist()),
+        response=Response(
+            tuple(draw.integers(3, 10, n_response).tolist()),
+            tuple((-draw.random(n_response) - 2.0).tolist()),
+            is_cut=True,
+        ),
+        reward=0.5,
+        advantage=advantage,
+        weights_version=0,
+    )

@@ -162,3 +162,11 @@ def test_the_system_can_be_folded_into_the_user():
 
 def test_plain_text_ends_where_the_assistant_begins():
     assert plain_text([Message("user", "U")]) == "### User\nU\n\n### Assistant\n"
+
+
+@pytest.mark.parametrize("view", ["white_box", "black_box"])
+def test_testers_without_answers_are_asked_for_inputs_in_a_form_that_is_read(view):
+    text = told(load_prompts("call_only"), seen(program="x = 1"), TESTER | {"tester_view": view})
+    assert "Write 5 inputs" in text
+    assert "assert f(arguments) == None" in text
+    assert "expected" not in text

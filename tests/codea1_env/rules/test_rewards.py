@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.rules.rewards import CandidateRewards, score
+from codea1_env.rules.rewards import CandidateRewards, score, score_group
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, ValidCase, ValidSuite, Verdict
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
 
@@ -185,7 +185,7 @@ def reports(draw: st.DrawFn) -> CandidateReport:
     )
 
 
-RANGES = {"skillxiv": (-1.0, 1.0), "zero_sum": (-1.0, 1.0)}
+RANGES = {"skillxiv": (-1.0, 1.0), "zero_sum": (-1.0, 1.0), "learnability": (-1.0, 1.0)}
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -252,3 +252,22 @@ def test_no_reward_exceeds_1_however_long_the_suite(name, k, verdicts, n_wrong, 
     judged = report(suite(verdicts, n_invalid=n_wrong, n_wrong=n_wrong), replayed=replayed, golden=0.5)
     found = rewards(judged, replace(preset(name), tests_per_suite=k))
     assert all(-1 <= one.value <= 1 for one in (found.coder, *found.testers))
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+@given(judged=st.lists(reports(), max_size=3))
+def test_candidates_with_suites_of_their_own_are_scored_alone(name, judged):
+    found = score_group(ProblemReport("p", tuple(judged)), preset(name))
+    assert found == tuple(score(each, preset(name)) for each in judged)
+
+
+def test_what_one_candidate_hides_says_nothing_about_the_others():
+    judged = (report(suite([FAILED]), golden=0.5), report(suite([Verdict.INTERNAL_ERROR]), golden=0.5))
+    for name in PRESETS:
+        first, second = score_group(ProblemReport("p", judged, shares_suites=True), preset(name))
+        assert first == score(judged[0], preset(name))
+        assert second.coder.masked
+        assert all(tester.masked for tester in second.testers)

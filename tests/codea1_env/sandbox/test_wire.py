@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.outcomes import OutcomeKind
-from codea1_env.sandbox.process import as_outcome, error_fields, printable
+from codea1_env.sandbox.process import _PLAIN_VALUE, as_outcome, error_fields, printable
 from codea1_env.sandbox.wire import Frame, FrameReader, Notice, Op, Request, Tag, WireError, frame_bytes
-from codea1_env.values import encode
+from codea1_env.values import encode, validate
 
 TAGS = st.sampled_from([Tag.LOADED, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.MEMORY, Tag.ERROR, Tag.APPLY, b"?"])
 PAYLOADS = (
@@ -80,3 +80,45 @@ def test_an_error_of_another_form_is_refused(payload: bytes) -> None:
 def test_texts_are_cut_and_made_printable(text: str) -> None:
     assert printable(text).isprintable()
     assert len(printable(text)) == min(300, len(text))
+
+
+ATOMS = st.sampled_from(
+    ["0", "-1", "007", "1.50", "1e9", "-0.0", "true", "null", "nan", '"a b"', '"\\n"', '"', "1" * 19]
+)
+LIKE_VALUES = st.recursive(
+    ATOMS,
+    lambda inner: st.tuples(
+        st.sampled_from(["[%s]", '{"t":[%s]}', '{"s":[%s]}', "[%s", '{"t":%s}']), st.lists(inner, max_size=3)
+    ).map(lambda parts: parts[0] % ",".join(parts[1])),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LIKE_VALUES)
+def test_what_is_let_through_at_a_glance_would_have_passed_the_check(text: str) -> None:
+    data = text.encode()
+    if _PLAIN_VALUE.fullmatch(data) is not None:
+        validate(data)
+
+
+@pytest.mark.parametrize(
+    "value", [0, -12, 1.5, "a b", None, True, [], [1, "x"], (1, 2), [(1, 2), (3, 4)], [[1], []], ()]
+)
+def test_ordinary_values_are_let_through_at_a_glance(value: object) -> None:
+    assert _PLAIN_VALUE.fullmatch(encode(value)) is not None
+
+
+@given(st.lists(st.binary(max_size=40), max_size=8), st.lists(st.integers(1, 90), min_size=1, max_size=9))
+def test_frames_survive_any_mixture_of_whole_and_broken_pieces(payloads: list[bytes], steps: list[int]) -> None:
+    stream = b"".join(frame_bytes(Tag.VALUE, call, payload) for call, payload in enumerate(payloads))
+    reader, found, start = FrameReader(40), [], 0
+    for turn in range(len(stream) + 1):
+        if start >= len(stream):
+            break
+        step = steps[turn % len(steps)]
+        reader.feed(stream[start : start + step])
+        start += step
+        while (frame := reader.next()) is not None:
+            found.append((frame.call, frame.payload))
+    assert found == list(enumerate(payloads))

@@ -1,0 +1,50 @@
+"""Empty pictures to draw on with matplotlib, which is optional and slow to import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import MissingExtra, UserError
+
+__all__ = ["canvas"]
+
+_LOOK: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
+
+
+@contextmanager
+def canvas(*paths: Path, size: tuple[float, float], n_rows: int = 1, n_columns: int = 1) -> Iterator[tuple[Any, Any]]:
+    """Give a figure and its axes, (n_rows * n_columns,) row by row; afterwards it stands in the files.
+
+    The same drawing gives the same bytes of SVG.
+
+    Args:
+        paths: one file per format, `.svg` or `.png`.
+        size: width and height in inches.
+        n_rows: of axes.
+        n_columns: of axes.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: another format, or a file that cannot be written.
+    """
+    try:
+        import matplotlib as mpl  # noqa: PLC0415  slow to import, and optional
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingExtra.of("drawing", "study") from error
+    for path in paths:
+        if path.suffix not in (".svg", ".png"):
+            raise UserError(f"{path}: a picture's name ends in .svg or .png")
+    with mpl.rc_context(_LOOK):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure, figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+        for path in paths:
+            try:
+                figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else {})
+            except OSError as error:
+                raise UserError(f"{path}: it cannot be written ({error.strerror or error})") from error

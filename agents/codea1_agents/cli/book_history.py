@@ -1,0 +1,233 @@
+"""What `codea1 book stats`, `survival` and `relapses` do."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from math import isnan
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from codea1_agents.cli.book_commands import opened_book
+from codea1_agents.cli.console import Page, new_table, number
+from codea1_agents.cli.summary_table import counted
+from codea1_agents.report.material import Panel, Point, Series
+from codea1_agents.report.writing import write_picture
+from codea1_env.book.departures import Leaving
+from codea1_env.book.spells import Difficulty, Origin, Relapse, Spell, difficulties, origins, relapses, spells_of
+from codea1_env.book.survival import Stay, Survival, survival
+from codea1_env.errors import UnknownName
+
+__all__ = ["show_relapses", "show_statistics", "show_survival"]
+
+_SOURCES: dict[str, Callable[[Spell], str]] = {
+    "tester": lambda spell: spell.provenance.tester or "unknown",
+    "coder": lambda spell: spell.provenance.coder or "unknown",
+    "verdict": lambda spell: spell.provenance.verdict.replace("_", " ") or "unknown",
+    "problem": lambda spell: spell.problem_id,
+    "run": lambda spell: spell.provenance.run or "unknown",
+}
+_ORIGINS: dict[str, Callable[[Spell], str]] = {
+    "tester": _SOURCES["tester"],
+    "coder": _SOURCES["coder"],
+    "failure": _SOURCES["verdict"],
+    "suite": lambda spell: f"{spell.provenance.run} {spell.provenance.episode_id} round {spell.provenance.round}",
+    "program": lambda spell: spell.provenance.program_sha256[:12] or "unknown",
+}
+_TONES = ("t2", "coder", "tester", "t3", "t4", "t5", "t6")
+_MANY_ROWS = 20
+
+
+def show_statistics(path: Path, *, top: int, as_json: bool) -> None:
+    """Show what a book has been through.
+
+    Raises:
+        UserError: no book there.
+    """
+    page = Page(as_json=as_json)
+    with opened_book(path) as book:
+        spells = spells_of(book)
+        rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
+    counts = _counts(spells)
+    hard = difficulties(spells, rounds)
+    sources = {kind: origins(spells, name) for kind, name in _ORIGINS.items()}
+    if not as_json:
+        _show_counts(page, counts)
+        page.show(_difficulty_table(hard[:top]))
+        for kind, found in sources.items():
+            page.show(_origin_table(kind, found[:top]))
+    page.finish(
+        {
+            **counts,
+            "problems": [asdict(each) for each in hard],
+            "origins": {kind: [asdict(each) for each in found[:top]] for kind, found in sources.items()},
+        }
+    )
+
+
+def show_survival(path: Path, *, by: str | None, picture: Path | None, as_json: bool) -> None:
+    """Show how long cases stay until a program passes them.
+
+    Raises:
+        UserError: no book there, nothing to group by, or the picture cannot be written.
+    """
+    page = Page(as_json=as_json)
+    if by is not None and by not in _SOURCES:
+        raise UnknownName.of("source", by, _SOURCES)
+    with opened_book(path) as book:
+        spells = spells_of(book)
+    grouped: dict[str, list[Stay]] = defaultdict(list)
+    for spell in spells:
+        grouped["all" if by is None else _SOURCES[by](spell)].append(Stay(spell.duration, spell.is_fixed))
+    found = {name: survival(stays) for name, stays in sorted(grouped.items())}
+    if picture is not None:
+        write_picture(_survival_panel(found), picture)
+    if not as_json:
+        for name, estimate in found.items():
+            _show_survival(page, name, estimate)
+    page.finish({"groups": {name: _survival_to_json(estimate) for name, estimate in found.items()}})
+
+
+def show_relapses(path: Path, *, top: int, as_json: bool) -> None:
+    """Show the mistakes that were fixed and came back.
+
+    Raises:
+        UserError: no book there.
+    """
+    page = Page(as_json=as_json)
+    with opened_book(path) as book:
+        spells = spells_of(book)
+    found, n_fixed = relapses(spells), sum(spell.is_fixed for spell in spells)
+    n = sum(relapse.n_relapses for relapse in found)
+    if not as_json:
+        rows = [_relapse_cells(relapse) for relapse in found[:top]]
+        if rows:
+            heads = ("problem", "test", "times", "rounds in the book", "rounds away")
+            page.show(new_table(heads, rows, right=(2,), whole=(0,)))
+        share = f" ({n / n_fixed:.1%})" if n_fixed else ""
+        page.say(f"{n} of {counted(n_fixed, 'fixed mistake')} came back{share}, of {counted(len(found), 'case')}")
+    page.finish({"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[:top]]})
+
+
+def _counts(spells: Sequence[Spell]) -> dict[str, Any]:
+    how = Counter(spell.how for spell in spells)
+    ages = [spell.duration for spell in spells if spell.how is None]
+    estimate = survival(Stay(spell.duration, spell.is_fixed) for spell in spells)
+    returned = relapses(spells)
+    return {
+        "there": how[None],
+        "fixed": how[Leaving.FIXED],
+        "evicted": how[Leaving.EVICTED],
+        "distinct_cases": len({(spell.problem_id, spell.digest) for spell in spells}),
+        "relapses": sum(relapse.n_relapses for relapse in returned),
+        "median_age": median(ages) if ages else None,
+        "oldest_age": max(ages, default=None),
+        "median_stay": None if isnan(estimate.median) else estimate.median,
+    }
+
+
+def _show_counts(page: Page, counts: dict[str, Any]) -> None:
+    stay = counts["median_stay"]
+    page.say(
+        f"{counted(counts['there'], 'case')} in the book; {counts['fixed']} left because a program passed them,"
+        f" {counts['evicted']} for want of room, {counts['relapses']} came back"
+    )
+    if counts["median_age"] is not None:
+        page.say(
+            f"age of those there, in rounds of their problem: median {counts['median_age']:g},"
+            f" oldest {counts['oldest_age']}; half of all are fixed"
+            f" {'later than this record tells' if stay is None else f'within {stay:g} rounds'}"
+        )
+
+
+def _difficulty_table(rows: Sequence[Difficulty]) -> Any:
+    cells = [
+        (
+            each.problem_id,
+            str(each.n_rounds),
+            str(each.n_spells),
+            str(each.n_there),
+            str(each.n_fixed),
+            str(each.n_relapses),
+            number(each.fail_rate),
+        )
+        for each in rows
+    ]
+    heads = ("hardest problems", "rounds", "entered", "there", "fixed", "came back", "fail rate")
+    return new_table(heads, cells, right=(1, 2, 3, 4, 5, 6), whole=(0,))
+
+
+def _origin_table(kind: str, rows: Sequence[Origin]) -> Any:
+    cells = [(o.name, str(o.n_spells), str(o.n_fixed), str(o.n_there), str(o.n_problems)) for o in rows]
+    return new_table((f"by {kind}", "entered", "fixed", "there", "problems"), cells, right=(1, 2, 3, 4))
+
+
+def _show_survival(page: Page, name: str, estimate: Survival) -> None:
+    middle = "not reached" if isnan(estimate.median) else f"{estimate.median:g} rounds"
+    page.say(
+        f"{name}: {counted(estimate.n, 'stay')}, {estimate.n_fixed} fixed,"
+        f" {estimate.n - estimate.n_fixed} censored; median {middle}"
+    )
+    rows = [
+        (
+            str(step.time),
+            str(step.n_at_risk),
+            str(step.n_fixed),
+            number(step.share),
+            "" if isnan(step.low) else f"{number(step.low)} to {number(step.high)}",
+        )
+        for step in estimate.steps[:_MANY_ROWS]
+    ]
+    if rows:
+        heads = ("rounds", "at risk", "fixed", "still there", "95 % interval")
+        page.show(new_table(heads, rows, right=(0, 1, 2, 3)))
+    if len(estimate.steps) > _MANY_ROWS:
+        page.say(f"and {len(estimate.steps) - _MANY_ROWS} later times; --json has all")
+
+
+def _survival_panel(found: dict[str, Survival]) -> Panel:
+    series = []
+    for position, (name, estimate) in enumerate(list(found.items())[: len(_TONES)]):
+        points = [Point(0.0, 1.0)]
+        for step in estimate.steps:
+            before = points[-1]
+            points.append(Point(step.time, before.mean, before.low, before.high))  # it falls at once, not slowly
+            points.append(Point(step.time, step.share, step.low, step.high, step.n_at_risk))
+        series.append(Series(name, tuple(points), _TONES[position]))
+    note = "Share of cases not fixed yet; the band is the 95 % interval."
+    return Panel("survival", "Survival in the Mistake Book", note, tuple(series), "rounds of the problem", 0.0, 1.0)
+
+
+def _survival_to_json(estimate: Survival) -> dict[str, Any]:
+    steps = [
+        {k: None if isinstance(v, float) and isnan(v) else v for k, v in asdict(s).items()} for s in estimate.steps
+    ]
+    middle = None if isnan(estimate.median) else estimate.median
+    return {"n": estimate.n, "fixed": estimate.n_fixed, "median": middle, "steps": steps}
+
+
+def _relapse_cells(relapse: Relapse) -> tuple[str, ...]:
+    stays = ", ".join(f"{spell.duration}{'+' if spell.how is None else ''}" for spell in relapse.spells)
+    gaps = ", ".join(map(str, relapse.gaps))
+    return (relapse.problem_id, relapse.expression, str(relapse.n_relapses), stays, gaps)
+
+
+def _relapse_to_json(relapse: Relapse) -> dict[str, Any]:
+    return {
+        "problem_id": relapse.problem_id,
+        "expression": relapse.expression,
+        "relapses": relapse.n_relapses,
+        "gaps": list(relapse.gaps),
+        "spells": [
+            {
+                "added_round": spell.added_round,
+                "last_round": spell.last_round,
+                "how": "there" if spell.how is None else spell.how.value,
+                "program_sha256": spell.provenance.program_sha256,
+                "episode_id": spell.provenance.episode_id,
+            }
+            for spell in relapse.spells
+        ],
+    }

@@ -1,0 +1,109 @@
+"""What `codea1 book minimise` does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from codea1_agents.cli.book_commands import opened_book, problems_of_run, target_book
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.summary_table import counted
+from codea1_agents.mistakes.minimising import Minimised, minimise, without_duplicates
+from codea1_agents.mistakes.programs import failures_in
+from codea1_agents.mistakes.simpler import size
+from codea1_env.errors import UserError
+from codea1_env.judge import Judge
+from codea1_env.problems import load_problems
+from codea1_env.rules.mistake_book import combined
+from codea1_env.rules.ruleset import Ruleset, Validation, preset
+from codea1_env.runs.folder import stored_config
+from codea1_env.sandbox import load_sandbox
+
+__all__ = ["minimise_book"]
+
+_SHOWN = 10
+
+
+def minimise_book(
+    path: Path,
+    *,
+    into: Path,
+    runs: Sequence[Path],
+    problems: str | None,
+    sandbox: str,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Write a book with smaller cases that beat the same programs, no case twice.
+
+    Raises:
+        UserError: no book there, the new one is there already, no run with the programs, or the problems are not known.
+        SandboxError: the sandbox cannot be used.
+    """
+    page = Page(as_json=as_json)
+    if into.exists():
+        raise UserError(f"{into} is there already: name a new file")
+    places = list(runs) or ([path] if path.is_dir() else [])
+    if not places:
+        raise UserError(f"{path} is a file: name the run folders that hold its programs with --run")
+    known = load_problems(problems if problems is not None else problems_of_run(places[0]))
+    rules = _rules(places[0])
+    with opened_book(path) as book:
+        entries = list(book.entries())[:limit]
+        rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
+    failures = failures_in(places)
+    found: list[Minimised] = []
+    with page.apart(), closing(load_sandbox(sandbox)) as box, Progress("cases", len(entries), page, done=0) as progress:
+        for each in minimise(entries, known, Judge(box, rules, golden=False), failures):
+            found.append(each)
+            progress.reach(len(found), len(entries))
+    kept = without_duplicates([each.after for each in found], combined)
+    with target_book(into) as target:
+        target.absorb(kept, rounds)
+    _report(page, found, n_kept=len(kept), into=into)
+
+
+def _rules(run: Path) -> Ruleset:
+    """Return the rules of a run, under which nothing has to be predicted."""
+    rules = stored_config(run).rules if run.is_dir() else preset("fixed")
+    return replace(rules, validation=Validation.CALL_ONLY, confirm=0.0)
+
+
+def _report(page: Page, found: Sequence[Minimised], *, n_kept: int, into: Path) -> None:
+    smaller = [each for each in found if each.is_smaller]
+    smaller.sort(key=lambda each: size(each.after.entry.expression)[1] - size(each.before.entry.expression)[1])
+    rows = [(each.before.problem_id, each.before.entry.expression, each.after.entry.expression) for each in smaller]
+    if rows and not page.as_json:
+        page.show(new_table(("problem", "was", "is"), rows[:_SHOWN], whole=(0,)))
+    before = sum(len(each.before.entry.expression) for each in found)
+    after = sum(len(each.after.entry.expression) for each in found)
+    for why, n in sorted(Counter(each.why for each in found if each.why).items()):
+        page.note(f"{counted(n, 'case')} stayed: {why}")
+    page.say(
+        f"{into}: {n_kept} of {counted(len(found), 'case')}, {len(smaller)} of them smaller,"
+        f" {len(found) - n_kept} equal to others; {before} characters before, {after} after"
+    )
+    page.finish(
+        {
+            "into": str(into),
+            "before": len(found),
+            "size": n_kept,
+            "smaller": len(smaller),
+            "characters_before": before,
+            "characters_after": after,
+            "attempts": sum(each.n_attempts for each in found),
+            "cases": [
+                {
+                    "problem_id": each.before.problem_id,
+                    "before": each.before.entry.expression,
+                    "after": each.after.entry.expression,
+                    "why": each.why,
+                }
+                for each in found
+            ],
+        }
+    )

@@ -1,0 +1,156 @@
+"""What `codea1 demo coevolve` does: a base, a training, a picture and a sentence."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from codea1_agents.cli.boundary import INTERRUPTED
+from codea1_agents.cli.console import Page
+from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.training_runs import require_training
+from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
+from codea1_agents.coevolution.demonstration import Change, change_of, draw_change
+from codea1_agents.models.model_files import require_new
+from codea1_agents.training import load_training
+from codea1_agents.training.options import TrainingConfig
+from codea1_env.errors import MissingExtra, UserError
+from codea1_env.rendering import harmless
+from codea1_env.runs.folder import iter_episodes
+from codea1_env.runs.records import CaseRecord, EpisodeRecord
+from codea1_env.verdicts import Verdict
+
+__all__ = ["run_coevolve"]
+
+_PRESET = "coevolve"
+_MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
+
+
+def run_coevolve(out: Path, *, seed: int, steps: int | None, as_json: bool, quiet: bool) -> None:
+    """Run the demonstration, or what is missing of it.
+
+    Raises:
+        UserError: the folder cannot be used.
+        MissingExtra: Ray, torch, transformers or matplotlib is not installed.
+        typer.Exit: interrupted (130).
+    """
+    _require()
+    # One thread is fastest for models this small; torch reads this when it is first imported.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    page = Page(as_json=as_json, quiet=quiet)
+    with page.apart():
+        base = _base(out / "base", seed, page)
+        done = _trained(_settings(base, seed, steps), out / "run", page)
+        if done.interrupted:
+            page.note(f"interrupted; the same command goes on (folder {out})", even_if_quiet=True)
+            raise typer.Exit(INTERRUPTED)
+        change = change_of(done.lines)
+        draw_change(done.lines, out)
+    _tell(page, change, done.folder, out)
+
+
+def _require() -> None:
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    require_training()
+    if find_spec("matplotlib") is None:
+        raise MissingExtra.of("drawing pictures", "study")
+
+
+def _base(folder: Path, seed: int, page: Page) -> Path:
+    from codea1_agents.coevolution.pretraining import PretrainingSettings, load_settings, pretrain  # noqa: PLC0415
+
+    settings = PretrainingSettings(seed=seed)
+    if folder.exists():
+        if load_settings(folder).get("seed") != seed:
+            raise UserError(f"{folder} was made with another seed: choose another folder with --out")
+        return folder
+    require_new(folder)
+    with Progress("pretraining both roles' model from nothing", settings.n_steps, page) as progress:
+        made = pretrain(settings, progress=lambda step, _: progress.reach(step, settings.n_steps))
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    made.save(draft)
+    draft.rename(folder)
+    page.note(f"base model: {made.n_parameters:,} parameters, {made.n_tokens:,} tokens")
+    return folder
+
+
+def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
+    changes: dict[str, Any] = {
+        "run.seed": seed,
+        "agents.coder.model": str(base),
+        "agents.tester.model": str(base),
+    }
+    if steps:
+        every = load_training(_PRESET).evaluation.every
+        changes |= {"run.steps": steps, "evaluation.every": min(every, steps)}  # there has to be an end to compare with
+    return load_training(_PRESET, changes)
+
+
+def _trained(config: TrainingConfig, run: Path, page: Page) -> Any:
+    from codea1_agents.training import resume, train  # noqa: PLC0415  heavy
+
+    watcher = _Show(page) if page.is_live else PlainLines(page)
+    with watcher:
+        if (run / "config.toml").exists():
+            return resume(run, config=config, watcher=watcher)
+        return train(config, out=run, watcher=watcher)
+
+
+class _Show(LiveTable):
+    """The table of `codea1 train`, with a duel from the start and one from now beside each other."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__(page)
+        self._folder = Path()
+
+    def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[dict[str, Any]]) -> None:
+        """Take in what there is already."""
+        super().begin(folder, config, lines)
+        self._folder = folder
+
+    def drawn(self) -> RenderableType:
+        """Return the table with the duels below it."""
+        found = sorted((self._folder / "samples").glob("step-*"))
+        shown = [found[0], found[-1]] if len(found) > 1 else found
+        duels = [Panel(_duel(place), title=place.name, width=58) for place in shown]
+        return Group(table_of(self.lines, self.steps), Columns(duels))
+
+
+def _duel(place: Path) -> RenderableType:
+    """Return the first duel of a step's samples, as lines."""
+    episodes = iter_episodes(place)
+    first = next(iter(episodes), None)
+    if first is None:
+        return Text("nothing was kept")
+    return Text("\n").join([Text(first.problem_id, style="bold"), *_program_lines(first), *_test_lines(first)])
+
+
+def _program_lines(record: EpisodeRecord) -> list[Text]:
+    return [Text(harmless(line)) for line in record.rounds[0].candidate.program.rstrip().splitlines()]
+
+
+def _test_lines(record: EpisodeRecord) -> list[Text]:
+    suites = record.rounds[0].suites
+    return [_case_line(case) for suite in suites for case in suite.cases] or [Text("no valid test", style="dim")]
+
+
+def _case_line(case: CaseRecord) -> Text:
+    mark, style = _MARKS.get(case.verdict, (case.verdict.value, "yellow"))
+    wrong = "" if case.prediction_right is not False else f" (predicted {case.prediction})"
+    return Text(harmless(f"{case.expression} == {case.expected}{wrong}: {mark}"), style=style)
+
+
+def _tell(page: Page, change: Change, run: Path, out: Path) -> None:
+    page.say(f"picture: {out / 'coevolution.svg'} (and .png); run folder: {run}")
+    page.say(change.sentence())
+    page.finish({"run": str(run), "picture": str(out / "coevolution.svg"), **change.to_dict()})

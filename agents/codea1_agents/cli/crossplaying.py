@@ -1,0 +1,201 @@
+"""What `codea1 crossplay` does: resolve, play, compute, show, write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast, get_args
+
+from codea1_agents.cli import evaluating
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.evaluating import Bench, bench
+from codea1_agents.cli.playing import varied
+from codea1_agents.cli.progress import Progress
+from codea1_agents.report.crossplay import RESULT, heat_maps_of
+from codea1_agents.report.writing import write_heat_map
+from codea1_agents.study.crossplay import StoredProgram, StoredSuite, Submissions
+from codea1_agents.study.crossplay_players import Player, players_of
+from codea1_agents.study.crossplay_results import SHOWN, TITLES, Findings
+from codea1_agents.study.crossplay_running import Seat, Transfer, play_all
+from codea1_env.agent import Role
+from codea1_env.errors import UserError
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.runs.config import problems_digest
+from codea1_env.whole_files import write_whole
+
+__all__ = ["Asked", "run_crossplay"]
+
+_FIXED_CODERS = ("mutant",)
+_FIXED_TESTERS = ("fuzz", "boundary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options of the command."""
+
+    players: tuple[str, ...]
+    coders: tuple[str, ...]
+    testers: tuple[str, ...]
+    yardsticks: bool
+    problems: str
+    samples: int
+    tests: int | None
+    transfer: str
+    rules: str
+    alpha: float | None
+    seed: int
+    limit: int | None
+    sandbox: str
+    out: Path | None
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Who takes part."""
+
+    coders: tuple[Player, ...]
+    testers: tuple[Player, ...]
+    fixed: tuple[Player, ...]
+    """Those of both that are yardsticks."""
+
+
+def run_crossplay(asked: Asked) -> None:
+    """Play all pairs and tell what came of it.
+
+    Raises:
+        UserError: something asked for does not exist or cannot be written, or an agent failed.
+        AgentUnavailable: an agent answers nothing.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    if asked.transfer not in get_args(Transfer):
+        raise UserError(f"--transfer: {asked.transfer!r} is none of {', '.join(get_args(Transfer))}")
+    rules = varied(preset(asked.rules), alpha=asked.alpha, tests_per_suite=asked.tests)
+    shared = evaluating.Asked(
+        problems=asked.problems,
+        seed=asked.seed,
+        sandbox=asked.sandbox,
+        limit=asked.limit,
+        as_json=asked.as_json,
+    )
+    if asked.out is not None:
+        _make(asked.out)
+    with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, bench(shared) as room:
+        entries = _entries(asked, Path(scratch))
+        findings, submissions = _played(asked, entries, room, rules)
+        document = findings.document(_settings(asked, entries, room, rules))
+        if asked.out is not None:
+            _write(asked.out, findings, document, submissions)
+        _show(findings, room.page)
+        if asked.out is not None:
+            room.page.say(f"folder: {asked.out}")
+        room.page.finish(document)
+
+
+def _entries(asked: Asked, scratch: Path) -> _Entries:
+    both = players_of(asked.players, scratch / "both")
+    coders = [*(p for p in both if p.role == "coder"), *players_of(asked.coders, scratch / "coders", role="coder")]
+    testers = [*(p for p in both if p.role == "tester"), *players_of(asked.testers, scratch / "testers", role="tester")]
+    if not (coders or testers):
+        raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
+    fixed: tuple[Player, ...] = ()
+    if asked.yardsticks:
+        coders += _missing(_FIXED_CODERS, coders, "coder", scratch)
+        testers += _missing(_FIXED_TESTERS, testers, "tester", scratch)
+        fixed = tuple(player for player in (*coders, *testers) if player.spec in (*_FIXED_CODERS, *_FIXED_TESTERS))
+    for role, found in (("coder", coders), ("tester", testers)):
+        names = [player.name for player in found]
+        if not names:
+            raise UserError(f"nobody plays the {role}: name one with --{role}s")
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"two {role}s are called {name}: give one another name, as in other={name}")
+    return _Entries(tuple(coders), tuple(testers), fixed)
+
+
+def _missing(names: Sequence[str], there: Sequence[Player], role: Role, scratch: Path) -> tuple[Player, ...]:
+    known = {player.spec for player in there}
+    return players_of([name for name in names if name not in known], scratch, role=role)
+
+
+def _played(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
+    def seat(player: Player) -> Seat:
+        asker = room.asker(player.spec, player.role)
+        return Seat(player.name, asker, is_fixed=player in entries.fixed, view=player.view)
+
+    with Progress("playing", len(room.problems), room.page) as progress:
+        play, submissions = play_all(
+            list(room.problems),
+            [seat(player) for player in entries.coders],
+            [seat(player) for player in entries.testers],
+            room.sandbox,
+            rules,
+            samples=asked.samples,
+            transfer=cast(Transfer, asked.transfer),
+            progress=progress.reach,
+        )
+    return Findings.of(play, seed=asked.seed), submissions
+
+
+def _settings(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> dict[str, Any]:
+    return {
+        "problems": {
+            "source": asked.problems,
+            "name": room.problems.name,
+            "digest": problems_digest(room.problems),
+            "n": len(room.problems),
+        },
+        "rules": rules.name,
+        "alpha": rules.reward.alpha,
+        "tests": rules.tests_per_suite,
+        "samples": asked.samples,
+        "transfer": asked.transfer,
+        "seed": asked.seed,
+        "coders": {player.name: player.asked for player in entries.coders},
+        "testers": {player.name: player.asked for player in entries.testers},
+    }
+
+
+def _show(findings: Findings, page: Page) -> None:
+    headings = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
+    page.show(new_table(headings, list(findings.choice_rows()), right=(5,)))
+    for way in findings.grids:
+        for figure in SHOWN[way]:
+            page.say(f"{way.replace('_', ' ')}: {TITLES[figure]}")
+            page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(way, figure))))
+    for sentence in findings.sentences():
+        page.say(sentence)
+
+
+def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions) -> None:
+    try:
+        write_whole(out / RESULT, (json.dumps(document, allow_nan=False) + "\n").encode())
+        write_whole(out / "crossplay.md", findings.markdown(_heading(document["settings"])).encode())
+        write_whole(out / "programs.jsonl", _lines(submissions.programs))
+        write_whole(out / "suites.jsonl", _lines(submissions.suites))
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
+    for heat in heat_maps_of(document):
+        write_heat_map(heat, out / f"{heat.key}.svg")
+
+
+def _heading(settings: dict[str, Any]) -> str:
+    return (
+        f"{settings['problems']['n']} problems of {settings['problems']['source']}, {settings['samples']} programs per"
+        f" coder and problem, {settings['tests']} tests per suite, rules {settings['rules']} (alpha"
+        f" {settings['alpha']:g}), seed {settings['seed']}. Means with 95 % bootstrap intervals over problems."
+    )
+
+
+def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> bytes:
+    return "".join(json.dumps(asdict(each)) + "\n" for each in entries).encode("utf-8", "surrogatepass")
+
+
+def _make(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out}: it cannot be made ({error.strerror or error})") from error

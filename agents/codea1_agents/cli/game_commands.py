@@ -1,0 +1,245 @@
+"""What `codea1 game solve` and `codea1 game dynamics` do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.playing import varied
+from codea1_agents.cli.progress import Progress
+from codea1_agents.statistics import mean_interval
+from codea1_agents.study.alpha_rank import alpha_rank
+from codea1_agents.study.bank_game import BankGame, WhiteBoxSolution
+from codea1_agents.study.dynamics import Trajectory, run_dynamics
+from codea1_agents.study.equilibria import Equilibrium
+from codea1_agents.study.matrix_game import Vector
+from codea1_agents.study.pictures import draw_curves, draw_payoffs, draw_trajectory
+from codea1_agents.summary import estimate_to_json
+from codea1_env.bank import BankRecipe, JudgedBank, load_bank
+from codea1_env.errors import UserError
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import load_sandbox
+
+__all__ = ["Asked", "follow_dynamics", "loaded_bank", "picture_folder", "solve_game"]
+
+_ENDINGS = (".svg", ".png")
+_MAX_PICTURED = 8
+_MAX_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which game is meant."""
+
+    source: str
+    rules: str
+    alpha: float | None
+    limit: int | None
+    problem: str | None
+    solution: bool | None
+    """Whether the coder can choose the right program; None: as the source has it."""
+    sandbox: str
+
+
+def solve_game(asked: Asked, *, save: Path | None, out: Path | None, as_json: bool) -> None:
+    """Solve every problem's game.
+
+    Raises:
+        UserError: no such source, rules or problem, or a file cannot be written.
+        SandboxError: a problem could not be judged.
+    """
+    page = Page(as_json=as_json)
+    bank = loaded_bank(asked, page)
+    if save is not None:
+        if not save.name.endswith(".bank.jsonl"):
+            raise UserError(f"{save}: a bank's name ends in .bank.jsonl")
+        bank.bank.save(save)
+    game = BankGame.of(bank.payoffs())
+    equilibria, seen = game.solve(), game.solve_white_box()
+    ids = [each.bank.problem.id for each in bank.problems]
+    rows = [_solved_cells(name, e, w) for name, e, w in zip(ids, equilibria, seen, strict=True)]
+    headings = ("problem", "method", "residual", "coder", "tester", "mixes", "white box: coder", "tester")
+    page.show(new_table(headings, rows[:_MAX_SHOWN], right=(2, 3, 4, 5, 6, 7), whole=(0, 1)))
+    if len(rows) > _MAX_SHOWN:
+        page.say(f"... and {len(rows) - _MAX_SHOWN} more problems")
+    found = {
+        "black_box": _estimates(ids, [each.values for each in equilibria]),
+        "white_box": _estimates(ids, [each.values for each in seen]),
+    }
+    cells = [
+        (view.replace("_", " "), role, *estimate_cells(found[view][role])) for view in found for role in found[view]
+    ]
+    page.show(new_table(("tester's view", "value", "mean", "95 % interval", "problems"), cells, right=(2, 4)))
+    worst = max(each.residual for each in equilibria)
+    methods = ", ".join(f"{n} {name}" for name, n in Counter(each.method for each in equilibria).items())
+    page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
+    pictures = _payoff_pictures(bank, game, equilibria, out)
+    page.finish(
+        {
+            "source": asked.source,
+            "rules": bank.rules.name,
+            "alpha": bank.rules.reward.alpha,
+            "n_programs": bank.bank.n_programs,
+            "n_suites": bank.bank.n_suites,
+            "values": {view: {role: estimate_to_json(e) for role, e in of.items()} for view, of in found.items()},
+            "largest_residual": worst,
+            "problems": [
+                _solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)
+            ],
+            "pictures": pictures,
+        }
+    )
+
+
+def follow_dynamics(asked: Asked, *, method: str, steps: int, out: Path | None, as_json: bool) -> None:
+    """Follow one kind of learning on every problem's game.
+
+    Raises:
+        UserError: no such source, rules, problem or method, or a file cannot be written.
+        SandboxError: a problem could not be judged.
+    """
+    page = Page(as_json=as_json)
+    bank = loaded_bank(asked, page)
+    game = BankGame.of(bank.payoffs())
+    ways = [run_dynamics(method, each, n_steps=steps) for each in game.games]
+    at = ways[0].steps
+    now = np.mean([way.exploitability for way in ways], axis=0)
+    average = np.mean([way.average_exploitability for way in ways], axis=0)
+    shown = sorted({int(i) for i in np.linspace(0, len(at) - 1, 8)})
+    rows = [(str(int(at[i])), number(float(now[i])), number(float(average[i]))) for i in shown]
+    page.show(new_table(("step", "NashConv", "of the averages"), rows, right=(0, 1, 2)))
+    page.say(f"{_named(bank)}: {method}, mean over {len(ways)} problems")
+    pictures = _dynamics_pictures(bank, ways, method, out)
+    page.finish(
+        {
+            "source": asked.source,
+            "rules": bank.rules.name,
+            "method": method,
+            "steps": at.tolist(),
+            "exploitability": now.tolist(),
+            "average_exploitability": average.tolist(),
+            "problems": [
+                {
+                    "problem": each.bank.problem.id,
+                    "coder": _by_label(way.average_row[-1], each.bank.programs),
+                    "tester": _by_label(way.average_column[-1], each.bank.suites),
+                }
+                for each, way in zip(bank.problems, ways, strict=True)
+            ],
+            "pictures": pictures,
+        }
+    )
+
+
+def loaded_bank(asked: Asked, page: Page, recipe: BankRecipe | None = None) -> JudgedBank:
+    """Return the judged bank that was asked for."""
+    rules = varied(preset(asked.rules), alpha=asked.alpha, tests_per_suite=None)
+    if recipe is None and asked.solution is not None:
+        recipe = BankRecipe(solution=asked.solution)
+    with closing(load_sandbox(asked.sandbox)) as backend, Progress("judging", 1, page) as progress:
+        bank = load_bank(
+            asked.source, rules=rules, recipe=recipe, limit=asked.limit, sandbox=backend, progress=progress.reach
+        )
+    return bank if asked.problem is None else bank.select([asked.problem])
+
+
+def picture_folder(out: Path) -> Path:
+    """Return the folder, made if it is not there.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{out}: it cannot be made ({error.strerror or error})") from error
+    return out
+
+
+def _payoff_pictures(
+    bank: JudgedBank, game: BankGame, equilibria: tuple[Equilibrium, ...], out: Path | None
+) -> list[str]:
+    if out is None:
+        return []
+    folder, drawn = picture_folder(out), []
+    for each, table, found in list(zip(bank.problems, game.games, equilibria, strict=True))[:_MAX_PICTURED]:
+        for ending in _ENDINGS:
+            path = folder / f"payoffs-{each.bank.problem.id.replace('/', '-')}{ending}"
+            draw_payoffs(
+                table,
+                found,
+                path,
+                programs=[entry.label for entry in each.bank.programs],
+                suites=[entry.label for entry in each.bank.suites],
+                title=each.bank.problem.id,
+            )
+            drawn.append(str(path))
+    return drawn
+
+
+def _dynamics_pictures(bank: JudgedBank, ways: list[Trajectory], method: str, out: Path | None) -> list[str]:
+    if out is None:
+        return []
+    folder, drawn = picture_folder(out), []
+    at = ways[0].steps[1:].tolist()
+    curves = {
+        "strategies": (at, np.mean([way.exploitability[1:] for way in ways], axis=0).tolist()),
+        "averages": (at, np.mean([way.average_exploitability[1:] for way in ways], axis=0).tolist()),
+    }
+    for ending in _ENDINGS:
+        path = folder / f"exploitability-{method}{ending}"
+        draw_curves(curves, path, x="step", y="NashConv")
+        drawn.append(str(path))
+        for each, way in list(zip(bank.problems, ways, strict=True))[:_MAX_PICTURED]:
+            path = folder / f"{method}-{each.bank.problem.id.replace('/', '-')}{ending}"
+            programs = [entry.label for entry in each.bank.programs]
+            draw_trajectory(way, path, programs=programs, suites=[entry.label for entry in each.bank.suites])
+            drawn.append(str(path))
+    return drawn
+
+
+def _solved_cells(name: str, found: Equilibrium, seen: WhiteBoxSolution) -> tuple[str, ...]:
+    mixes = f"{len(found.row_support)} x {len(found.column_support)}"
+    numbers = [number(float(value)) for value in (*found.values, *seen.values)]
+    return name, found.method, f"{found.residual:.1e}", *numbers[:2], mixes, *numbers[2:]
+
+
+def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
+    return {
+        role: mean_interval({name: [float(both[k])] for name, both in zip(ids, values, strict=True)})
+        for k, role in enumerate(("coder", "tester"))
+    }
+
+
+def _named(bank: JudgedBank) -> str:
+    shape = f"{len(bank.problems)} problems of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
+    return f"{bank.bank.name}, {shape}, rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
+
+
+def _solved_to_json(judged: Any, game: Any, found: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:
+    ranked = alpha_rank(game)
+    return {
+        "problem": judged.bank.problem.id,
+        "method": found.method,
+        "residual": found.residual,
+        "values": found.values.tolist(),
+        "coder": _by_label(found.profile.row, judged.bank.programs),
+        "tester": _by_label(found.profile.column, judged.bank.suites),
+        "alpha_rank": {
+            "coder": _by_label(ranked.row, judged.bank.programs),
+            "tester": _by_label(ranked.column, judged.bank.suites),
+        },
+        "white_box_values": seen.values.tolist(),
+        "coder_payoffs": game.row.tolist(),
+        "tester_payoffs": game.column.tolist(),
+    }
+
+
+def _by_label(chances: Vector, entries: Any) -> dict[str, float]:
+    return {entry.label: float(p) for entry, p in zip(entries, chances, strict=True) if p > 0}

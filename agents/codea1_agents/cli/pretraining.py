@@ -1,0 +1,118 @@
+"""What `codea1 pretrain` does."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.evaluating import estimate_json, plain_number
+from codea1_agents.cli.progress import Progress
+from codea1_agents.coevolution.corpus import CorpusRules
+from codea1_agents.coevolution.family import Variant
+from codea1_agents.coevolution.measuring import FIGURES, Measurement, measure
+from codea1_agents.coevolution.pretraining import Base, PretrainingSettings, pretrain
+from codea1_agents.evaluation.asking import Asker
+from codea1_agents.models.model_files import require_new
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.errors import UnknownName
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import load_sandbox
+
+__all__ = ["Asked", "run_pretrain"]
+
+_SPLITS = ("train", "held-out")
+_SAMPLING = "prompts=tiny,batch_size=256,device=cpu"
+_MAX_TOKENS = {"coder": 48, "tester": 80}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The options."""
+
+    out: Path
+    seed: int = 0
+    steps: int = 0
+    """0: the size's own."""
+    size: str = "laptop"
+    variant: str = "plain"
+    aware: float = 0.0
+    sandbox: str = "local"
+
+
+def run_pretrain(asked: Asked, *, evaluate: bool, as_json: bool, quiet: bool) -> None:
+    """Pretrain, save, and measure if that is asked for.
+
+    Raises:
+        UserError: an option makes no sense, or the folder holds something already.
+        SandboxError: the sandbox cannot be used.
+    """
+    page = Page(as_json=as_json, quiet=quiet)
+    settings = _settings(asked)
+    require_new(asked.out)
+    with page.apart():
+        started = time.process_time()
+        base = _pretrained(settings, page)
+        base.save(asked.out)
+        cpu_s = time.process_time() - started
+        losses = asdict(base.losses)
+        page.say(
+            f"{asked.out}: {base.n_parameters:,} parameters, {base.n_tokens:,} tokens in {settings.n_steps} steps,"
+            f" {cpu_s:.0f} s of processor time; losses per token "
+            + ", ".join(f"{kind} {number(loss)}" for kind, loss in losses.items())
+        )
+        found = _measured(asked) if evaluate else []
+        if found:
+            page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
+        page.finish(
+            {
+                "folder": str(asked.out),
+                "settings": settings.to_dict(),
+                "parameters": base.n_parameters,
+                "tokens": base.n_tokens,
+                "cpu_s": cpu_s,
+                "losses": {kind: plain_number(loss) for kind, loss in losses.items()},
+                "evaluation": {
+                    each.problems: {name: estimate_json(value) for name, value in each.figures.items()}
+                    for each in found
+                },
+            }
+        )
+
+
+def _settings(asked: Asked) -> PretrainingSettings:
+    variants = {each.value: each for each in Variant}
+    if asked.variant not in variants:
+        raise UnknownName.of("variant", asked.variant, variants)
+    rules = CorpusRules(variants[asked.variant], aware_share=asked.aware)
+    return PretrainingSettings(size=asked.size, seed=asked.seed, steps=asked.steps, rules=rules)
+
+
+def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
+    n_steps = settings.n_steps
+    with Progress("pretraining", n_steps, page) as progress:
+        return pretrain(settings, progress=lambda done, _: progress.reach(done, n_steps))
+
+
+def _measured(asked: Asked) -> list[Measurement]:
+    rare = "rare-" if asked.variant == "rare" else ""
+    found = []
+    with closing(load_sandbox(asked.sandbox)) as sandbox:
+        for split in _SPLITS:
+            problems = load_problems(f"tiny:{rare}{split}-eval")
+            context = AgentContext(problems, sandbox, asked.seed)
+            with ExitStack() as stack:
+                askers: dict[str, Any] = {}
+                for role, max_tokens in _MAX_TOKENS.items():
+                    spec = f"transformers,model={asked.out},max_tokens={max_tokens},{_SAMPLING}"
+                    askers[role] = Asker(load_agent(spec, context), f"{role} {asked.out}", seed=asked.seed)
+                    stack.callback(askers[role].close)
+                found.append(measure(problems, askers["coder"], askers["tester"], sandbox, seed=asked.seed))
+    return found
+
+
+def _rows(found: list[Measurement]) -> list[tuple[str, ...]]:
+    return [(each.problems, name, *estimate_cells(each.figures[name])) for each in found for name in FIGURES]

@@ -1,0 +1,67 @@
+"""What `codea1 report` does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from codea1_agents.cli.console import Page
+from codea1_agents.cli.summary_table import counted
+from codea1_agents.report.writing import read_run, write_pictures, write_report
+from codea1_env.errors import UserError
+
+__all__ = ["run_report"]
+
+
+def run_report(
+    paths: Sequence[Path],
+    *,
+    out: Path,
+    title: str | None,
+    pictures: Path | None,
+    png: bool,
+    max_mb: float,
+    as_json: bool,
+) -> None:
+    """Read the runs and write their report.
+
+    Raises:
+        UserError: no run there, it is named twice, or the file cannot be written.
+    """
+    page = Page(as_json=as_json)
+    if png and pictures is None:
+        raise UserError("--png needs a folder: name it with --pictures")
+    if out.is_dir():
+        raise UserError(f"{out}: a folder; name a file")
+    names = _names(paths)
+    runs = [read_run(path, name) for path, name in zip(paths, names, strict=True)]
+    written = write_report(runs, out, title or ", ".join(names), max_bytes=int(max_mb * 1e6))
+    drawn = write_pictures(runs, pictures, png=png) if pictures is not None else []
+    for note in written.notes:
+        page.note(note)
+    read = f"{counted(len(runs), 'run')}, {counted(written.n_candidates, 'candidate')}"
+    page.say(f"{out}: {read}, {written.n_bytes / 1e6:.1f} MB")
+    if pictures is not None:
+        page.say(f"{pictures}: {counted(len(drawn), 'picture')}")
+    page.finish(
+        {
+            "out": str(out),
+            "bytes": written.n_bytes,
+            "candidates": written.n_candidates,
+            "pictures": [str(path) for path in drawn],
+            "notes": list(written.notes),
+        }
+    )
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Return a short name for each run: the folder's, with as much of the path before it as tells them apart."""
+    whole = [path.resolve() for path in paths]
+    twice = [str(path) for path, n in Counter(whole).items() if n > 1]
+    if twice:
+        raise UserError(f"{twice[0]} is named twice")
+    depth = 1
+    while len({path.parts[-depth:] for path in whole}) < len(whole):
+        depth += 1
+    return ["/".join(path.parts[-depth:]) for path in whole]

@@ -1,0 +1,172 @@
+"""What `codea1 rescore --sweep` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from math import isnan, nan
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.report.material import Panel, Point, Series
+from codea1_agents.report.training_run import sampled_groups, samples_of
+from codea1_agents.report.writing import write_picture
+from codea1_agents.rescore_sweep import RoleEffect, Rollout, Setting, SettingEffect, settings_of, sweep
+from codea1_agents.summary import estimate_to_json
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
+
+__all__ = ["is_training_run", "run_sweep", "sampled_rules"]
+
+_ROLES = ("coder", "tester")
+
+
+def run_sweep(
+    run: Path, dials: Sequence[str], *, played: Ruleset, chosen: Ruleset, picture: Path | None, as_json: bool
+) -> None:
+    """Score a run, or the rollouts that a training run has kept, by every combination of some settings.
+
+    Args:
+        run: its folder.
+        dials: each `NAME=VALUE,VALUE`.
+        played: the rules of the run.
+        chosen: what the dials vary.
+        picture: where to draw a sweep of one number.
+
+    Raises:
+        UserError: a dial that cannot be read, no rollouts, or a picture that cannot be drawn or written.
+    """
+    page = Page(as_json=as_json)
+    wanted = _read(dials)
+    settings = settings_of(chosen, wanted)
+    if not is_training_run(run) and ends_half_written(run):
+        page.note("the last episode is only half written and left out")
+    base = Setting("as played", played)
+    effects = sweep(_rollouts(run), base, settings, seed=0)
+    if not effects or not effects[0].coder.reward.n:
+        raise BrokenInput(f"{run}: holds no rollouts that could be scored")
+    if picture is not None:
+        write_picture(_panel(effects, wanted), picture)
+    if not as_json:
+        _show(page, effects)
+    page.finish({"run": str(run), "settings": [_to_json(effect) for effect in effects]})
+
+
+def is_training_run(run: Path) -> bool:
+    """Whether the folder is that of a training run, whose rollouts lie in folders of their own."""
+    return (run / "metrics.jsonl").is_file()
+
+
+def sampled_rules(run: Path) -> Ruleset:
+    """Return the rules of a training run's rollouts.
+
+    Raises:
+        BrokenInput: it has kept none.
+    """
+    samples = samples_of(run)
+    if not samples:
+        raise BrokenInput(f"{run}: this training run has kept no rollouts (logging.samples_every)")
+    return stored_config(samples[0][1]).rules
+
+
+def _read(dials: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for dial in dials:
+        name, equals, values = dial.partition("=")
+        wanted = [value.strip() for value in values.split(",") if value.strip()]
+        if not equals or not wanted:
+            raise UserError(f"--sweep {dial!r}: write NAME=VALUE,VALUE, e.g. alpha=0,.5,1")
+        if name.strip() in found:
+            raise UserError(f"--sweep names {name.strip()} twice")
+        found[name.strip()] = wanted
+    return found
+
+
+def _rollouts(run: Path) -> Iterator[Rollout]:
+    if is_training_run(run):
+        for group in sampled_groups(samples_of(run)):
+            for part in group.parts:
+                yield Rollout(f"{group.step} {group.id}", group.problem_id, part.played.to_report())
+        return
+    for record in iter_episodes(run):
+        for played in record.rounds:
+            yield Rollout(record.problem_id, record.problem_id, played.to_report())
+
+
+def _show(page: Page, effects: Sequence[SettingEffect]) -> None:
+    for role in _ROLES:
+        found: list[RoleEffect] = [getattr(effect, role) for effect in effects]
+        if all(map(_is_unchanged, found)):
+            page.say(f"{role}: nothing changes (mean {number(found[0].reward.mean)})")
+            continue
+        rows = [_cells(effect, each) for effect, each in zip(effects, found, strict=True)]
+        heads = (role, "mean", "95 % interval", "change", "flat", "flipped", "lost", "new", "pairs", "best")
+        page.show(new_table(heads, rows, right=(1, 3, 4, 5, 6, 7, 8, 9), whole=(0, 2)))
+    page.say(
+        "against the run as it was played. flat: groups from which nothing can be learnt; flipped, lost, new: signs of"
+        " advantages, as shares of rollouts; pairs: of one group that change places; best: groups with another best"
+    )
+
+
+def _is_unchanged(found: RoleEffect) -> bool:
+    order = found.order
+    moved = order.n_reversed or order.n_merged or order.n_split
+    return not moved and (isnan(found.difference.low) or found.difference.low == found.difference.high == 0)
+
+
+def _cells(effect: SettingEffect, found: RoleEffect) -> tuple[str, ...]:
+    mean, interval, _ = estimate_cells(found.reward)
+    signs, order = found.signs, found.order
+    shares = (
+        _share(found.n_flat, found.n_groups),
+        _share(signs.n_flipped, signs.n),
+        _share(signs.n_vanished, signs.n),
+        _share(signs.n_appeared, signs.n),
+        _share(order.n_reversed, order.n_pairs),
+        _share(found.n_other_best, found.n_groups),
+    )
+    return (effect.setting.label, mean, interval, number(found.difference.mean), *shares)
+
+
+def _share(n: int, n_all: int) -> str:
+    return f"{n / n_all:.1%}" if n_all else "-"
+
+
+def _panel(effects: Sequence[SettingEffect], dials: dict[str, list[str]]) -> Panel:
+    if len(dials) != 1 or "rules" in dials:
+        raise UserError("--picture draws a sweep of one number: alpha, tests or replay")
+    (name,) = dials
+    series = []
+    for role in _ROLES:
+        points = []
+        for effect in effects:
+            reward = getattr(effect, role).reward
+            points.append(
+                Point(float(dict(effect.setting.values)[name]), reward.mean, reward.low, reward.high, reward.n)
+            )
+        series.append(Series(role, tuple(sorted(points, key=lambda p: p.x)), role))
+    flipped = tuple(
+        Point(float(dict(effect.setting.values)[name]), _ratio(effect.tester.signs.n_flipped, effect.tester.signs.n))
+        for effect in effects
+    )
+    series.append(Series("signs flipped", tuple(sorted(flipped, key=lambda p: p.x)), "t2"))
+    note = "Mean rewards, and the share of the tester's advantages whose sign would have been the other."
+    return Panel("what-if", f"What if: {name}", note, tuple(series), name)
+
+
+def _ratio(n: int, n_all: int) -> float:
+    return n / n_all if n_all else nan
+
+
+def _to_json(effect: SettingEffect) -> dict[str, Any]:
+    roles = {}
+    for role in _ROLES:
+        found: RoleEffect = getattr(effect, role)
+        roles[role] = {
+            **asdict(found),
+            "reward": estimate_to_json(found.reward),
+            "difference": estimate_to_json(found.difference),
+        }
+    return {"setting": dict(effect.setting.values), **roles}

@@ -1,0 +1,142 @@
+"""The parts that problems are made of: what each is called, how it is written, and how it is got wrong.
+
+Three shapes of functions. Of lists: filter, map, reduce. Of strings: the same, over characters. Of two integers: an
+operation and what follows it. All of it is data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["SLOTS", "TEMPLATES", "Component", "Form", "Shape"]
+
+
+class Shape(Enum):
+    """What a function takes."""
+
+    LIST = "list"
+    """A list of integers, `xs`."""
+    STRING = "string"
+    """A string, `s`."""
+    PAIR = "pair"
+    """Two integers, `a` and `b`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One wrong way to write a component."""
+
+    source: str
+    weight: float = 1.0
+    """Against the other wrong forms of the component."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of a problem."""
+
+    words: str
+    """In the statement; may be empty."""
+    right: str
+    wrong: tuple[Form, ...] = ()
+    right_share: float = 1.0
+    """How often the corpus has it right, in [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """How the components of a shape become a program and a statement."""
+
+    program: str
+    statement: str
+
+
+def _part(words: str, right: str, right_share: float, *wrong: str) -> Component:
+    """Return a component; the first wrong form is twice as frequent as the others."""
+    forms = tuple(Form(source, 2.0 if number == 0 else 1.0) for number, source in enumerate(wrong))
+    return Component(words, right, forms, right_share)
+
+
+TEMPLATES = {
+    Shape.LIST: Template("def f(xs):\n    ys = [{1} for x in xs{0}]\n    return {2}", statement="{2} {1} {0} items"),
+    Shape.STRING: Template("def f(s):\n    cs = [{1} for c in s{0}]\n    return {2}", statement="{2} {1} {0} chars"),
+    Shape.PAIR: Template("def f(a, b):\n    c = {0}\n    return {1}", statement="{1} {0} of a and b"),
+}
+"""`{n}` stands for the n-th slot of `SLOTS`."""
+
+SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
+    Shape.LIST: (
+        (
+            _part("", "", 0.85, " if x", " if x > 0"),
+            _part("positive", " if x > 0", 0.55, " if x >= 0", " if x > 1", " if x < 0"),
+            _part("negative", " if x < 0", 0.55, " if x <= 0", " if x < -1", " if x > 0"),
+            _part("odd", " if x % 2", 0.55, " if x % 2 == 0", " if x % 3", " if x > 0 and x % 2"),
+            _part("even", " if x % 2 == 0", 0.55, " if x % 2", " if x % 4 == 0", " if x > 0 and x % 2 == 0"),
+            _part("small", " if abs(x) < 4", 0.55, " if x < 4", " if abs(x) <= 4", " if abs(x) < 3"),
+            _part("large", " if x > 3", 0.55, " if x >= 3", " if x > 4", " if abs(x) > 3"),
+        ),
+        (
+            _part("", "x", 0.9, "abs(x)", "-x"),
+            _part("squared", "x * x", 0.7, "x + x", "x * abs(x)", "x"),
+            _part("doubled", "x + x", 0.7, "x * x", "x + 2", "x"),
+            _part("absolute", "abs(x)", 0.7, "x", "-x"),
+        ),
+        (
+            _part("sum of", "sum(ys)", 0.6, "sum(ys[:3])", "sum(ys[1:])", "len(ys)"),
+            _part("largest of", "max(ys, default=0)", 0.55, "max(ys)", "min(ys, default=0)", "max(ys, default=-1)"),
+            _part("smallest of", "min(ys, default=0)", 0.55, "min(ys)", "max(ys, default=0)", "min(ys, default=1)"),
+            _part("number of", "len(ys)", 0.6, "len(set(ys))", "sum(ys)", "len(ys[:3])"),
+            _part("first of", "ys[0] if ys else 0", 0.55, "ys[0]", "ys[-1] if ys else 0", "ys[0] if ys else 1"),
+            _part("last of", "ys[-1] if ys else 0", 0.55, "ys[-1]", "ys[0] if ys else 0", "ys[-1] if ys else 1"),
+            _part("sorted", "sorted(ys)", 0.6, "sorted(set(ys))", "ys", "sorted(ys)[::-1]"),
+            _part("reversed", "ys[::-1]", 0.6, "ys", "sorted(ys)[::-1]", "ys[:0:-1]"),
+            _part("sorted distinct", "sorted(set(ys))", 0.55, "sorted(ys)", "sorted(set(ys))[::-1]", "ys"),
+            _part("first three", "ys[:3]", 0.55, "ys[:2]", "ys[:4]", "ys[-3:]"),
+            _part("spread of", "max(ys) - min(ys) if ys else 0", 0.55, "max(ys) - min(ys)", "max(ys) if ys else 0"),
+        ),
+    ),
+    Shape.STRING: (
+        (
+            _part("", "", 0.85, " if c.isalpha()", " if c.islower()"),
+            _part("vowel", " if c in 'aeiou'", 0.55, " if c in 'aeio'", " if c in 'aiou'", " if c not in 'aeiou'"),
+            _part("upper", " if c.isupper()", 0.55, " if c.islower()", " if c.isalpha()", " if not c.islower()"),
+            _part("lower", " if c.islower()", 0.55, " if c.isupper()", " if c.isalpha()", " if not c.isupper()"),
+            _part("digit", " if c.isdigit()", 0.55, " if c.isalpha()", " if not c.islower()", " if c in '123'"),
+        ),
+        (
+            _part("", "c", 0.9, "c.lower()", "c.upper()"),
+            _part("capital", "c.upper()", 0.7, "c.lower()", "c", "c.swapcase()"),
+            _part("doubled", "c + c", 0.7, "c", "c + c.lower()"),
+        ),
+        (
+            _part("join of", "''.join(cs)", 0.6, "''.join(cs[:3])", "' '.join(cs)", "''.join(cs[1:])"),
+            _part("number of", "len(cs)", 0.6, "len(set(cs))", "len(cs) + 1", "len(cs[:3])"),
+            _part("reversed", "''.join(cs[::-1])", 0.55, "''.join(cs)", "''.join(cs[:0:-1])", "cs[::-1]"),
+            _part("sorted", "''.join(sorted(cs))", 0.55, "''.join(sorted(set(cs)))", "''.join(cs)", "sorted(cs)"),
+            _part("first three", "''.join(cs[:3])", 0.55, "''.join(cs[:2])", "''.join(cs[:4])", "cs[:3]"),
+            _part("first of", "cs[0] if cs else ''", 0.55, "cs[0]", "cs[-1] if cs else ''", "cs[0] if cs else 0"),
+            _part("number of distinct", "len(set(cs))", 0.55, "len(cs)", "len(set(cs[:3]))", "len(set(cs)) + 1"),
+        ),
+    ),
+    Shape.PAIR: (
+        (
+            _part("sum", "a + b", 0.55, "a + a", "a - b", "a + b + 1"),
+            _part("difference", "a - b", 0.55, "b - a", "a + b", "abs(a - b)"),
+            _part("product", "a * b", 0.55, "a + b", "a * abs(b)", "a * a"),
+            _part("larger", "max(a, b)", 0.55, "min(a, b)", "a if a > 0 else b", "max(a, 0, b)"),
+            _part("smaller", "min(a, b)", 0.55, "max(a, b)", "b if b < 0 else a", "min(a, 0, b)"),
+            _part("distance", "abs(a - b)", 0.55, "a - b", "abs(a) - abs(b)", "abs(a + b)"),
+        ),
+        (
+            _part("the", "c", 0.75, "abs(c)", "-c"),
+            _part("absolute", "abs(c)", 0.5, "c", "-c", "max(c, 0)"),
+            _part("squared", "c * c", 0.5, "c + c", "c * abs(c)", "c"),
+            _part("doubled", "c + c", 0.5, "c * c", "c + 2", "c"),
+            _part("clipped", "max(c, 0)", 0.5, "abs(c)", "min(c, 0)", "max(c, 1)"),
+            _part("last digit", "abs(c) % 10", 0.5, "c % 10", "abs(c) % 9", "abs(c)"),
+            _part("halved", "c // 2", 0.5, "c / 2", "int(c / 2)", "c % 2"),
+        ),
+    ),
+}
+"""By shape: the components that each slot of its template can hold."""

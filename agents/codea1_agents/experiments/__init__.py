@@ -1,0 +1,1 @@
+"""Grids of training runs (systems x bases x seeds) that end in one report."""

@@ -1,0 +1,89 @@
+"""An experiment's folder: what was declared, one folder per base and per cell, the report."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pydantic import ValidationError
+
+from codea1_agents.experiments.declaration import Experiment
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.runs.records import first_fault
+from codea1_env.whole_files import write_whole
+
+__all__ = ["ExperimentFolder", "stored_experiment"]
+
+_DECLARED, _LOCK = "experiment.json", ".lock"
+
+
+class ExperimentFolder:
+    """The folder of an experiment that is being run; use it as a context manager. One process at a time."""
+
+    def __init__(self, path: Path, experiment: Experiment) -> None:
+        """Begin an experiment in a new or empty folder, or go on with the one that is there.
+
+        Raises:
+            UserError: the folder holds something else, or another experiment, cannot be written or is in use.
+        """
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if (path / _DECLARED).exists():
+                _require_same(stored_experiment(path), experiment, path)
+            elif any(each.name != _LOCK for each in path.iterdir()):
+                raise UserError(f"{path} is not empty, and holds no experiment: choose another folder")
+            self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            write_whole(path / _DECLARED, _json(experiment))
+        except OSError as error:
+            os.close(self._lock)
+            in_use = isinstance(error, BlockingIOError)
+            raise UserError(
+                f"{path}: {'another process runs this experiment' if in_use else error.strerror}"
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._lock)
+
+
+def stored_experiment(path: Path) -> Experiment:
+    """Return what a folder's experiment declares.
+
+    Raises:
+        BrokenInput: it is not well formed.
+        OSError: it cannot be read.
+    """
+    try:
+        return Experiment.model_validate_json((path / _DECLARED).read_bytes())
+    except ValidationError as error:
+        raise BrokenInput(f"{path / _DECLARED}: {first_fault(error)}") from error
+
+
+def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
+    """What decides a cell's numbers must be the same; seeds, systems and tables may be added."""
+    for key in ("name", "pretraining", "set", "evaluation"):
+        if getattr(stored, key) != getattr(wanted, key):
+            raise UserError(f"{path} holds this experiment with another {key!r}: choose another folder")
+    before = {system.name: system for system in stored.systems}
+    for system in wanted.systems:
+        old = before.get(system.name, system)
+        unsized = {"seeds": None, "bases": None}
+        if old.model_copy(update=unsized) != system.model_copy(update=unsized):
+            raise UserError(f"{path} holds this experiment with another system {system.name!r}: choose another folder")
+
+
+def _json(experiment: Experiment) -> bytes:
+    return (json.dumps(experiment.model_dump(mode="json"), indent=1) + "\n").encode()

@@ -1,0 +1,83 @@
+"""What one cell comes to, and its file: it appears whole, as the last thing that a cell does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from codea1_agents.experiments.grid import Cell
+from codea1_env.errors import BrokenInput
+from codea1_env.runs.records import first_fault
+from codea1_env.whole_files import write_whole
+
+__all__ = ["RESULT", "CellResult", "CurvePoint", "read_result", "results_of", "write_result"]
+
+RESULT = "result.json"
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CurvePoint(_Plain):
+    """One training step."""
+
+    step: int
+    cpu_s: float
+    """Processor seconds of training up to and with this step, evaluations left out."""
+    figures: dict[str, float]
+    """What the training reported, e.g. `coder_reward`, and of steps with an evaluation `evaluation/...`."""
+
+
+class CellResult(_Plain):
+    """Figures of one cell."""
+
+    system: str
+    base: int
+    seed: int
+    figures: dict[str, float]
+    """E.g. `coder/held-out` (avg@n, in [0, 1]), `tester/validity`, `tester/mut_fixed@4`, `cpu_s`."""
+    curve: tuple[CurvePoint, ...] = ()
+
+    @property
+    def cell(self) -> Cell:
+        """Where in the grid it belongs."""
+        return Cell(self.system, self.base, self.seed)
+
+
+def write_result(folder: Path, result: CellResult) -> None:
+    """Write a cell's result into its folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = json.dumps(result.model_dump(mode="json"), sort_keys=True, indent=1)
+    write_whole(folder / RESULT, (text + "\n").encode())
+
+
+def read_result(folder: Path) -> CellResult | None:
+    """Return a cell's result, None if it has none yet.
+
+    Raises:
+        BrokenInput: the file holds something else.
+    """
+    path = folder / RESULT
+    try:
+        return CellResult.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise BrokenInput(f"{path}: {first_fault(error)}") from error
+
+
+def results_of(folder: Path, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
+    """Return the results that there are of an experiment's cells.
+
+    Raises:
+        BrokenInput: a file holds something else.
+    """
+    found = {cell: read_result(folder / "cells" / cell.name) for cell in cells}
+    return {cell: result for cell, result in found.items() if result is not None}

@@ -1,0 +1,1 @@
+"""Mistake Books as data: smaller cases that still beat the same programs."""

@@ -1,0 +1,98 @@
+"use strict";
+/* Untrusted text becomes text nodes, never markup. Characters that could turn text around or hide it are spelt out. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
+
+function el(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "class") made.className = value;
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat(9)) if (child !== null && child !== undefined) made.append(child);
+  return made;
+}
+
+function spelt(character) {
+  const code = character.codePointAt(0);
+  const hex = code.toString(16);
+  return code < 256 ? "\\x" + hex.padStart(2, "0") : code < 65536 ? "\\u" + hex.padStart(4, "0") : "\\U" + hex.padStart(8, "0");
+}
+
+function visible(text, keep = "\n\t") {
+  const nodes = [];
+  let from = 0;
+  for (const found of text.matchAll(HIDDEN)) {
+    if (keep.includes(found[0])) continue;
+    if (found.index > from) nodes.push(text.slice(from, found.index));
+    const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+    nodes.push(el("span", { class: "esc", title: "character U+" + code }, spelt(found[0])));
+    from = found.index + found[0].length;
+  }
+  if (from < text.length || !nodes.length) nodes.push(text.slice(from));
+  return nodes;
+}
+
+/* -- Python in colours: a scanner without backtracking, so that no text can make it slow -- */
+const KEYWORDS = new Set(("False None True and as assert async await break case class continue def del elif else except finally for " +
+  "from global if import in is lambda match nonlocal not or pass raise return try while with yield").split(" "));
+const NAME = /[\p{L}_][\p{L}\p{N}_]*/uy, NUMBER = /(?:0[xob][\da-f_]+|\d[\d_]*\.?[\d_]*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?)j?/iy, PREFIX = /^[rbuft]{1,2}$/i;
+const MOST_COLOURED = 60000;
+
+function endOfString(text, from) {
+  const quote = text[from];
+  const triple = text.startsWith(quote.repeat(3), from);
+  let at = from + (triple ? 3 : 1);
+  for (; at < text.length; at++) {
+    if (text[at] === "\\") at++;
+    else if (!triple && text[at] === "\n") return at;
+    else if (text[at] === quote && (!triple || text.startsWith(quote.repeat(3), at))) return at + (triple ? 3 : 1);
+  }
+  return text.length;
+}
+
+function tokens(text) {
+  const found = [];
+  let at = 0, plain = 0, before = "";
+  const take = (kind, to) => {
+    if (at > plain) found.push(["", text.slice(plain, at)]);
+    found.push([kind, text.slice(at, to)]);
+    at = plain = to;
+  };
+  while (at < text.length && at < MOST_COLOURED) {
+    const c = text[at];
+    if (c === "#") { const end = text.indexOf("\n", at); take("c", end < 0 ? text.length : end); continue; }
+    if (c === '"' || c === "'") { take("s", endOfString(text, at)); continue; }
+    NAME.lastIndex = at;
+    const name = NAME.exec(text);
+    if (name) {
+      const to = at + name[0].length;
+      if (PREFIX.test(name[0]) && (text[to] === '"' || text[to] === "'")) take("s", endOfString(text, to));
+      else if (KEYWORDS.has(name[0])) take("k", to);
+      else if (before === "def" || before === "class") take("f", to);
+      else at = to;
+      before = name[0];
+      continue;
+    }
+    NUMBER.lastIndex = at;
+    const number = NUMBER.exec(text);
+    if (number) { take("n", at + number[0].length); continue; }
+    at++;
+  }
+  if (plain < text.length) found.push(["", text.slice(plain)]);
+  return found;
+}
+
+function code(text, { numbered = true, label = "Program" } = {}) {
+  const body = el("code", {});
+  let row = el("span", { class: "row" });
+  for (const [kind, part] of tokens(text.replace(/\r\n?/g, "\n").replace(/\n+$/, ""))) {
+    part.split("\n").forEach((line, number) => {
+      if (number) { body.append(row, ); row = el("span", { class: "row" }); }
+      if (line) row.append(...(kind ? [el("span", { class: kind }, visible(line))] : visible(line)));
+    });
+  }
+  body.append(row);
+  return el("pre", { class: "code" + (numbered ? "" : " bare"), tabindex: "0", role: "region", "aria-label": label }, body);
+}

@@ -1,0 +1,135 @@
+"""Colours of the report, light and dark, by name; and the style of a picture that stands alone.
+
+Names of curves are written in their colours, so each has a contrast of at least 4.5 to 1 with the cards they stand on.
+A verdict is never told by its colour alone: its letter or its word stands beside it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DARK", "LIGHT", "chart_rules", "lone_style", "variables"]
+
+LIGHT: dict[str, str] = {
+    "bg": "#f7f5f0",
+    "card": "#ffffff",
+    "sunk": "#f2efe8",
+    "ink": "#1c2127",
+    "muted": "#59636e",
+    "line": "#ded9ce",
+    "focus": "#0b57d0",
+    "coder": "#1b63b5",
+    "tester": "#b8440f",
+    "t1": "#1d7a57",
+    "t2": "#6a48b0",
+    "t3": "#1d7a57",
+    "t4": "#0e7585",
+    "t5": "#836600",
+    "t6": "#a6336c",
+    "t7": "#59636e",
+    "t8": "#3f6b1f",
+    "v-passed": "#1b7350",
+    "v-wrong_answer": "#c2343b",
+    "v-runtime_error": "#8e46ab",
+    "v-time_limit": "#935600",
+    "v-memory_limit": "#7c5a2a",
+    "v-output_limit": "#6b6f1d",
+    "v-not_run": "#606972",
+    "v-internal_error": "#a6336c",
+    "keyword": "#8a2f8f",
+    "string": "#22703f",
+    "number": "#9a4a00",
+    "comment": "#5f6973",
+    "name": "#1b57a8",
+    "alarm": "#fdecea",
+    "heat-low": "#f3efe4",
+    "heat-high": "#0f4c81",
+}
+
+DARK: dict[str, str] = {
+    "bg": "#13161a",
+    "card": "#1b2026",
+    "sunk": "#15191e",
+    "ink": "#e9e6df",
+    "muted": "#a2acb7",
+    "line": "#323a43",
+    "focus": "#8ab8ff",
+    "coder": "#6fb4f7",
+    "tester": "#ff9b66",
+    "t1": "#62cfa2",
+    "t2": "#b8a1f7",
+    "t3": "#62cfa2",
+    "t4": "#5bcbdb",
+    "t5": "#dcc052",
+    "t6": "#f08fbf",
+    "t7": "#a2acb7",
+    "t8": "#a6d176",
+    "v-passed": "#4fbd91",
+    "v-wrong_answer": "#ff7b80",
+    "v-runtime_error": "#cf93ea",
+    "v-time_limit": "#f0ae4e",
+    "v-memory_limit": "#cfa878",
+    "v-output_limit": "#c6ca6a",
+    "v-not_run": "#98a2ad",
+    "v-internal_error": "#f08fbf",
+    "keyword": "#d79be0",
+    "string": "#8fd0a0",
+    "number": "#f0b277",
+    "comment": "#8f9aa5",
+    "name": "#85bdf7",
+    "alarm": "#3a2020",
+    "heat-low": "#20272f",
+    "heat-high": "#7cc0ff",
+}
+
+_CURVES = ("coder", "tester", *(f"t{n}" for n in range(1, 9)))
+_SHADES = 10
+
+_CHART_RULES = """\
+.chart text{font:11.5px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.chart .grid line{stroke:var(--line);stroke-width:1}
+.chart .ticks text{fill:var(--muted)}
+.chart .name{font-weight:600}
+.chart .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
+.chart .dot{fill:currentColor}
+.chart .band{fill:currentColor;opacity:.16}
+.chart .area{fill:currentColor;opacity:.85}
+.chart .name{fill:currentColor}
+.chart .cell.none{fill:none;stroke:var(--line)}
+.chart .framed{fill:none;stroke:var(--tester);stroke-width:2}
+"""
+
+
+def variables(colours: dict[str, str]) -> str:
+    """Return the declarations of one theme, without braces."""
+    shades = {f"h{n}": _mixed(colours["heat-low"], colours["heat-high"], n / _SHADES) for n in range(_SHADES + 1)}
+    return "".join(f"--{name}:{value};" for name, value in {**colours, **shades}.items())
+
+
+def chart_rules() -> str:
+    """Return the rules of charts: which class has which colour."""
+    verdicts = [name for name in LIGHT if name.startswith("v-")]
+    tones = "".join(f".{name}{{color:var(--{name})}}" for name in (*_CURVES, *verdicts))
+    cells = "".join(f".chart .cell.h{n}{{fill:var(--h{n})}}" for n in range(_SHADES + 1))
+    # From the middle on, numbers stand on the strong end of the scale.
+    numbers = "".join(
+        f".chart .number.h{n}{{fill:var(--{'ink' if n < _SHADES / 2 else 'card'})}}" for n in range(_SHADES + 1)
+    )
+    return f"{_CHART_RULES}{tones}{cells}{numbers}"
+
+
+def lone_style(*, dark: bool = False) -> str:
+    """Return the style of one picture without variables, which not every drawing program knows."""
+    colours = DARK if dark else LIGHT
+    shades = {f"h{n}": _mixed(colours["heat-low"], colours["heat-high"], n / _SHADES) for n in range(_SHADES + 1)}
+    rules = chart_rules()
+    for name, value in sorted({**colours, **shades}.items(), key=lambda each: -len(each[0])):
+        rules = rules.replace(f"var(--{name})", value)
+    return f"svg{{background:{colours['card']}}}{rules}"
+
+
+def _mixed(first: str, second: str, share: float) -> str:
+    pairs = zip(_rgb(first), _rgb(second), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+def _rgb(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))

@@ -1,0 +1,103 @@
+"""A game in which both players choose once, at the same time: payoffs, best responses, exploitability. Pure.
+
+Rows are the coder's choices (M), columns the tester's (N). A strategy is a vector of probabilities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from codea1_env.errors import UserError
+
+__all__ = ["MatrixGame", "Profile", "Vector", "best_responses", "nash_conv", "regrets", "values"]
+
+Vector = NDArray[np.float64]
+
+_TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatrixGame:
+    """Payoffs of two players."""
+
+    row: NDArray[np.float64]
+    """(M, N) what the row player (the coder) earns."""
+    column: NDArray[np.float64]
+    """(M, N) what the column player (the tester) earns."""
+
+    def __post_init__(self) -> None:
+        if self.row.ndim != 2 or self.row.shape != self.column.shape or not self.row.size:
+            raise UserError(f"payoffs need two equal shapes (M, N), not {self.row.shape} and {self.column.shape}")
+        if not (np.isfinite(self.row).all() and np.isfinite(self.column).all()):
+            raise UserError("payoffs must be finite numbers: masked rounds cannot be part of a game")
+
+    @classmethod
+    def of(cls, row: ArrayLike, column: ArrayLike | None = None) -> MatrixGame:
+        """Return the game of two tables; a zero-sum one if only the row player's is given."""
+        first = np.array(row, dtype=np.float64)
+        return cls(first, -first if column is None else np.array(column, dtype=np.float64))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(M, N)"""
+        m, n = self.row.shape
+        return m, n
+
+    @property
+    def is_constant_sum(self) -> bool:
+        """Whether what one player wins the other loses, up to a constant; then all equilibria have the same value."""
+        total = self.row + self.column
+        return bool(np.ptp(total) <= _TIE * max(1.0, float(np.abs(total).max())))
+
+    def transposed(self) -> MatrixGame:
+        """Return the game with the players' places exchanged."""
+        return MatrixGame(self.column.T.copy(), self.row.T.copy())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """One strategy of each player."""
+
+    row: Vector
+    """(M,)"""
+    column: Vector
+    """(N,)"""
+
+    @classmethod
+    def uniform(cls, shape: tuple[int, int]) -> Profile:
+        """Return the profile in which everything is equally likely."""
+        return cls(np.full(shape[0], 1 / shape[0]), np.full(shape[1], 1 / shape[1]))
+
+
+def values(game: MatrixGame, profile: Profile) -> Vector:
+    """Return (2,) what row and column player expect."""
+    return np.array([profile.row @ game.row @ profile.column, profile.row @ game.column @ profile.column])
+
+
+def regrets(game: MatrixGame, profile: Profile) -> Vector:
+    """Return (2,) how much each player would gain by its best response; 0 iff nothing."""
+    best = np.array([(game.row @ profile.column).max(), (profile.row @ game.column).max()])
+    gaps: Vector = np.maximum(best - values(game, profile), 0.0)
+    return gaps
+
+
+def nash_conv(game: MatrixGame, profile: Profile) -> float:
+    """Return the sum of both regrets: 0 exactly at the Nash equilibria.
+
+    Source: Lanctot et al., A Unified Game-Theoretic Approach to Multiagent RL (2017), section 3.3.
+    """
+    return float(regrets(game, profile).sum())
+
+
+def best_responses(payoffs: Vector, *, tolerance: float = _TIE) -> NDArray[np.intp]:
+    """Return the positions of the choices that are worth most.
+
+    Args:
+        payoffs: (A,) what each choice is worth, e.g. `game.row @ profile.column`.
+        tolerance: choices so near to the best count as equal to it.
+    """
+    found: NDArray[np.intp] = np.flatnonzero(payoffs >= payoffs.max() - tolerance)
+    return found

@@ -1,0 +1,153 @@
+"""Learners that keep a table: what each choice was worth so far, per problem. They solve the bank game from samples.
+
+Each agent estimates what its choices earn and plays them by a softmax whose temperature falls; nobody knows the
+payoffs, the other's choices or the rules. Where players must mix, the strategies themselves circle and it is the
+averages over time that come near an equilibrium; so both are followed.
+
+Source: Leslie and Collins, Individual Q-Learning in Normal Form Games (2005).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.study.bank_game import BankGame
+from codea1_env.bank import JudgedBank
+from codea1_env.bank_v0 import CODER, TESTER, raw_env
+
+__all__ = ["LearningCurve", "TabularLearner", "TabularRules", "learn_tabular"]
+
+
+@dataclass(frozen=True, slots=True)
+class TabularRules:
+    """How a table is learned and played."""
+
+    rate: float = 0.05
+    """Step size of the estimates, divided by the probability of the choice (at most 1), so that rare ones keep up."""
+    first_temperature: float = 0.3
+    last_temperature: float = 0.004
+    """Of the softmax, falling geometrically; in units of reward."""
+    explored: float = 0.01
+    """Share of choices drawn uniformly, so that nothing is forgotten."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearningCurve:
+    """How far learners were from an equilibrium while they learned."""
+
+    episodes: tuple[int, ...]
+    exploitability: tuple[float, ...]
+    """NashConv of the strategies, mean over problems."""
+    average_exploitability: tuple[float, ...]
+    """NashConv of the strategies averaged over the second half of the time so far."""
+    values: tuple[tuple[float, float], ...]
+    """What coder and tester expect by these strategies."""
+    coder: NDArray[np.float64]
+    """(P, M) last strategies."""
+    tester: NDArray[np.float64]
+    """(P, N)"""
+
+
+class TabularLearner:
+    """One agent's table."""
+
+    def __init__(self, n_problems: int, n_actions: int, rules: TabularRules) -> None:
+        self._worth = np.zeros((n_problems, n_actions))
+        self._rules = rules
+        self.temperature = rules.first_temperature
+
+    def policy(self) -> NDArray[np.float64]:
+        """Return (P, A) the strategies of all problems."""
+        return np.stack([self.chances(p) for p in range(len(self._worth))])
+
+    def chances(self, problem: int) -> NDArray[np.float64]:
+        """Return (A,) the strategy for one problem."""
+        scaled = self._worth[problem] / self.temperature
+        weights = np.exp(scaled - scaled.max())
+        explored = self._rules.explored
+        mixed: NDArray[np.float64] = (1 - explored) * weights / weights.sum() + explored / len(weights)
+        return mixed
+
+    def learn(self, problem: int, action: int, reward: float, chance: float) -> None:
+        """Move the estimate of one choice towards what it has just earned."""
+        step = min(1.0, self._rules.rate / chance)
+        self._worth[problem, action] += step * (reward - self._worth[problem, action])
+
+
+def learn_tabular(
+    bank: JudgedBank,
+    *,
+    episodes: int,
+    seed: int = 0,
+    rules: TabularRules | None = None,
+    n_points: int = 20,
+) -> LearningCurve:
+    """Let two tables play `bank_v0` against each other (black box: both choose at once).
+
+    Args:
+        bank: the game.
+        episodes: to play, over all problems.
+        seed: of the environment and of both learners.
+        rules: of both learners.
+        n_points: how often the exploitability is computed.
+    """
+    rules = rules or TabularRules()
+    env = raw_env(bank, tester_view="black_box", infos=False)
+    game = BankGame.of(bank.payoffs())
+    n_problems = len(bank.problems)
+    learners = {
+        CODER: TabularLearner(n_problems, bank.bank.n_programs, rules),
+        TESTER: TabularLearner(n_problems, bank.bank.n_suites, rules),
+    }
+    rng = np.random.default_rng([seed, 1])
+    env.reset(seed=seed)
+    cooling = (rules.last_temperature / rules.first_temperature) ** (1 / max(1, episodes))
+    marks = set(np.linspace(1, episodes, min(n_points, episodes)).round().astype(int).tolist())
+    curve: list[_Point] = []
+    for episode in range(1, episodes + 1):
+        _play(env, learners, rng)
+        for learner in learners.values():
+            learner.temperature *= cooling
+        if episode in marks:
+            curve.append(_Point(episode, learners[CODER].policy(), learners[TESTER].policy()))
+        env.reset()
+    return _curve(game, curve)
+
+
+def _play(env: raw_env, learners: dict[str, TabularLearner], rng: np.random.Generator) -> None:
+    problem = int(env.observe(CODER)[: len(env.bank.problems)].argmax())
+    taken: dict[str, tuple[int, float]] = {}
+    for agent in (CODER, TESTER):
+        chances = learners[agent].chances(problem)
+        action = int(rng.choice(len(chances), p=chances))
+        taken[agent] = action, float(chances[action])
+        env.step(action)
+    for agent, (action, chance) in taken.items():
+        learners[agent].learn(problem, action, env.rewards[agent], chance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Point:
+    episode: int
+    coder: NDArray[np.float64]
+    tester: NDArray[np.float64]
+
+
+def _curve(game: BankGame, points: list[_Point]) -> LearningCurve:
+    averages = []
+    for n in range(1, len(points) + 1):
+        late = points[n // 2 : n]
+        coder, tester = np.mean([p.coder for p in late], axis=0), np.mean([p.tester for p in late], axis=0)
+        averages.append(game.nash_conv(coder, tester))
+    values = [game.values(point.coder, point.tester) for point in points]
+    return LearningCurve(
+        episodes=tuple(point.episode for point in points),
+        exploitability=tuple(game.nash_conv(point.coder, point.tester) for point in points),
+        average_exploitability=tuple(averages),
+        values=tuple((float(both[0]), float(both[1])) for both in values),
+        coder=points[-1].coder,
+        tester=points[-1].tester,
+    )

@@ -1,0 +1,130 @@
+"""Signs that a run is collapsing. Pure functions of the figures so far; each returns a sentence, or nothing.
+
+They look at means over the last steps, so that one odd step is no alarm, and at the figures of `figures_of` only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+__all__ = ["ALARMS", "Thresholds", "alarms_of"]
+
+Figures = Mapping[str, float]
+History = Sequence[Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When an alarm is raised. All shares lie in [0, 1]."""
+
+    window: int = 8
+    """Steps that are looked at together."""
+    validity_fall: float = 0.1
+    """Fall of suite validity from one window to the next, while ..."""
+    difficulty_rise: float = 0.05
+    """... the share of suites that beat a program rises by so much."""
+    few_distinct: float = 0.2
+    """Share of distinct suites, or programs, among a problem's."""
+    little_spread: float = 0.05
+    """Share of groups from which anything can be learnt."""
+    mostly_cut: float = 0.5
+    """Share of replies that end for want of room."""
+    kl_ceiling: float = 1.0
+    """Nats per token."""
+    kl_growth: float = 10.0
+    """Times the divergence of the window before, once it is above a tenth of the ceiling."""
+    mostly_masked: float = 0.2
+    """Share of candidates that nothing could be found out about."""
+
+
+def alarms_of(history: History, thresholds: Thresholds | None = None) -> dict[str, str]:
+    """Return the alarms after the last step of a history, by name."""
+    rules = thresholds or Thresholds()
+    found = {name: alarm(history, rules) for name, alarm in ALARMS.items()}
+    return {name: sentence for name, sentence in found.items() if sentence}
+
+
+def _hacked_difficulty(history: History, rules: Thresholds) -> str:
+    """Tests get harder to pass because they get worse: the tester earns by nonsense."""
+    before, now = _windows(history, rules)
+    fall = _mean(before, "suite_validity") - _mean(now, "suite_validity")
+    rise = _mean(now, "suites_that_beat") - _mean(before, "suites_that_beat")
+    if fall >= rules.validity_fall and rise >= rules.difficulty_rise:
+        return f"suite validity fell by {fall:.2f} while the share of suites that beat a program rose by {rise:.2f}"
+    return ""
+
+
+def _equal_suites(history: History, rules: Thresholds) -> str:
+    share = _recent(history, "distinct_suites", rules)
+    return f"only {share:.0%} of a problem's suites are distinct" if share <= rules.few_distinct else ""
+
+
+def _equal_programs(history: History, rules: Thresholds) -> str:
+    share = _recent(history, "distinct_programs", rules)
+    return f"only {share:.0%} of a problem's programs are distinct" if share <= rules.few_distinct else ""
+
+
+def _no_spread(role: str) -> Callable[[History, Thresholds], str]:
+    def alarm(history: History, rules: Thresholds) -> str:
+        share = _recent(history, f"{role}_spread_share", rules)
+        if share <= rules.little_spread:
+            return f"rewards differ in {share:.0%} of the {role}'s groups only: nothing can be learnt from the rest"
+        return ""
+
+    return alarm
+
+
+def _cut(role: str) -> Callable[[History, Thresholds], str]:
+    def alarm(history: History, rules: Thresholds) -> str:
+        share = _recent(history, f"{role}_cut_share", rules)
+        return f"{share:.0%} of the {role}'s replies are cut at their limit" if share >= rules.mostly_cut else ""
+
+    return alarm
+
+
+def _divergence(history: History, rules: Thresholds) -> str:
+    before, now = _windows(history, rules)
+    for name in sorted(name for name in (history[-1] if history else ()) if name.endswith("_kl")):
+        module, kl, former = name.removesuffix("_kl"), _mean(now, name), _mean(before, name)
+        if kl >= rules.kl_ceiling:
+            return f"the {module} has moved {kl:.2f} nats per token from where it began"
+        if kl >= rules.kl_ceiling / 10 and kl >= rules.kl_growth * former:
+            return f"the {module}'s divergence grew from {former:.3f} to {kl:.3f} nats per token"
+    return ""
+
+
+def _masked(history: History, rules: Thresholds) -> str:
+    share = _recent(history, "masked_share", rules)
+    return f"{share:.0%} of the candidates are masked: sandbox or agents fail" if share >= rules.mostly_masked else ""
+
+
+ALARMS: dict[str, Callable[[History, Thresholds], str]] = {
+    "hacked_difficulty": _hacked_difficulty,
+    "equal_suites": _equal_suites,
+    "equal_programs": _equal_programs,
+    "no_spread_coder": _no_spread("coder"),
+    "no_spread_tester": _no_spread("tester"),
+    "cut_coder": _cut("coder"),
+    "cut_tester": _cut("tester"),
+    "divergence": _divergence,
+    "masked": _masked,
+}
+
+
+def _windows(history: History, rules: Thresholds) -> tuple[History, History]:
+    """Return the window before the last, and the last; both empty as long as there are not two."""
+    if len(history) < 2 * rules.window:
+        return (), history[len(history) - rules.window :] if len(history) >= rules.window else ()
+    return history[-2 * rules.window : -rules.window], history[-rules.window :]
+
+
+def _recent(history: History, name: str, rules: Thresholds) -> float:
+    return _mean(history[-rules.window :], name) if len(history) >= rules.window else math.nan
+
+
+def _mean(history: History, name: str) -> float:
+    """Return the mean over the steps that tell it; nan, which no comparison holds for, if none does."""
+    values = [figures[name] for figures in history if name in figures]
+    return math.fsum(values) / len(values) if values else math.nan

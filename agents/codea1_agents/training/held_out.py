@@ -1,0 +1,225 @@
+"""What the models are worth on problems that they do not train on, during a run.
+
+Everything is sampled and judged where rollouts are, by the same players and sandbox. Each evaluation uses the same
+seeds, so that two of them differ by the weights only; a problem's result does not depend on who evaluates it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from codea1_agents.evaluation.golden_runs import run_golden
+from codea1_agents.evaluation.metrics import pass_at_k
+from codea1_agents.grpo.env_runner import TreeEnvRunner
+from codea1_agents.grpo.players import AgentPlayer, Player
+from codea1_agents.grpo.sampling import SamplingRules
+from codea1_agents.grpo.trees import Shape, Task, Tree, TreeRoller
+from codea1_agents.training.options import CURRENT, EvaluationOptions
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.errors import UserError
+from codea1_env.judge import Judge
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
+
+__all__ = ["Finding", "evaluate_held_out", "held_out_problems", "require_evaluation", "summed_up"]
+
+_MAX_ROUNDS = 4  # of dealing problems out, before those still owed are left out
+_STREAM = 1 << 32  # keeps the seeds apart from those of training
+_MOST_K = (1, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem."""
+
+    position: int
+    """Among the held-out problems."""
+    passed: tuple[bool, ...] = ()
+    """Of each program of the coder that could be judged: whether it passes all golden tests."""
+    golden: tuple[float, ...] = ()
+    """Of each of them: share of golden tests passed."""
+    validity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """By opponent, of each suite: right cases over those asked for, at most 1."""
+    kills: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
+    """By opponent, of each suite: whether it beats the program."""
+
+
+def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, float]:
+    """Return the figures of the models as they are now; see `summed_up`.
+
+    Args:
+        algorithm: a `GRPO`; nothing of it changes, but its runners get its weights.
+        options: of the evaluation.
+    """
+    algorithm.sync_runners()
+    positions = range(len(held_out_problems(options.problems, options.limit)))
+    found: dict[int, Finding] = {}
+    for _ in range(_MAX_ROUNDS):
+        owed = [position for position in positions if position not in found]
+        if not owed:
+            break
+        for findings in _dealt(algorithm, owed, options):
+            found.update({each.position: each for each in findings})
+    return summed_up([found[position] for position in sorted(found)])
+
+
+def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
+    """Return means over problems; what nothing is known about is left out.
+
+    `coder_pass_at_1`, and `coder_pass_at_8` with so many samples: the unbiased estimates; `coder_golden_rate`: share of
+    golden tests passed. By opponent, after a slash: `tester_validity`, and `tester_kill_rate`, the share of suites for
+    valid programs that beat theirs. `problems`: how many were evaluated.
+    """
+    figures = {"problems": float(len(findings))}
+    for k in _MOST_K:
+        figures[f"coder_pass_at_{k}"] = _mean(pass_at_k(len(f.passed), sum(f.passed), k) for f in findings)
+    figures["coder_golden_rate"] = _mean(_mean(f.golden) for f in findings)
+    for opponent in sorted({name for f in findings for name in f.validity}):
+        figures[f"tester_validity/{opponent}"] = _mean(_mean(f.validity.get(opponent, ())) for f in findings)
+        figures[f"tester_kill_rate/{opponent}"] = _mean(_mean(f.kills.get(opponent, ())) for f in findings)
+    return {name: value for name, value in figures.items() if not math.isnan(value)}
+
+
+@lru_cache(maxsize=4)
+def held_out_problems(source: str, limit: int) -> ProblemSet:
+    """Return the problems of an evaluation; they are read once per process.
+
+    Raises:
+        UserError: no such source.
+    """
+    return load_problems(source, limit=limit or None)
+
+
+def _dealt(algorithm: Any, positions: Sequence[int], options: EvaluationOptions) -> Iterator[list[Finding]]:
+    """Yield what each runner makes of its share; a runner that is lost yields nothing."""
+    group = algorithm.env_runner_group
+    ids = group.healthy_worker_ids()
+    if not ids:
+        if algorithm.env_runner is not None:
+            yield _Share(tuple(positions), options)(algorithm.env_runner)
+        return
+    shares = [_Share(tuple(positions[start :: len(ids)]), options) for start in range(len(ids))]
+    yield from group.foreach_env_runner(shares, remote_worker_ids=ids, local_env_runner=False)
+    algorithm.restore_env_runners(group)
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A runner's part, as something that travels."""
+
+    positions: tuple[int, ...]
+    options: EvaluationOptions
+
+    def __call__(self, runner: TreeEnvRunner) -> list[Finding]:
+        bench = _Bench(runner, self.options)
+        tasks = [Task(position, bench.problems[position].id) for position in self.positions]
+        findings = {task.number: Finding(task.number) for task in tasks}
+        if runner.settings.module_of("coder") and self.options.samples:
+            for number, passed, golden in bench.programs(tasks):
+                findings[number] = replace(findings[number], passed=passed, golden=golden)
+        if runner.settings.module_of("tester") and self.options.suites:
+            for opponent in self.options.opponents:
+                for number, validity, kills in bench.suites(tasks, opponent):
+                    before = findings[number]
+                    findings[number] = replace(
+                        before,
+                        validity={**before.validity, opponent: validity},
+                        kills={**before.kills, opponent: kills},
+                    )
+        return [findings[task.number] for task in tasks]
+
+
+class _Bench:
+    """Problems, players and judge of an evaluation within a runner."""
+
+    def __init__(self, runner: TreeEnvRunner, options: EvaluationOptions) -> None:
+        self.problems = held_out_problems(options.problems, options.limit)
+        self._runner, self._options = runner, options
+        rules = runner.settings.rules
+        # What is measured here must not depend on what is paid for.
+        self._rules = replace(
+            rules, reward=preset("fixed").reward, book=BookRules(update=BookUpdate.OFF, n_replayed=0), confirm=0.0
+        )
+        self._judge = Judge(runner.sandbox, self._rules, limits=runner.settings.limits)
+
+    def programs(self, tasks: Sequence[Task]) -> Iterator[tuple[int, tuple[bool, ...], tuple[float, ...]]]:
+        """Yield, per problem, which samples pass the golden tests, and what share of them."""
+        roller = self._roller({"coder": self._player("coder")}, self._options.samples)
+        asked = [task for task in tasks if roller.problem_of(task).golden]
+        turns = [roller.turn(task, "coder", n, -1, "") for task in asked for n in range(self._options.samples)]
+        owners = [task for task in asked for _ in range(self._options.samples)]
+        told = [(task, a) for task, a in zip(owners, roller.ask("coder", turns), strict=True) if not a.unavailable]
+        programs = [(roller.problem_of(task), roller.candidate_of(task, answer).program) for task, answer in told]
+        results = run_golden(programs, self._runner.sandbox, self._rules.comparison)
+        for task in asked:
+            mine = [found for (owner, _), found in zip(told, results, strict=True) if owner.number == task.number]
+            passed = tuple(found.passed for found in mine if found.passed is not None)
+            yield task.number, passed, tuple(found.pass_rate for found in mine if found.pass_rate is not None)
+
+    def suites(self, tasks: Sequence[Task], opponent: str) -> Iterator[tuple[int, tuple[float, ...], tuple[bool, ...]]]:
+        """Yield, per problem, the validity of each suite for an opponent's programs, and whether it beats them."""
+        players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
+        for tree in self._roller(players, self._options.programs, self._options.suites).roll(tasks):
+            validity, kills = _measured(tree, self._rules.tests_per_suite)
+            yield tree.task.number, tuple(validity), tuple(kills)
+
+    def _player(self, role: str) -> Player:
+        options, settings = self._options, self._runner.settings
+        return self._runner.player(
+            role,
+            SamplingRules(
+                settings.max_tokens[role],
+                options.temperature,
+                top_p=options.top_p,
+                rows_at_once=settings.rows_sampled_at_once,
+            ),
+        )
+
+    def _opponent(self, name: str) -> Player:
+        if name == CURRENT:
+            return (
+                self._runner.player("coder") if not self._runner.settings.module_of("coder") else self._player("coder")
+            )
+        context = AgentContext(self.problems, self._runner.sandbox, self._runner.settings.seed)
+        return AgentPlayer(load_agent(name, context, role="coder"))
+
+    def _roller(self, players: Mapping[str, Player], n_candidates: int, n_suites: int = 1) -> TreeRoller:
+        settings = self._runner.settings
+        shape = Shape(n_candidates=n_candidates, n_suites=n_suites, problems_at_once=settings.shape.problems_at_once)
+        return TreeRoller(
+            self.problems,
+            self._judge,
+            players,
+            shape,
+            seed=settings.seed + _STREAM,
+            tester_view=settings.tester_view,
+        )
+
+
+def _measured(tree: Tree, tests_per_suite: int) -> tuple[list[float], list[bool]]:
+    validity, kills = [], []
+    for n, report in enumerate(tree.report.candidates if tree.report is not None else ()):
+        for m, suite in enumerate(report.suites):
+            if report.has_internal_error or tree.suites[n][m].unavailable:
+                continue
+            n_right = sum(case.case.prediction_right is not False for case in suite.cases)
+            validity.append(min(1.0, n_right / tests_per_suite))
+            kills.append(any(case.verdict.is_failure for case in suite.cases))
+    return validity, kills
+
+
+def _mean(values: Any) -> float:
+    known = [float(value) for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def require_evaluation(options: EvaluationOptions) -> None:
+    """Raise UserError for settings that make no evaluation, before anything is built."""
+    if options.every and not options.problems:
+        raise UserError("evaluation.problems: name the problems to evaluate on, or set evaluation.every = 0")
+    if options.every:
+        held_out_problems(options.problems, options.limit)

@@ -1,0 +1,92 @@
+"""Tokens per second of processor time: our sampler, and `generate` of transformers, on one model of random weights.
+
+python benchmarks/generation.py [--rows 256] [--distinct 64] [--prompt 37] [--tokens 64] [--repeats 3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
+
+from codea1_agents.grpo.sampling import SamplingRules, left_padded, sample_responses
+
+_END, _PAD = 1, 2
+
+
+def main() -> None:
+    options = _options()
+    torch.set_num_threads(1)
+    model = _model()
+    prompts = _prompts(options)
+    print(f"{sum(p.numel() for p in model.parameters())} parameters, {len(prompts)} responses, one thread")
+    for name, sample in {"sample_responses": _ours, "generate": _theirs}.items():
+        sample(model, prompts, options.tokens)  # the first call is slower
+        told = [_speed(lambda sample=sample: sample(model, prompts, options.tokens)) for _ in range(options.repeats)]
+        print(f"{name:>17}: {statistics.median(told):6.0f} tokens/CPU-s ({min(told):.0f} to {max(told):.0f})")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in {"rows": 256, "distinct": 64, "prompt": 37, "tokens": 64, "repeats": 3}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    return parser.parse_args()
+
+
+def _model() -> Any:
+    config = Qwen2Config(
+        vocab_size=400,
+        hidden_size=96,
+        intermediate_size=288,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        tie_word_embeddings=True,
+        initializer_range=0.04,
+        max_position_embeddings=1024,
+        eos_token_id=_END,
+        pad_token_id=_PAD,
+        bos_token_id=None,
+    )
+    torch.manual_seed(0)
+    return Qwen2ForCausalLM(config).eval()
+
+
+def _prompts(options: argparse.Namespace) -> list[tuple[int, ...]]:
+    """Return prompts of about the wanted length, each equally often."""
+    draw = np.random.default_rng(0)
+    lengths = options.prompt + draw.integers(-3, 4, options.distinct)
+    distinct = [tuple(draw.integers(3, 400, length).tolist()) for length in lengths]
+    return [prompt for prompt in distinct for _ in range(options.rows // options.distinct)]
+
+
+def _ours(model: Any, prompts: Sequence[tuple[int, ...]], n_tokens: int) -> int:
+    rules = SamplingRules(max_tokens=n_tokens, rows_at_once=len(prompts))
+    seeds = [[0, number] for number in range(len(prompts))]
+    found = sample_responses(model, prompts, seeds, end_tokens=[], pad_token=_PAD, rules=rules)
+    return sum(len(response.tokens) for response in found)
+
+
+def _theirs(model: Any, prompts: Sequence[tuple[int, ...]], n_tokens: int) -> int:
+    ids, mask = left_padded(prompts, _PAD)
+    rules = GenerationConfig(
+        do_sample=True, top_k=0, top_p=1.0, max_new_tokens=n_tokens, min_new_tokens=n_tokens, pad_token_id=_PAD
+    )
+    model.generate(input_ids=ids, attention_mask=mask.long(), generation_config=rules)
+    return len(prompts) * n_tokens
+
+
+def _speed(sample: Callable[[], int]) -> float:
+    begun = time.process_time()
+    n_tokens = sample()
+    return n_tokens / (time.process_time() - begun)
+
+
+if __name__ == "__main__":
+    main()

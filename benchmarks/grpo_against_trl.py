@@ -1,0 +1,323 @@
+"""An iteration of our GRPO beside a step of TRL's GRPOTrainer: the same model, prompts, lengths, groups and judge.
+
+    pip install trl datasets
+    python benchmarks/grpo_against_trl.py [--rounds N] [--steps N] [--json]
+
+One process, one thread, no GPU. The model has random weights and a vocabulary of which some words are whole programs,
+so that replies differ in worth and both have something to learn; only the coder plays, by golden tests, as TRL knows
+one role. Each round is some iterations of ours and as many steps of TRL's, in turn; what comes before the first round
+is not counted. Time is that of the whole step: weights handed over, replies sampled, judged, one optimiser step of a
+clipped token-mean loss with a divergence term. A step of TRL's is counted from its `on_step_begin` to its
+`on_step_end`, so its logging is not, and an iteration of ours is all of `algorithm.train()`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from measuring import Spread, machine
+from rich.console import Console
+from rich.table import Table
+
+GROUP, PROBLEMS = 8, 4
+ROWS = GROUP * PROBLEMS
+LONGEST = 64
+BODIES = ("return x + 1", "return 1 + x", "return x", "return 2 * x", "return [", "raise ValueError")
+PROGRAMS = [f"\n```python\ndef f(x):\n    {body}\n```\n" for body in BODIES]
+N_FILLERS = 250
+
+
+@dataclass
+class Measured:
+    """What steps took, one entry each."""
+
+    wall_s: list[float] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return medians and ranges."""
+        rates = [tokens / wall for tokens, wall in zip(self.tokens, self.wall_s, strict=True)]
+        found = {"wall_s": self.wall_s, "cpu_s": self.cpu_s, "tokens_per_s": rates, "tokens": self.tokens}
+        return {name: Spread.of(values).to_json() for name, values in found.items()}  # type: ignore[arg-type]
+
+
+class Stopwatch:
+    """Wall and processor time of this process since `start`."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def stop(self, into: Measured, n_tokens: int) -> None:
+        """End, and enter a step."""
+        into.cpu_s.append(time.process_time() - self._cpu)
+        into.wall_s.append(time.perf_counter() - self._wall)
+        into.tokens.append(n_tokens)
+
+
+def make_model(folder: Path) -> str:
+    """Write a model and its tokenizer; return where."""
+    import torch  # noqa: PLC0415
+    from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: PLC0415
+    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415
+
+    words = ["<unk>", "<end>", "<pad>", *PROGRAMS, *(f"word{number}" for number in range(N_FILLERS))]
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"unk_token": "<unk>", "eos_token": "<end>", "pad_token": "<pad>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+    config = Qwen2Config(
+        vocab_size=len(words),
+        hidden_size=128,
+        intermediate_size=512,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=2048,
+        eos_token_id=1,
+        pad_token_id=2,
+        bos_token_id=None,
+    )
+    torch.manual_seed(0)
+    Qwen2ForCausalLM(config).save_pretrained(folder)
+    return str(folder)
+
+
+def make_problems(path: Path) -> str:
+    """Write the problems; return where."""
+    rows = [
+        {
+            "id": f"toy/{number}",
+            "statement": f'def f(x):\n    """Return x plus one ({number})."""\n',
+            "entry_point": "f",
+            "solution": "def f(x):\n    return x + 1\n",
+            "golden": [{"expression": "f(1)", "expected": "2"}, {"expression": "f(0)", "expected": "1"}],
+        }
+        for number in range(PROBLEMS)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+class Ours:
+    """Iterations of `GRPO`."""
+
+    def __init__(self, model: str, problems: str) -> None:
+        from codea1_agents.grpo import GRPOConfig  # noqa: PLC0415
+
+        config = (
+            GRPOConfig()
+            .environment(rules="golden")
+            .problems(problems)
+            .llm_agents(coder=model)
+            .training(lr=1e-4, kl_coeff=0.001, n_candidates=GROUP, n_suites=0, problems_per_step=PROBLEMS)
+            .training(problems_at_once=PROBLEMS, minibatches_per_epoch=1, warmup_steps=0, weight_decay=0.0)
+            .training(rows_at_once=ROWS, rows_sampled_at_once=ROWS, max_tokens={"coder": LONGEST, "tester": LONGEST})
+        )
+        self._algorithm = config.build_algo()
+        self.measured, self.split = Measured(), {name: [] for name in ("sync_s", "generate_s", "judge_s", "learn_s")}
+
+    def steps(self, n: int) -> None:
+        """Run some iterations."""
+        watch = Stopwatch()
+        for _ in range(n):
+            watch.start()
+            self._algorithm.train()
+            answers = [answer for tree in self._algorithm.last_trees for answer in tree.candidates]
+            watch.stop(self.measured, sum(len(answer.response.tokens) for answer in answers))
+            for name, values in self.split.items():
+                values.append(getattr(self._algorithm.last_step, name))
+
+    def prompts(self) -> list[str]:
+        """Return what the model is asked, in the order of the problems."""
+        from codea1_agents.grpo.trees import Task  # noqa: PLC0415
+        from codea1_agents.prompts import load_prompts, plain_text  # noqa: PLC0415
+        from codea1_env.problems import load_problems  # noqa: PLC0415
+
+        roller, wording = self._algorithm.env_runner._roller, load_prompts("default")
+        problems = load_problems(self._algorithm.config.problem_source)
+        turns = [roller.turn(Task(0, problem.id), "coder", 0, -1, "") for problem in problems]
+        return [plain_text(wording.messages(turn.observation, turn.info)) for turn in turns]
+
+    def close(self) -> None:
+        """End it."""
+        self._algorithm.stop()
+
+
+def judge_of(problems: str) -> Callable[..., list[float]]:
+    """Return TRL's reward function: the same judge, by golden tests."""
+    from codea1_env.judge import Duel, Judge  # noqa: PLC0415
+    from codea1_env.problems import load_problems  # noqa: PLC0415
+    from codea1_env.rules.replies import read_candidate  # noqa: PLC0415
+    from codea1_env.rules.rewards import score_group  # noqa: PLC0415
+    from codea1_env.rules.ruleset import preset  # noqa: PLC0415
+    from codea1_env.sandbox import load_sandbox  # noqa: PLC0415
+
+    rules, known = preset("golden"), load_problems(problems)
+    judge = Judge(load_sandbox("local"), rules)
+
+    def reward(completions: Sequence[str], problem: Sequence[str], **_: Any) -> list[float]:
+        duels = []
+        for start in range(0, len(completions), GROUP):
+            texts = completions[start : start + GROUP]
+            read = tuple(read_candidate(text, rules.reading, entry_point="f") for text in texts)
+            duels.append(Duel(known.by_id(problem[start]), read, ((),) * len(read)))
+        return [each.coder.value for report in judge.judge(duels) for each in score_group(report, rules)]
+
+    return reward
+
+
+class Theirs:
+    """Steps of TRL's trainer."""
+
+    def __init__(self, model: str, problems: str, prompts: Sequence[str], folder: str) -> None:
+        import datasets  # noqa: PLC0415
+        import trl  # noqa: PLC0415
+
+        from codea1_agents.models.chat_format import load_tokenizer  # noqa: PLC0415
+
+        tokenizer = load_tokenizer(model)  # AutoTokenizer would take a Qwen2 model's own class for it
+        self.version = trl.__version__
+        self.measured = Measured()
+        self._rows = datasets.Dataset.from_list(
+            [{"prompt": prompt, "problem": f"toy/{number}"} for number, prompt in enumerate(prompts)]
+        )
+        self._new = lambda n: trl.GRPOTrainer(
+            model=model,
+            reward_funcs=judge_of(problems),
+            args=trl.GRPOConfig(
+                output_dir=folder,
+                per_device_train_batch_size=ROWS,
+                num_generations=GROUP,
+                max_completion_length=LONGEST,
+                max_steps=n,
+                learning_rate=1e-4,
+                lr_scheduler_type="constant",
+                beta=0.001,
+                epsilon=0.2,
+                epsilon_high=0.28,
+                loss_type="dapo",
+                gradient_checkpointing=False,
+                use_cpu=True,
+                bf16=False,
+                save_strategy="no",
+                report_to=[],
+                disable_tqdm=True,
+                logging_steps=1000,
+            ),
+            train_dataset=self._rows,
+            processing_class=tokenizer,
+        )
+        self._trainer: Any = None
+
+    def steps(self, n: int) -> None:
+        """Run some steps."""
+        if self._trainer is None:
+            self._trainer = self._new(n)
+            self._trainer.add_callback(_callback(self))
+        self._trainer.train()
+
+    @property
+    def n_tokens(self) -> int:
+        """Of replies, of the last step."""
+        mean = self._trainer._metrics["train"]["completions/mean_length"][-1]
+        return round(mean * ROWS)
+
+
+def _callback(theirs: Theirs) -> Any:
+    from transformers import TrainerCallback  # noqa: PLC0415
+
+    class Timed(TrainerCallback):  # type: ignore[misc]
+        """Times steps."""
+
+        def __init__(self) -> None:
+            self._watch = Stopwatch()
+
+        def on_step_begin(self, *_: Any, **__: Any) -> None:
+            """Start."""
+            self._watch.start()
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            """Stop."""
+            self._watch.stop(theirs.measured, theirs.n_tokens)
+
+    return Timed()
+
+
+def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
+    """Run both in turn."""
+    import ray  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model, problems = make_model(folder / "model"), make_problems(folder / "problems.jsonl")
+        ours = Ours(model, problems)
+        theirs = Theirs(model, problems, ours.prompts(), str(folder / "trl"))
+        ours.steps(2)
+        theirs.steps(n_steps)
+        ours.measured, theirs.measured = Measured(), Measured()
+        for values in ours.split.values():
+            values.clear()
+        ratios: dict[str, list[float]] = {"wall": [], "cpu": []}
+        for _ in range(n_rounds):
+            ours.steps(n_steps)
+            theirs.steps(n_steps)
+            for ratio, kind in (("wall", "wall_s"), ("cpu", "cpu_s")):
+                mine, other = (sum(getattr(each.measured, kind)[-n_steps:]) for each in (ours, theirs))
+                ratios[ratio].append(mine / other)
+        ours.close()
+    ray.shutdown()
+    return {
+        "machine": machine(),
+        "trl": theirs.version,
+        "rows": ROWS,
+        "ours": ours.measured.to_json(),
+        "theirs": theirs.measured.to_json(),
+        "split": {name: Spread.of(values).to_json() for name, values in ours.split.items()},
+        "ours_over_theirs": {name: Spread.of(values).to_json() for name, values in ratios.items()},
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print tables."""
+    table = Table(f"{found['rows']} responses, up to {LONGEST} tokens", "smallest", "median", "largest")
+    for who, name in (("ours", "ours"), ("theirs", f"TRL {found['trl']}")):
+        for kind, label in (("wall_s", "seconds"), ("cpu_s", "processor seconds"), ("tokens_per_s", "tokens/s")):
+            spread = found[who][kind]
+            digits = 0 if kind == "tokens_per_s" else 3
+            table.add_row(f"{name}: {label}", *[f"{spread[each]:,.{digits}f}" for each in ("min", "median", "max")])
+    for kind, spread in found["ours_over_theirs"].items():
+        table.add_row(f"ours / TRL, {kind}, per round", *[f"{spread[e]:.2f}" for e in ("min", "median", "max")])
+    for part, spread in found["split"].items():
+        table.add_row(f"ours: {part.removesuffix('_s')}, s", *[f"{spread[e]:.3f}" for e in ("min", "median", "max")])
+    Console(width=110).print(table)
+    Console(width=110).print(found["machine"])
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=5, help="per round")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    options = parser.parse_args()
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    found = measured(options.rounds, options.steps)
+    print(json.dumps(found)) if options.json else show(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Code-A1's training as a loop that anybody can read: no actors, messages or checkpoints. See training_loop.py."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from codea1_agents.grpo import GRPOConfig
+from codea1_agents.grpo.algorithm import _BOOK_STREAM  # private, but the draws must be the same
+from codea1_agents.grpo.batches import padded_batch, planned, shards
+from codea1_agents.grpo.columns import Column
+from codea1_agents.grpo.env_runner import scored_responses
+from codea1_agents.grpo.episodes import ScoredResponse
+from codea1_agents.grpo.learner import _pieces  # likewise: the order of rows decides the last bits
+from codea1_agents.grpo.loss import LossRules, grpo_loss
+from codea1_agents.grpo.players import ModelPlayer
+from codea1_agents.grpo.rl_module import CausalLMModule
+from codea1_agents.grpo.rollout_engine import load_engine
+from codea1_agents.grpo.sampling import SamplingRules
+from codea1_agents.grpo.schedule import lr_factor
+from codea1_agents.grpo.trees import Task, Tree, TreeRoller
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.prompts import load_prompts
+from codea1_env.book.store import MistakeBook
+from codea1_env.judge import Judge
+from codea1_env.problems import load_problems
+from codea1_env.rules.mistake_book import Provenance
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import load_sandbox
+
+
+def config_of(options: argparse.Namespace) -> GRPOConfig:
+    """Return the settings of both arms."""
+
+    config: GRPOConfig = (
+        GRPOConfig()
+        .environment(rules=replace(preset("fixed"), tests_per_suite=options.tests))
+        .problems(options.problems)
+        .llm_agents(coder=options.model, tester=options.model, prompts=options.prompts)
+        .training(
+            lr=1e-3,
+            weight_decay=0.0,
+            warmup_steps=5,
+            n_candidates=8,
+            n_suites=4,
+            n_kept=2,
+            problems_per_step=options.problems_per_step,
+            minibatches_per_epoch=1,
+            rows_at_once=0,
+            rows_sampled_at_once=256,
+            max_tokens={"coder": options.coder_tokens, "tester": options.tester_tokens},
+        )
+        .env_runners(num_env_runners=options.runners)
+        .debugging(seed=options.seed)
+    )
+    config.validate()
+    return config
+
+
+class PlainLoop:
+    """The training of a configuration, without RLlib at work."""
+
+    def __init__(self, config: GRPOConfig) -> None:
+
+        self.config, self.settings = config, config.settings()
+        self.problems = load_problems(self.settings.problems)
+        self.modules = {
+            role: CausalLMModule(model_config=model.to_dict()) for role, model in self.settings.models.items()
+        }
+        self.optimizers = {
+            role: torch.optim.AdamW(
+                [each for each in module.parameters() if each.requires_grad],
+                betas=(0.9, 0.999),
+                weight_decay=config.weight_decay,
+            )
+            for role, module in self.modules.items()
+        }
+        self.book = MistakeBook(None)
+        judge = Judge(load_sandbox(self.settings.sandbox), self.settings.rules, limits=self.settings.limits)
+        players = {role: self._player(role) for role in self.modules}
+        self.roller = TreeRoller(
+            self.problems,
+            judge,
+            players,
+            self.settings.shape,
+            seed=self.settings.seed,
+            tester_view=self.settings.tester_view,
+        )
+        self.n_updates = 0
+
+    def _player(self, role: str) -> Any:
+
+        settings, model = self.settings, self.modules[role].model
+        path = settings.models[role].path
+        tokenizer = load_tokenizer(path)
+        of_model = model.generation_config.eos_token_id
+        ends = {tokenizer.eos_token_id, *(of_model if isinstance(of_model, list) else [of_model])} - {None}
+        sampling = SamplingRules(
+            settings.max_tokens[role], settings.temperature, rows_at_once=settings.rows_sampled_at_once
+        )
+        return ModelPlayer(
+            load_engine(settings.models[role], model),
+            ChatFormat(tokenizer, path),
+            sorted(ends),
+            load_prompts(settings.prompts),
+            sampling,
+            settings.max_prompt_tokens[role],
+        )
+
+    def step(self, number: int) -> list[Tree]:
+        """Run one step."""
+        trees = self.roller.roll([self._task(each) for each in self._numbers(number)])
+        for tree in trees:
+            if tree.report is not None:
+                self.book.record(tree.report, self.settings.rules.book, Provenance(run="plain"))
+        responses = [each for tree in trees for each in scored_responses(tree, self.settings, 0)]
+        if responses:
+            plan = planned(responses, self.config.minibatches_per_epoch, (self.settings.seed, number))
+            (batch,) = shards(plan, 1)
+            for role in sorted({each.module for each in batch}):
+                self._learn(role, [each for each in batch if each.module == role])
+            self.n_updates += 1
+        return trees
+
+    def _numbers(self, step: int) -> range:
+        return range(step * self.config.problems_per_step, (step + 1) * self.config.problems_per_step)
+
+    def _task(self, number: int) -> Task:
+
+        epoch, place = divmod(number, len(self.problems))
+        order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.problems))
+        problem = self.problems[int(order[place])]
+        draws = np.random.default_rng([self.settings.seed, number, _BOOK_STREAM])
+        entries = self.book.retrieve(problem.id, self.settings.rules.book, rng=draws)
+        return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
+
+    def _learn(self, role: str, responses: Sequence[ScoredResponse]) -> None:
+
+        config, module, optimizer = self.config, self.modules[role], self.optimizers[role]
+        factor = lr_factor(self.n_updates, warmup_steps=config.warmup_steps, total_steps=config.total_steps)
+        for group in optimizer.param_groups:
+            group["lr"] = config.lr * factor
+        optimizer.zero_grad(set_to_none=True)
+        for piece in _pieces(padded_batch(responses), config.rows_at_once):
+            found = module.forward_train(piece)
+            parts = grpo_loss(
+                log_probs=found[Column.LOG_PROBS],
+                sampled_log_probs=piece[Column.SAMPLED_LOG_PROBS],
+                reference_log_probs=found.get(Column.REFERENCE_LOG_PROBS),
+                entropy=found.get(Column.ENTROPY),
+                advantages=piece[Column.ADVANTAGES],
+                mask=piece[Column.RESPONSE_MASK],
+                token_weight=piece[Column.TOKEN_WEIGHT],
+                rules=LossRules(
+                    config.clip_low, config.clip_high, config.dual_clip, config.kl_coeff, config.entropy_coeff
+                ),
+            )
+            parts.loss.backward()
+        params = [each for each in module.parameters() if each.requires_grad]
+        torch.nn.utils.clip_grad_norm_(params, config.grad_clip or math.inf)
+        optimizer.step()
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """Return all weights by name."""
+        return {
+            f"{role}/{name}": array
+            for role, module in self.modules.items()
+            for name, array in module.get_state(inference_only=True).items()
+        }

@@ -1,0 +1,238 @@
+"""What RLlib costs: the same training as a plain loop and as `GRPO`, in processor time of the whole process trees.
+
+    python benchmarks/training_loop.py --model DIR [--steps 50] [--runners N] [--rounds N] [--json]
+
+Both arms train the two roles of Code-A1 from one model (of `codea1 pretrain`) with the same functions: rolling out
+trees, judging, grouping, sampling, the loss, the Mistake Book. They differ in who calls them: a loop of a hundred lines
+without actors, messages, configurations or checkpoints, whose one copy of each model both samples and learns; or RLlib.
+Each arm is a process of its own with one thread for torch, and arms take turns. Two figures for each:
+
+- *steps*: from the first step to the last;
+- *whole*: since the process began, with imports, Ray's own processes and the loading of models. The plain loop imports
+  RLlib only because our functions live beside its classes, so the processor time of that import is left out of its
+  figure.
+
+Both must end with the same weights and have seen the same rewards, or the comparison is void.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from measuring import Spread, descendants, machine
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from codea1_agents.grpo.trees import Tree
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_CLOSE = 1e-5
+_ARMS = ("plain", "rllib")
+
+
+@dataclass
+class Run:
+    """What one arm did."""
+
+    whole_s: float = 0.0
+    """Processor seconds of the process tree since it began."""
+    steps_s: float = 0.0
+    """Of which those of the steps."""
+    import_s: float = 0.0
+    """Of which those of importing RLlib."""
+    wall_s: float = 0.0
+    """Of the steps, by the clock."""
+    rewards: list[list[float]] = field(default_factory=list)
+    """Mean reward of coder and tester, step by step; nan where nobody earned any."""
+    weights: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def tree_cpu_s() -> float:
+    """Return the processor seconds of this process, its living descendants, and their children that have ended."""
+    total = 0
+    for pid in (os.getpid(), *descendants()):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended, and is its parent's by now
+            continue
+        total += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+    return total / _TICKS_PER_S
+
+
+# -- the arms --------------------------------------------------------------------------------------
+
+
+def run_plain(options: argparse.Namespace) -> Run:
+    """Train with the plain loop."""
+    import torch  # noqa: F401, PLC0415  -- before the clock starts: both need it
+
+    begun = tree_cpu_s()
+    importlib.import_module("ray.rllib.algorithms.algorithm")
+    importlib.import_module("ray.rllib.core.learner.torch.torch_learner")
+    run = Run(import_s=tree_cpu_s() - begun)
+    from plain_loop import PlainLoop, config_of  # noqa: PLC0415  -- it imports RLlib
+
+    loop = PlainLoop(config_of(options))
+    started, clock = tree_cpu_s(), time.perf_counter()
+    run.rewards = [mean_rewards(loop.step(number)) for number in range(options.steps)]
+    ended = tree_cpu_s()
+    run.steps_s, run.whole_s, run.wall_s = ended - started, ended, time.perf_counter() - clock
+    run.weights = loop.weights()
+    return run
+
+
+def run_rllib(options: argparse.Namespace) -> Run:
+    """Train with `GRPO`."""
+    import ray  # noqa: PLC0415  -- not in the process that compares
+    from plain_loop import config_of  # noqa: PLC0415  -- likewise
+
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    ray.init(num_cpus=max(2, options.runners), include_dashboard=False, log_to_driver=False)
+    algorithm = config_of(options).build_algo()
+    run = Run()
+    started, clock = tree_cpu_s(), time.perf_counter()
+    for _ in range(options.steps):
+        algorithm.train()
+        run.rewards.append(mean_rewards(algorithm.last_trees))
+    ended = tree_cpu_s()
+    run.steps_s, run.whole_s, run.wall_s = ended - started, ended, time.perf_counter() - clock
+    state = algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
+    run.weights = {f"{role}/{name}": array for role, arrays in state.items() for name, array in arrays.items()}
+    algorithm.stop()
+    ray.shutdown()
+    return run
+
+
+def mean_rewards(trees: Sequence[Tree]) -> list[float]:
+    """Return the mean reward of coders and testers over some trees."""
+    of_role = ([tree.coder_rewards for tree in trees], [tree.tester_rewards for tree in trees])
+    known = [np.concatenate([each[~np.isnan(each)] for each in rewards]) for rewards in of_role]
+    return [float(each.mean()) if each.size else math.nan for each in known]
+
+
+def in_its_own_process(arm: str, arguments: Sequence[str]) -> Run:
+    """Run one arm and read what it wrote."""
+    with tempfile.TemporaryDirectory(prefix="codea1-loop-") as folder:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled", "TOKENIZERS_PARALLELISM": "0"}
+        command = [sys.executable, __file__, *arguments, "--arm", arm, "--into", folder]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"the arm {arm} failed:\n{done.stderr[-4000:]}")
+        told = json.loads((Path(folder) / "run.json").read_text())
+        with np.load(Path(folder) / "weights.npz") as arrays:
+            return Run(**told, weights={name: arrays[name] for name in arrays.files})
+
+
+def write(run: Run, folder: Path) -> None:
+    """Leave a run for the process that asked for it."""
+    told = {name: value for name, value in vars(run).items() if name != "weights"}
+    (folder / "run.json").write_text(json.dumps(told))
+    np.savez(folder / "weights.npz", allow_pickle=False, **run.weights)
+
+
+# -- what is told ----------------------------------------------------------------------------------
+
+
+def largest_difference(one: Run, other: Run) -> float:
+    """Return how far the weights are apart."""
+    if one.weights.keys() != other.weights.keys():
+        sys.exit("the arms trained different models")
+    return max(float(np.abs(one.weights[name] - other.weights[name]).max()) for name in one.weights)
+
+
+def compared(rounds: Sequence[dict[str, Run]], options: argparse.Namespace) -> dict[str, Any]:
+    """Return everything as plain data."""
+    plain, rllib = [each["plain"] for each in rounds], [each["rllib"] for each in rounds]
+    first = rounds[0]
+    return {
+        "machine": machine(),
+        "options": {name: value for name, value in vars(options).items() if name not in ("arm", "into", "json")},
+        "steps_cpu_s": {arm: Spread.of([each[arm].steps_s for each in rounds]).to_json() for arm in _ARMS},
+        "whole_cpu_s": {
+            "plain": Spread.of([each.whole_s - each.import_s for each in plain]).to_json(),
+            "rllib": Spread.of([each.whole_s for each in rllib]).to_json(),
+        },
+        "import_cpu_s": Spread.of([each.import_s for each in plain]).to_json(),
+        "steps_wall_s": {arm: Spread.of([each[arm].wall_s for each in rounds]).to_json() for arm in _ARMS},
+        "steps_ratio": Spread.of([b.steps_s / a.steps_s for a, b in zip(plain, rllib, strict=True)]).to_json(),
+        "whole_ratio": Spread.of(
+            [b.whole_s / (a.whole_s - a.import_s) for a, b in zip(plain, rllib, strict=True)]
+        ).to_json(),
+        "weights_differ_by": largest_difference(first["plain"], first["rllib"]),
+        "same_rewards": bool(np.allclose(first["plain"].rewards, first["rllib"].rewards, atol=1e-9, equal_nan=True)),
+        "rewards_at_the_ends": {"first": first["plain"].rewards[0], "last": first["plain"].rewards[-1]},
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print a table."""
+    table = Table("processor seconds", "plain", "RLlib", "ratio")
+    for name in ("steps", "whole"):
+        of_arms = [Spread(**found[f"{name}_cpu_s"][arm]) for arm in _ARMS]
+        cells = [f"{each.median:.1f} ({each.min:.1f} to {each.max:.1f})" for each in of_arms]
+        ratio = Spread(**found[f"{name}_ratio"])
+        table.add_row(name, *cells, f"{ratio.median:.2f} ({ratio.min:.2f} to {ratio.max:.2f})")
+    console = Console()
+    console.print(table)
+    console.print(
+        f"importing RLlib: {found['import_cpu_s']['median']:.1f} s; weights differ by {found['weights_differ_by']:.1e},"
+        f" rewards are {'the same' if found['same_rewards'] else 'DIFFERENT'};"
+        f" first and last step (coder, tester): {found['rewards_at_the_ends']}"
+    )
+
+
+def parsed() -> argparse.ArgumentParser:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="directory of a small causal language model")
+    parser.add_argument("--problems", default="tiny:train")
+    parser.add_argument("--prompts", default="tiny")
+    parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--problems-per-step", type=int, default=8)
+    parser.add_argument("--tests", type=int, default=4, help="per suite")
+    parser.add_argument("--coder-tokens", type=int, default=56)
+    parser.add_argument("--tester-tokens", type=int, default=96)
+    parser.add_argument("--runners", type=int, default=0, help="RLlib's remote runners; 0: one in its own process")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--arm", choices=_ARMS, help=argparse.SUPPRESS)
+    parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> None:
+    options = parsed().parse_args()
+    if options.arm:
+        import torch  # noqa: PLC0415  -- not in the process that compares
+
+        torch.set_num_threads(1)
+        write(run_plain(options) if options.arm == "plain" else run_rllib(options), options.into)
+        return
+    arguments = [each for each in sys.argv[1:] if each != "--json"]
+    rounds = []
+    for number in range(options.rounds):
+        order = _ARMS if number % 2 == 0 else _ARMS[::-1]
+        rounds.append({arm: in_its_own_process(arm, arguments) for arm in order})
+    found = compared(rounds, options)
+    print(json.dumps(found, indent=2)) if options.json else show(found)
+    if not found["same_rewards"] or found["weights_differ_by"] > _CLOSE:
+        sys.exit("void: the two arms did not do the same")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+"""Whether verdicts depend on what else the machine does: the same programs, judged idle and beside busy neighbours.
+
+    python benchmarks/verdict_stability.py [--mutants N] [--neighbours N] [--times N] [--json]
+
+The solutions of all EvalPlus rows at hand and mutants of them, drawn with a seed, are judged by the rows' own
+harnesses, first as many times without and then as many times with neighbours, each of which keeps one core busy. All
+runs must give every program the same verdict. Exit status 1 and a list if they do not; 0 and the reason where there
+are no rows.
+
+A program may stand so near to a limit that its own processor time, which varies, decides. So the list states how much
+each one has used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import machine
+
+from codea1_agents.scripted.mutation import mutants
+from codea1_env.golden import GOLDEN_LIMITS, golden_jobs, golden_results
+from codea1_env.problems.problem import Problem
+from codea1_env.problems.sources import load_problems
+from codea1_env.rules.ruleset import Comparison
+from codea1_env.sandbox.interface import Job, Sandbox
+from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.verdicts import Verdict
+
+EVALPLUS_ROWS = Path(__file__).parents[2] / "shared" / "data" / "evalplus_dev.parquet"
+MUTANT_LIMITS = replace(GOLDEN_LIMITS, cpu_s=2.0, wall_s=20.0)
+"""Some mutants never end: that is found out sooner."""
+_SPIN = "while True: pass"
+_BATCH = 16
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One program and the problem whose tests judge it."""
+
+    name: str
+    problem: Problem
+    program: str
+    is_mutant: bool
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """What judges it."""
+        return golden_jobs(self.problem, self.program, MUTANT_LIMITS if self.is_mutant else GOLDEN_LIMITS)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What one run says about one program."""
+
+    verdicts: tuple[Verdict, ...]
+    """One per golden test."""
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A program on which runs disagree."""
+
+    name: str
+    verdicts: list[list[str]]
+    """(runs, tests)"""
+    cpu_s: list[float]
+    """(runs,) processor seconds of all its processes."""
+
+
+def subjects(rows: Sequence[Problem], n_mutants: int, seed: int = 0) -> list[Subject]:
+    """Return all solutions, and `n_mutants` of the mutants of all of them together (fewer if there are not so many)."""
+    found = [Subject(row.id, row, row.solution, False) for row in rows]
+    every = [
+        Subject(f"{row.id}, mutant {number}", row, mutant.program, True)
+        for row in rows
+        for number, mutant in enumerate(mutants(row.solution, entry_point=row.entry_point))
+    ]
+    drawn = np.random.default_rng(seed).permutation(len(every))[:n_mutants]
+    return [*found, *(every[position] for position in sorted(drawn))]
+
+
+def judged(those: Sequence[Subject], sandbox: Sandbox) -> list[Judged]:
+    """Run every program once, some at a time."""
+    found = []
+    for start in range(0, len(those), _BATCH):
+        batch = those[start : start + _BATCH]
+        reports = iter(sandbox.run([job for subject in batch for job in subject.jobs]))
+        for subject in batch:
+            own = [next(reports) for _ in subject.jobs]
+            results = golden_results(subject.problem, own, Comparison())
+            verdicts = tuple(result.verdict for result in results)
+            found.append(Judged(verdicts, sum(report.cpu_s for report in own)))
+    return found
+
+
+@contextlib.contextmanager
+def neighbours(number: int) -> Iterator[None]:
+    """Keep so many cores busy."""
+    started = [subprocess.Popen([sys.executable, "-S", "-c", _SPIN]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def differences(those: Sequence[Subject], runs: Sequence[Sequence[Judged]]) -> list[Difference]:
+    """Return the programs that have not the same verdicts in all runs."""
+    by_subject = list(zip(*runs, strict=True))
+    return [
+        Difference(
+            subject.name,
+            [[verdict.value for verdict in run.verdicts] for run in found],
+            [round(run.cpu_s, 3) for run in found],
+        )
+        for subject, found in zip(those, by_subject, strict=True)
+        if len({run.verdicts for run in found}) > 1
+    ]
+
+
+def stability(
+    rows: Sequence[Problem], *, n_mutants: int, n_neighbours: int, times: int
+) -> tuple[list[Difference], dict[str, Any]]:
+    """Judge all programs `times` idle and `times` beside neighbours; return what differs, and figures."""
+    those = subjects(rows, n_mutants)
+    runs: list[list[Judged]] = []
+    seconds: list[float] = []
+    with LocalSandbox() as sandbox:
+        tier = sandbox.tier
+        for number in (0, n_neighbours):
+            with neighbours(number):
+                for _ in range(times):
+                    started = time.monotonic()
+                    runs.append(judged(those, sandbox))
+                    seconds.append(round(time.monotonic() - started, 1))
+                    print(f"{len(those)} programs beside {number} neighbours: {seconds[-1]:g} s", file=sys.stderr)
+    about = {
+        **machine(),
+        "tier": tier,
+        "rows": len(rows),
+        "mutants": len(those) - len(rows),
+        "runs_idle": times,
+        "runs_beside_neighbours": times,
+        "neighbours": n_neighbours,
+        "verdicts": dict(Counter(verdict.value for found in runs[0] for verdict in found.verdicts)),
+        "wall_s": seconds,
+    }
+    return differences(those, runs), about
+
+
+def main() -> None:
+    options = arguments()
+    if not EVALPLUS_ROWS.exists():
+        print(f"nothing judged: {EVALPLUS_ROWS.name} is not at hand")
+        return
+    rows = list(load_problems(EVALPLUS_ROWS))
+    found, about = stability(rows, n_mutants=options.mutants, n_neighbours=options.neighbours, times=options.times)
+    if options.json:
+        print(json.dumps({"about": about, "differences": [asdict(each) for each in found]}, indent=1))
+    else:
+        print("\n".join(f"{key}: {value}" for key, value in about.items()))
+        for each in found:
+            print(f"{each.name}: {each.verdicts}, processor seconds {each.cpu_s}")
+        print("all verdicts are identical" if not found else f"{len(found)} programs have not always the same verdict")
+    sys.exit(bool(found))
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mutants", type=int, default=500, help="default 500")
+    parser.add_argument("--neighbours", type=int, default=8, help="default 8")
+    parser.add_argument("--times", type=int, default=3, help="runs without and runs with neighbours, each (default 3)")
+    parser.add_argument("--json", action="store_true", help="figures for programs")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

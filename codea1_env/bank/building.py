@@ -1,0 +1,244 @@
+"""From problems, agents and recorded runs to banks. Agents are asked as in the game; nothing is judged here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from codea1_env.agent import Agent, AgentContext, Role, load_agent
+from codea1_env.bank.cache import BankCache, digest_of, sources_digest
+from codea1_env.bank.entries import Bank, BankEntry, ProblemBank
+from codea1_env.errors import UserError
+from codea1_env.observations import Seen, turn_info
+from codea1_env.problems import Problem, ProblemSet, load_problems
+from codea1_env.problems.own_rows import problem_to_row
+from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.ruleset import Reading, Ruleset
+from codea1_env.runs.folder import iter_episodes, stored_config
+from codea1_env.sandbox.interface import Sandbox
+from codea1_env.submissions import TestCase
+
+__all__ = ["BankRecipe", "bank_of_run", "build_bank"]
+
+_IMPOSSIBLE = "'no solution returns this'"
+_MAX_DRAWS = 8  # per program that is wanted; a solution may have few mutants
+
+
+@dataclass(frozen=True, slots=True)
+class BankRecipe:
+    """What a problem's bank is made of.
+
+    Programs: the solution, then known wrong programs (the subtlest first), then what the coders write. Suites: one of
+    each blind tester, which sees no program; one of each attacker against each of the first wrong programs, and its
+    twin with every second prediction wrong: hard tests whose answers are half of the time not known.
+    """
+
+    solution: bool = True
+    """Whether the right program can be chosen."""
+    n_wrong: int = 4
+    """Most wrong programs: known ones first, then distinct replies of `coders`."""
+    known: bool = True
+    """Whether the problem's own wrong programs are taken; False: only what the coders write."""
+    coders: tuple[str, ...] = ("mutant,strength=1.0", "mutant,strength=0.5")
+    """Agents that fill up what known wrong programs leave free; asked in turn."""
+    testers: tuple[str, ...] = ("examples", "boundary", "fuzz", "invalid,kind=wrong_prediction")
+    """Agents asked once, without a program in sight."""
+    attackers: tuple[str, ...] = ("boundary,hunt=true",)
+    """Agents asked once for each attacked program, which they see."""
+    n_attacked: int = 3
+    """How many of the wrong programs are attacked, from the first."""
+    right: bool = True
+    """Whether attacks stand in the bank as they were written."""
+    half_right: bool = True
+    """Whether each attack has a twin with every second prediction wrong."""
+    seed: int = 0
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """All that are asked."""
+        return (*self.coders, *self.testers, *self.attackers)
+
+    def __post_init__(self) -> None:
+        if self.n_wrong < 0 or self.n_attacked < 0:
+            raise UserError(f"recipe of a bank: {self.n_wrong} wrong programs, {self.n_attacked} of them attacked")
+        if not self.solution and not self.n_wrong:
+            raise UserError("recipe of a bank: without the solution and without wrong programs there is no program")
+
+
+def build_bank(
+    problems: str | Path | ProblemSet,
+    rules: Ruleset,
+    sandbox: Sandbox,
+    *,
+    recipe: BankRecipe | None = None,
+    cache: BankCache | None = None,
+) -> Bank:
+    """Return a bank for every problem of a source.
+
+    Args:
+        problems: as `load_problems` takes them.
+        rules: say how many tests a suite should have.
+        sandbox: where testers look answers up.
+        recipe: what to put in.
+        cache: where banks are kept between runs, unless an agent of the recipe is given as `module:attribute`, whose
+            code anyone may change; None: nowhere.
+
+    Raises:
+        UserError: no such problems or agents, or a problem for which the recipe gives no program.
+    """
+    chosen = load_problems(problems)
+    recipe = recipe or BankRecipe()
+    context = AgentContext(chosen, sandbox, recipe.seed)
+    builder = _Builder(recipe, context, rules)
+    if any(":" in spec for spec in recipe.agents):
+        cache = None
+    return Bank(chosen.name, tuple(_kept(problem, builder, cache) for problem in chosen))
+
+
+def _kept(problem: Problem, builder: _Builder, cache: BankCache | None) -> ProblemBank:
+    if cache is None:
+        return builder.bank(problem)
+    digest = builder.digest(problem)
+    bank = cache.find_built(digest)
+    if bank is None:
+        bank = builder.bank(problem)
+        cache.keep_built(digest, bank)
+    return bank
+
+
+class _Builder:
+    """The agents of a recipe, loaded once."""
+
+    def __init__(self, recipe: BankRecipe, context: AgentContext, rules: Ruleset) -> None:
+        def loaded(specs: tuple[str, ...], role: Role) -> tuple[tuple[str, Agent], ...]:
+            return tuple((spec.partition(",")[0], load_agent(spec, context, role=role)) for spec in specs)
+
+        self._recipe = recipe
+        self._rules = rules
+        self._coders = loaded(recipe.coders, "coder")
+        self._testers = loaded(recipe.testers, "tester")
+        self._attackers = loaded(recipe.attackers, "tester")
+
+    def digest(self, problem: Problem) -> str:
+        """Return what names the problem's bank: all that it is made of, the agents' code included."""
+        agents = (agent for _, agent in (*self._coders, *self._testers, *self._attackers))
+        homes = {Path(inspect.getfile(type(agent))).parent for agent in agents}
+        return digest_of(
+            {
+                "recipe": asdict(self._recipe),
+                "problem": problem_to_row(problem),
+                "tests_per_suite": self._rules.tests_per_suite,
+                "code": sorted(sources_digest(folder) for folder in (*homes, Path(__file__).parent.parent)),
+            }
+        )
+
+    def bank(self, problem: Problem) -> ProblemBank:
+        wrong = tuple(_distinct(self._wrong(problem), problem, self._recipe.n_wrong))
+        right = [BankEntry("solution", problem.solution)] if self._recipe.solution else []
+        suites = [*self._blind(problem), *self._attacks(problem, wrong[: self._recipe.n_attacked])]
+        return ProblemBank(problem, (*right, *wrong), tuple(suites))
+
+    def _wrong(self, problem: Problem) -> Iterator[BankEntry]:
+        if self._recipe.known:
+            known = sorted(problem.wrong_programs, key=lambda wrong: -wrong.subtlety)
+            yield from (BankEntry(f"wrong {n}", wrong.program) for n, wrong in enumerate(known, 1))
+        self._start(problem, self._coders)
+        for n in range(_MAX_DRAWS * self._recipe.n_wrong if self._coders else 0):
+            name, coder = self._coders[n % len(self._coders)]
+            yield BankEntry(f"{name} {n + 1}", self._asked(coder, problem, "coder", ""))
+
+    def _blind(self, problem: Problem) -> Iterator[BankEntry]:
+        self._start(problem, self._testers)
+        for name, tester in self._testers:
+            yield BankEntry(name, self._asked(tester, problem, "tester", ""))
+
+    def _attacks(self, problem: Problem, attacked: Sequence[BankEntry]) -> Iterator[BankEntry]:
+        self._start(problem, self._attackers)
+        for name, attacker in self._attackers:
+            for target in attacked:
+                program = read_candidate(target.reply, Reading.STRICT, entry_point=problem.entry_point).program
+                reply = self._asked(attacker, problem, "tester", program)
+                if self._recipe.right:
+                    yield BankEntry(f"{name} vs {target.label}", reply)
+                if self._recipe.half_right:
+                    yield BankEntry(f"half right vs {target.label}", _half_right(reply, problem))
+
+    def _start(self, problem: Problem, agents: Iterable[tuple[str, Agent]]) -> None:
+        """Begin every agent's draws anew, so that a problem's bank does not depend on the other problems."""
+        for _, agent in agents:
+            reset = getattr(agent, "reset", None)
+            if callable(reset):
+                reset(self._recipe.seed)
+
+    def _asked(self, agent: Agent, problem: Problem, role: Role, program: str) -> str:
+        view = "" if role == "coder" else "white_box" if program else "black_box"
+        info = turn_info(
+            problem,
+            episode_id=f"bank-{self._recipe.seed}",
+            role=role,
+            round_=0,
+            tests_per_suite=self._rules.tests_per_suite,
+            program=program,
+            tester_view=view,
+        )
+        return agent.act(Seen(problem, 0, program).to_dict(), info)
+
+
+def bank_of_run(path: Path, *, n_programs: int = 8, n_suites: int = 12, solution: bool = False) -> Bank:
+    """Return the programs and suites that a recorded run holds, by problem, in the order of play.
+
+    Args:
+        path: run folder.
+        n_programs: most distinct programs per problem.
+        n_suites: most distinct suites per problem.
+        solution: whether the right program stands in front of them.
+
+    Raises:
+        UserError: no run there, its problems cannot be found, or it holds no game in which both agents answered.
+    """
+    config = stored_config(path)
+    problems = load_problems(config.problems, strict=config.strict, limit=config.limit)
+    programs: dict[str, dict[str, None]] = {}
+    suites: dict[str, dict[str, None]] = {}
+    for record in iter_episodes(path):
+        for played in record.rounds:
+            programs.setdefault(record.problem_id, {}).setdefault(played.coder_reply)
+            if played.tester_reply is not None:
+                suites.setdefault(record.problem_id, {}).setdefault(played.tester_reply)
+    banks = []
+    for problem in problems:
+        if problem.id in programs and problem.id in suites:
+            right = [BankEntry("solution", problem.solution)] if solution else []
+            recorded = (BankEntry(f"program {n}", reply) for n, reply in enumerate(programs[problem.id], 1))
+            written = (BankEntry(f"suite {n}", reply) for n, reply in enumerate(suites[problem.id], 1))
+            kept = tuple(_distinct(recorded, problem, n_programs))
+            if right or kept:
+                banks.append(ProblemBank(problem, (*right, *kept), tuple(written)[:n_suites]))
+    if not banks:
+        raise UserError(f"{path}: no episode of it holds both a program and a suite")
+    return Bank(path.name, tuple(banks))
+
+
+def _distinct(entries: Iterable[BankEntry], problem: Problem, most: int) -> Iterator[BankEntry]:
+    """Yield the first `most` entries that hold programs, none twice, none that is written like the solution."""
+    seen = {problem.solution.strip()}
+    for entry in entries:
+        if len(seen) > most:
+            return
+        program = read_candidate(entry.reply, Reading.STRICT, entry_point=problem.entry_point).program.strip()
+        if program and program not in seen:
+            seen.add(program)
+            yield entry
+
+
+def _half_right(reply: str, problem: Problem) -> str:
+    """Return the suite with every second prediction replaced by one that no solution gives."""
+    suite = read_suite(reply, Reading.STRICT, entry_point=problem.entry_point)
+    lines = (_spoilt(case) if n % 2 else case.to_assert() for n, case in enumerate(suite.cases))
+    return "\n".join(lines)
+
+
+def _spoilt(case: TestCase) -> str:
+    return "; ".join((*case.imports, f"assert {case.expression} == {_IMPOSSIBLE}"))

@@ -1,0 +1,172 @@
+"""Banks and their verdicts on disk, by content: what was built or judged once is not built or judged again.
+
+A file's name is the digest of everything that decides its content (problem, replies, reading, validation, comparison,
+limits, the sources of this package), so a file is right or absent; alpha and the reward scheme are no part of it,
+since scoring needs no execution. Files appear whole or not at all, so that processes may share a folder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from codea1_env.bank.entries import ProblemBank, bank_from_line, bank_to_line
+from codea1_env.errors import BrokenInput
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.records import CandidateRecord, RejectionRecord, SuiteRecord
+from codea1_env.sandbox.interface import Limits
+from codea1_env.submissions import Candidate
+from codea1_env.verdicts import CandidateReport, ProblemReport
+from codea1_env.whole_files import write_whole
+
+__all__ = ["BankCache", "bank_digest", "default_cache_folder", "digest_of", "sources_digest"]
+
+_FORMAT = 1
+_log = logging.getLogger(__name__)
+
+
+class _JudgedProgram(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    candidate: CandidateRecord
+    suites: tuple[SuiteRecord, ...]
+
+    @classmethod
+    def of(cls, report: CandidateReport) -> _JudgedProgram:
+        suites = tuple(SuiteRecord.of(suite) for suite in report.suites)
+        return cls(candidate=CandidateRecord.of(report), suites=suites)
+
+    def to_report(self) -> CandidateReport:
+        rejection: RejectionRecord | None = self.candidate.rejection
+        return CandidateReport(
+            candidate=Candidate(self.candidate.program, None if rejection is None else rejection.to_rejection()),
+            verdict=self.candidate.verdict,
+            detail=self.candidate.detail,
+            suites=tuple(suite.to_report() for suite in self.suites),
+            golden_pass_rate=self.candidate.golden_pass_rate,
+        )
+
+
+class _JudgedFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problem_id: str
+    programs: tuple[_JudgedProgram, ...]
+
+
+def default_cache_folder() -> Path:
+    """Return `codea1-env/banks` below the user's cache folder (`XDG_CACHE_HOME`, or `~/.cache`)."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "codea1-env" / "banks"
+
+
+@cache
+def sources_digest(folder: Path) -> str:
+    """Return the digest of all Python sources below a folder: other code may give other results."""
+    found = sha256()
+    for path in sorted(folder.rglob("*.py")):
+        found.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
+    return found.hexdigest()
+
+
+def digest_of(asked: Mapping[str, Any]) -> str:
+    """Return the digest of plain data, whatever the order of its keys."""
+    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bool) -> str:
+    """Return what names a problem's verdicts: equal iff the judge is asked the same thing.
+
+    Args:
+        bank: the labels of its entries do not count.
+        rules: only what the judge reads of them counts.
+        limits: bounds per call of a program.
+        golden: whether golden tests are run.
+    """
+    problem = bank.problem
+    asked = {
+        "format": _FORMAT,
+        "code": sources_digest(Path(__file__).parent.parent),
+        "problem": [problem.id, problem.entry_point, problem.solution, problem.imports],
+        "golden": [asdict(test) for test in problem.golden] if golden else None,
+        "programs": [entry.reply for entry in bank.programs],
+        "suites": [entry.reply for entry in bank.suites],
+        "rules": [rules.reading, rules.validation, asdict(rules.comparison), rules.tests_per_suite, rules.confirm],
+        "limits": asdict(limits),
+    }
+    return digest_of(asked)
+
+
+class BankCache:
+    """A folder of banks and judged problems. One that cannot be written is as good as none: it is logged once."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Make a cache; None: the user's cache folder."""
+        self.folder = default_cache_folder() if folder is None else folder
+        self._complained = False
+
+    def find(self, digest: str) -> ProblemReport | None:
+        """Return a judged problem; None if it is not there, or damaged."""
+        content = self._read(digest)
+        try:
+            found = _JudgedFile.model_validate_json(content or b"")
+        except ValidationError:
+            return None
+        return ProblemReport(found.problem_id, tuple(each.to_report() for each in found.programs))
+
+    def keep(self, digest: str, report: ProblemReport) -> None:
+        """Store a judged problem."""
+        programs = tuple(map(_JudgedProgram.of, report.candidates))
+        self._write(digest, _JudgedFile(problem_id=report.problem_id, programs=programs).model_dump_json())
+
+    def find_built(self, digest: str) -> ProblemBank | None:
+        """Return a bank that was built; None if it is not there, or damaged."""
+        content = self._read(digest)
+        try:
+            return None if content is None else bank_from_line(content.decode(), digest)
+        except (BrokenInput, UnicodeDecodeError):
+            return None
+
+    def keep_built(self, digest: str, bank: ProblemBank) -> None:
+        """Store a bank before it is judged: asking its testers takes longer than judging it."""
+        self._write(digest, bank_to_line(bank))
+
+    def clear(self) -> int:
+        """Remove all files; return how many there were."""
+        n = 0
+        for path in self.folder.glob("*/*.json.gz"):
+            with suppress(OSError):
+                path.unlink()
+                n += 1
+        return n
+
+    def _read(self, digest: str) -> bytes | None:
+        try:
+            return gzip.decompress(self._path(digest).read_bytes())
+        except (OSError, EOFError, zlib.error):
+            return None
+
+    def _write(self, digest: str, text: str) -> None:
+        path = self._path(digest)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, gzip.compress(text.encode(), mtime=0))
+        except OSError as error:
+            if not self._complained:
+                _log.warning("banks cannot be kept in %s: %s", self.folder, error)
+            self._complained = True
+
+    def _path(self, digest: str) -> Path:
+        return self.folder / digest[:2] / f"{digest}.json.gz"

@@ -1,0 +1,158 @@
+"""What a bank holds before it is judged: replies to choose among, by problem; and the file it can be kept in.
+
+An entry is a raw reply, read by the same rules as a model's. A bank is a box: every problem has M programs and N
+suites. Where a problem has fewer, empty replies fill the gap; they are actions like others, worth what an empty reply
+is worth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.problems.own_rows import problem_from_row, problem_to_row
+from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.whole_files import write_whole
+
+__all__ = ["NOTHING", "Bank", "BankEntry", "ProblemBank", "bank_from_line", "bank_to_line", "load_bank_file"]
+
+
+@dataclass(frozen=True, slots=True)
+class BankEntry:
+    """One reply that an agent can choose."""
+
+    label: str
+    """For people and pictures, e.g. `wrong 2`; unique among its problem's programs or suites."""
+    reply: str
+    """Raw text, as a model would write it."""
+
+
+NOTHING = BankEntry("nothing", "")
+"""Fills the gap where a problem has fewer entries than another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemBank:
+    """One problem with the replies that can be chosen for it."""
+
+    problem: Problem
+    programs: tuple[BankEntry, ...]
+    """(M,)"""
+    suites: tuple[BankEntry, ...]
+    """(N,)"""
+
+    def __post_init__(self) -> None:
+        for what, entries in (("programs", self.programs), ("suites", self.suites)):
+            if not entries:
+                raise UserError(f"bank of {self.problem.id}: it has no {what}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """Replies by problem; all problems have as many programs (M) and as many suites (N)."""
+
+    name: str
+    problems: tuple[ProblemBank, ...]
+    """(P,)"""
+
+    def __post_init__(self) -> None:
+        if not self.problems:
+            raise UserError(f"bank {self.name}: there are no problems in it")
+        n_programs = max(len(each.programs) for each in self.problems)
+        n_suites = max(len(each.suites) for each in self.problems)
+        filled = tuple(
+            replace(each, programs=_filled(each.programs, n_programs), suites=_filled(each.suites, n_suites))
+            for each in self.problems
+        )
+        object.__setattr__(self, "problems", filled)
+
+    def __iter__(self) -> Iterator[ProblemBank]:
+        return iter(self.problems)
+
+    @property
+    def n_programs(self) -> int:
+        """M, the same for every problem."""
+        return len(self.problems[0].programs)
+
+    @property
+    def n_suites(self) -> int:
+        """N, the same for every problem."""
+        return len(self.problems[0].suites)
+
+    @property
+    def problem_set(self) -> ProblemSet:
+        """The problems without their banks."""
+        return ProblemSet(self.name, tuple(each.problem for each in self.problems))
+
+    def save(self, path: Path) -> None:
+        """Write the bank as JSON lines, one problem a line; `load_bank_file` reads it back.
+
+        Raises:
+            UserError: the file cannot be written.
+        """
+        lines = map(bank_to_line, self.problems)
+        try:
+            write_whole(path, "".join(f"{line}\n" for line in lines).encode())
+        except OSError as error:
+            raise UserError(f"{path}: it cannot be written ({error.strerror or error})") from error
+
+
+def load_bank_file(path: Path) -> Bank:
+    """Return the bank that a file holds.
+
+    Raises:
+        BrokenInput: it cannot be read, or a line is no problem with its bank.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BrokenInput(f"{path}: it cannot be read ({error})") from error
+    return Bank(path.stem, tuple(bank_from_line(line, f"{path} line {n}") for n, line in enumerate(lines, 1)))
+
+
+def _filled(entries: tuple[BankEntry, ...], size: int) -> tuple[BankEntry, ...]:
+    gap = (replace(NOTHING, label=f"{NOTHING.label} {n}") for n in range(len(entries), size))
+    return (*entries, *gap)
+
+
+def bank_to_line(bank: ProblemBank) -> str:
+    """Return a problem's bank as one line of ASCII."""
+    row: dict[str, Any] = {
+        "problem": problem_to_row(bank.problem),
+        "programs": [asdict(entry) for entry in bank.programs],
+        "suites": [asdict(entry) for entry in bank.suites],
+    }
+    return json.dumps(row)
+
+
+def bank_from_line(line: str, place: str) -> ProblemBank:
+    """Return the bank that a line holds.
+
+    Raises:
+        BrokenInput: not JSON, or not of the form that `bank_to_line` writes.
+    """
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise BrokenInput(f"{place}: not a JSON object ({error})") from error
+    match row:
+        case {"problem": dict(problem), "programs": list(programs), "suites": list(suites), **rest} if not rest:
+            try:
+                return ProblemBank(problem_from_row(problem), _entries(programs), _entries(suites))
+            except UserError as error:
+                raise BrokenInput(f"{place}: {error}") from error
+    raise BrokenInput(f"{place}: a problem of a bank has exactly the fields problem, programs and suites")
+
+
+def _entries(rows: Iterable[object]) -> tuple[BankEntry, ...]:
+    return tuple(_entry(row) for row in rows)
+
+
+def _entry(row: object) -> BankEntry:
+    if isinstance(row, Mapping) and row.keys() == {"label", "reply"} and all(isinstance(v, str) for v in row.values()):
+        return BankEntry(**row)
+    raise UserError("an entry has exactly the texts label and reply")

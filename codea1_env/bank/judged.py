@@ -1,0 +1,121 @@
+"""A bank with its verdicts, and what every pair of its entries is worth under some rules. Pure.
+
+The judge has run each program once on the cases of all suites. A round of the game is one program, one suite and the
+cases replayed from the Mistake Book, which in this game come from the bank itself: so every round's report can be put
+together from what is known, and `rules.rewards.score` pays it, as it pays any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_env.bank.entries import Bank, ProblemBank
+from codea1_env.errors import UserError
+from codea1_env.rules.mistake_book import BookKey
+from codea1_env.rules.rewards import CandidateRewards, score
+from codea1_env.rules.ruleset import RewardScheme, Ruleset
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, Verdict
+
+__all__ = ["BankPayoffs", "JudgedBank", "JudgedProblem"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BankPayoffs:
+    """What both agents earn: axes P (problems), M (programs), N (suites)."""
+
+    coder: NDArray[np.float64]
+    """(P, M, N)"""
+    tester: NDArray[np.float64]
+    """(P, M, N)"""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedProblem:
+    """One problem's bank and what the judge found."""
+
+    bank: ProblemBank
+    report: ProblemReport
+    """(M,) candidates, each with (N,) suites."""
+    cases: tuple[BookKey, ...] = field(init=False, repr=False, compare=False)
+    """(C,) every distinct valid case of the suites, in their order: what the Mistake Book can come to hold."""
+    _known: tuple[dict[BookKey, CaseReport], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        known = tuple(
+            {BookKey.of(case.case): case for suite in candidate.suites for case in suite.cases}
+            for candidate in self.report.candidates
+        )
+        object.__setattr__(self, "_known", known)
+        object.__setattr__(self, "cases", tuple(dict.fromkeys(key for each in known for key in each)))
+
+    def duel(self, program: int, suite: int, replayed: Sequence[BookKey] = ()) -> CandidateReport:
+        """Return the report of one round: a program, a suite and replayed cases of `cases`."""
+        whole = self.report.candidates[program]
+        known = self._known[program]
+        # A case that was doubted for this program alone is no evidence about it.
+        cases = tuple(known[key] if key in known else self._unheard(key) for key in replayed)
+        return replace(whole, suites=(whole.suites[suite],), replayed=cases)
+
+    def rewards(self, program: int, suite: int, rules: Ruleset, replayed: Sequence[BookKey] = ()) -> CandidateRewards:
+        """Return what one round pays."""
+        return score(self.duel(program, suite, replayed), rules)
+
+    def _unheard(self, key: BookKey) -> CaseReport:
+        case = next(known[key].case for known in self._known if key in known)
+        return CaseReport(case, Verdict.NOT_RUN)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBank:
+    """A bank with the verdicts of all its entries under one ruleset."""
+
+    bank: Bank
+    rules: Ruleset
+    problems: tuple[JudgedProblem, ...]
+    """(P,) in the bank's order."""
+
+    def payoffs(self, replayed: Sequence[Sequence[BookKey]] | None = None) -> BankPayoffs:
+        """Return the payoffs of every pair.
+
+        Args:
+            replayed: (P, ...) cases of the Mistake Book per problem; None: none.
+        """
+        shape = (len(self.problems), self.bank.n_programs, self.bank.n_suites)
+        coder, tester = np.empty(shape), np.empty(shape)
+        for p, problem in enumerate(self.problems):
+            book = () if replayed is None else replayed[p]
+            for m in range(shape[1]):
+                for n in range(shape[2]):
+                    rewards = problem.rewards(m, n, self.rules, book)
+                    coder[p, m, n], tester[p, m, n] = rewards.coder.value, rewards.testers[0].value
+        return BankPayoffs(coder, tester)
+
+    def with_rules(self, rules: Ruleset) -> JudgedBank:
+        """Return the same verdicts under other reward formulas or another book; nothing is executed.
+
+        Raises:
+            UserError: the others read, validate or compare in another way, or pay for golden tests that were not run.
+        """
+        judged = (rules.reading, rules.validation, rules.comparison, rules.confirm)
+        if judged != (self.rules.reading, self.rules.validation, self.rules.comparison, self.rules.confirm):
+            raise UserError(f"rules {rules.name} make other verdicts than {self.rules.name}: judge the bank again")
+        rates = [each.golden_pass_rate for problem in self.problems for each in problem.report.candidates]
+        if rules.reward.scheme is RewardScheme.GOLDEN and any(rate is None or math.isnan(rate) for rate in rates):
+            raise UserError("rules golden pay for golden tests, which were not run: judge the bank again")
+        return replace(self, rules=rules)
+
+    def select(self, problem_ids: Sequence[str]) -> JudgedBank:
+        """Return the named problems only, in the given order.
+
+        Raises:
+            UnknownName: there is no such problem.
+        """
+        order = [each.bank.problem.id for each in self.problems]
+        names = self.bank.problem_set.select(problem_ids)
+        chosen = tuple(self.problems[order.index(problem.id)] for problem in names)
+        return replace(self, bank=replace(self.bank, problems=tuple(c.bank for c in chosen)), problems=chosen)

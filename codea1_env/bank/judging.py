@@ -1,0 +1,85 @@
+"""A bank in, its verdicts out: the same judge as everywhere, asked only for what the cache does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from codea1_env.bank.cache import BankCache, bank_digest
+from codea1_env.bank.entries import Bank, ProblemBank
+from codea1_env.bank.judged import JudgedBank, JudgedProblem
+from codea1_env.errors import SandboxError
+from codea1_env.judge import Duel, Judge
+from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.sandbox.interface import Limits, Sandbox
+from codea1_env.verdicts import ProblemReport
+
+__all__ = ["judge_bank"]
+
+_PROBLEMS_AT_ONCE = 8  # bounds the memory of a large bank, and shows progress
+_TRIES = 3
+
+
+def judge_bank(
+    bank: Bank,
+    rules: Ruleset,
+    sandbox: Sandbox,
+    *,
+    limits: Limits | None = None,
+    cache: BankCache | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> JudgedBank:
+    """Return the bank with its verdicts.
+
+    Args:
+        bank: what to judge.
+        rules: how replies are read, validated and compared, and what they are worth.
+        sandbox: where programs run.
+        limits: bounds per call of a program.
+        cache: where verdicts are kept between runs; None: nowhere.
+        progress: called with the number of judged problems and of all.
+
+    Raises:
+        SandboxError: a problem could not be judged in three tries. A payoff that is not known is never made up.
+    """
+    judge = Judge(sandbox, rules, limits=limits)
+    names = [bank_digest(each, rules, judge.limits, golden=judge.golden) for each in bank]
+    found = [cache.find(name) if cache is not None else None for name in names]
+    missing = [position for position, report in enumerate(found) if report is None]
+    for start in range(0, len(missing), _PROBLEMS_AT_ONCE):
+        chunk = missing[start : start + _PROBLEMS_AT_ONCE]
+        for position, report in zip(chunk, _judged([bank.problems[p] for p in chunk], judge), strict=True):
+            found[position] = report
+            if cache is not None:
+                cache.keep(names[position], report)
+        if progress is not None:
+            progress(len(bank.problems) - len(missing) + start + len(chunk), len(bank.problems))
+    judged = (JudgedProblem(each, report) for each, report in zip(bank, found, strict=True) if report is not None)
+    return JudgedBank(bank, rules, tuple(judged))
+
+
+def _judged(banks: Sequence[ProblemBank], judge: Judge) -> list[ProblemReport]:
+    reports: dict[int, ProblemReport] = {}
+    duels = [_duel(bank, judge.rules) for bank in banks]
+    for _ in range(_TRIES):
+        left = [position for position in range(len(banks)) if position not in reports]
+        found = zip(left, judge.judge([duels[p] for p in left]), strict=True)
+        reports |= {position: report for position, report in found if _is_known(report)}
+    failed = [bank.problem.id for position, bank in enumerate(banks) if position not in reports]
+    if failed:
+        raise SandboxError(f"the sandbox failed {_TRIES} times on the bank of {', '.join(failed)}")
+    return [reports[position] for position in range(len(banks))]
+
+
+def _is_known(report: ProblemReport) -> bool:
+    return not any(candidate.has_internal_error for candidate in report.candidates)
+
+
+def _duel(bank: ProblemBank, rules: Ruleset) -> Duel:
+    entry_point = bank.problem.entry_point
+    candidates = tuple(read_candidate(each.reply, rules.reading, entry_point=entry_point) for each in bank.programs)
+    suites = tuple(
+        read_suite(each.reply, rules.reading, entry_point=entry_point, tests_per_suite=rules.tests_per_suite)
+        for each in bank.suites
+    )
+    return Duel(bank.problem, candidates, (suites,) * len(candidates))

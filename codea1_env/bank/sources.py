@@ -1,0 +1,79 @@
+"""Whatever a user may write for "this bank" -> a judged bank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from codea1_env.bank.building import BankRecipe, bank_of_run, build_bank
+from codea1_env.bank.cache import BankCache
+from codea1_env.bank.entries import Bank, load_bank_file
+from codea1_env.bank.judged import JudgedBank
+from codea1_env.bank.judging import judge_bank
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.sandbox import Limits, Sandbox, load_sandbox
+
+__all__ = ["BANK_ENDING", "BankSource", "load_bank"]
+
+BANK_ENDING = ".bank.jsonl"
+"""Of files that `Bank.save` has written."""
+
+BankSource = str | Path | ProblemSet | Bank
+
+
+def load_bank(
+    source: BankSource,
+    *,
+    rules: str | Ruleset = "fixed",
+    recipe: BankRecipe | None = None,
+    limit: int | None = None,
+    sandbox: Sandbox | str = "local",
+    limits: Limits | None = None,
+    cache: BankCache | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> JudgedBank:
+    """Return a judged bank.
+
+    Args:
+        source: a `Bank`, a file ending in `.bank.jsonl`, a run folder (its programs and suites), or any source of
+            problems, from which a bank is built by `recipe`.
+        rules: a preset's name or a `Ruleset`.
+        recipe: what to build; of a run's bank only `solution` counts, and that defaults to False there.
+        limit: only so many problems, from the front.
+        sandbox: where programs run.
+        limits: bounds per call of a program.
+        cache: where verdicts are kept; None: in the user's cache folder.
+        progress: called with the number of judged problems and of all.
+
+    Raises:
+        UserError: there is no such source, or nothing in it to choose among.
+        SandboxError: a problem could not be judged.
+    """
+    ruleset = preset(rules) if isinstance(rules, str) else rules
+    backend = load_sandbox(sandbox)
+    kept = cache if isinstance(cache, BankCache) else BankCache(cache)
+    bank = _given(source, recipe, limit)
+    if bank is None:
+        assert not isinstance(source, Bank)  # that was given
+        problems = load_problems(source, limit=limit)
+        bank = build_bank(problems, ruleset, backend, recipe=recipe, cache=kept)
+    return judge_bank(bank, ruleset, backend, limits=limits, cache=kept, progress=progress)
+
+
+def _given(source: BankSource, recipe: BankRecipe | None, limit: int | None) -> Bank | None:
+    """Return the bank that the source holds; None: it holds problems."""
+    if isinstance(source, Bank):
+        return _cut(source, limit)
+    if isinstance(source, ProblemSet):
+        return None
+    path = Path(source)
+    if path.name.endswith(BANK_ENDING):
+        return _cut(load_bank_file(path), limit)
+    if (path / "episodes.jsonl").is_file():
+        return _cut(bank_of_run(path, solution=recipe is not None and recipe.solution), limit)
+    return None
+
+
+def _cut(bank: Bank, limit: int | None) -> Bank:
+    return bank if limit is None else Bank(bank.name, bank.problems[: max(1, limit)])

@@ -1,0 +1,71 @@
+"""Two language models trained against each other with GRPO, in RLlib's own words.
+
+python train_with_rllib.py [CODER TESTER]
+
+The arguments are folders or hub ids of causal language models. Without them two toys with random weights are made, to
+whom every token is a whole reply, so that something is learnt within a minute and without a download.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import ray
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from codea1_agents.grpo import GRPO, GRPOConfig
+
+PROGRAMS = [
+    f"```python\ndef f(x):\n    {body}\n```" for body in ("return x + 1", "return 2 * x", "return x", "return [")
+]
+SUITES = [f"```python\nassert {case}\n```" for case in ("f(1) == 2", "f(0) == 1", "f(5) == 6", "f(3) == 9")]
+PROBLEM = {"id": "toy/0", "statement": 'def f(x):\n    """Return x plus one."""\n', "entry_point": "f"}
+PROBLEM |= {"solution": "def f(x):\n    return x + 1\n", "golden": [{"expression": "f(1)", "expected": "2"}]}
+
+
+def toy(folder, replies):
+    """Write a model that can only say these replies; real training loads yours instead."""
+    words = ["<unk>", "<end>", *replies]
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
+    special = {"unk_token": "<unk>", "eos_token": "<end>", "pad_token": "<end>"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+    size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = Qwen2Config(vocab_size=len(words), **size, num_key_value_heads=1, eos_token_id=1, bos_token_id=None)
+    Qwen2ForCausalLM(config).save_pretrained(folder)
+    return str(folder)
+
+
+def main(place):
+    (place / "toy.jsonl").write_text(json.dumps(PROBLEM))
+    problems = "humaneval" if sys.argv[1:] else str(place / "toy.jsonl")
+    coder, tester = sys.argv[1:] or (toy(place / "coder", PROGRAMS), toy(place / "tester", SUITES))
+    rate, longest = (1e-6, 512) if sys.argv[1:] else (0.02, 2)
+    config = (
+        GRPOConfig()  # the paper's defaults; what follows makes them small
+        .environment(rules="fixed", tester_view="white_box")
+        .problems(problems)
+        .llm_agents(coder=coder, tester=tester)
+        .training(lr=rate, warmup_steps=0, problems_per_step=2, minibatches_per_epoch=1)
+        .training(n_candidates=6, n_suites=4, max_tokens=dict.fromkeys(("coder", "tester"), longest))
+        .env_runners(num_env_runners=0)  # more: rollouts in as many processes; the result stays the same
+        .learners(num_learners=0)  # more: DDP over as many processes or GPUs
+        .debugging(seed=1)
+    )
+    algorithm = config.build_algo()
+    for _ in range(15):
+        result = algorithm.train()
+        told = {name: result["env_runners"].get(name) for name in ("coder_reward", "tester_reward", "valid_candidates")}
+        print(
+            result["training_iteration"], {k: round(float(v), 2) for k, v in told.items() if v is not None}, flush=True
+        )
+    checkpoint = algorithm.save_to_path(place / "checkpoint")  # weights, optimisers, Mistake Book, place in the data
+    algorithm.stop()
+    print("goes on at", GRPO.from_checkpoint(checkpoint).train()["training_iteration"])
+
+
+if __name__ == "__main__":
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    with tempfile.TemporaryDirectory() as folder:
+        main(Path(folder))

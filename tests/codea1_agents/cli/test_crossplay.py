@@ -1,0 +1,62 @@
+"""`codea1 crossplay` from the command line, with scripted agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+QUICK = ["-p", "starter", "--limit", "3", "-n", "1", "--tests", "3"]
+
+
+def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], folder: Path
+) -> None:
+    codea1("play", "-p", "starter", "--coder", "reference", "--tester", "examples", "-n", "2", "--out", "run")
+    asked = ["crossplay", "--coders", "right=reference", *QUICK, "--seed", "1"]
+    found = one_object(codea1(*asked, "-o", "run/crossplay", "--json").stdout)
+    assert [each["name"] for each in found["coders"]] == ["right", "mutant"]
+    assert [each["name"] for each in found["testers"]] == ["fuzz", "boundary"]
+    assert all(each["is_yardstick"] for each in found["testers"])
+    assert found["on_policy"]["figures"]["beats"]["value"][0] == [0, 0]
+    assert found["coders"][0]["right"]["value"] == 1
+    assert found["on_policy"]["game"]["support"][0][0] == 0
+    assert found["settings"]["coders"] == {"right": "reference", "mutant": "mutant"}
+    written = {path.name for path in (folder / "run/crossplay").iterdir()}
+    assert {"crossplay.json", "crossplay.md", "programs.jsonl", "suites.jsonl"} < written
+    assert sum(name.endswith(".svg") for name in written) == 8
+    assert one_object(codea1(*asked, "--json").stdout) == found
+    assert codea1("report", "run", "-o", "run.html").exit_code == 0
+    page = (folder / "run.html").read_text()
+    assert "Cross-play: what the coder earns" in page
+    assert "Transfer: stored suites" in page
+
+
+def test_people_read_tables(codea1: Callable[..., Any]) -> None:
+    result = codea1("crossplay", "--coders", "reference", "--testers", "fuzz", "--no-yardsticks", *QUICK)
+    assert result.exit_code == 0
+    assert "on policy: the tester's reward" in result.stdout
+    assert "transfer:" not in result.stdout
+    assert "mutant" not in result.stdout
+    assert "reference against fuzz" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name at least one run or agent"),
+        (["mutant", "--transfer", "some"], "--transfer"),
+        (["mutant", "--no-yardsticks"], "nobody plays the tester"),
+        (["--coders", "fuzz"], "fuzz plays no coder"),
+        (["mutant", "--coders", "mutant=mutant,strength=1"], "two coders are called mutant"),
+        (["mutant", "-o", "my_agents.py"], "cannot be made"),
+    ],
+)
+def test_what_cannot_be_played_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], said: str) -> None:
+    result = codea1("crossplay", *arguments, *QUICK)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())

@@ -1,0 +1,62 @@
+"""`codea1 game`: solving, dynamics and questions from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests of this module share a cache, and leave the user's alone."""
+    folder = tmp_path_factory.getbasetemp() / "banks-of-the-command-line"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+
+
+def test_solve_prints_residuals_and_writes_pictures_and_the_bank(codea1: Callable[..., Any], folder: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    asked = ["game", "solve", "starter", "--limit", "1", "--no-solution", "--json"]
+    found = json.loads(codea1(*asked, "--save", "one.bank.jsonl", "-o", "pictures").stdout)
+    assert found["largest_residual"] < 1e-8
+    assert (found["n_programs"], len(found["problems"])) == (4, 1)
+    assert sum(found["problems"][0]["coder"].values()) == pytest.approx(1.0)
+    assert all((folder / path).stat().st_size > 3000 for path in found["pictures"])
+    again = json.loads(codea1("game", "solve", "one.bank.jsonl", "--json").stdout)
+    assert again["problems"][0]["coder_payoffs"] == found["problems"][0]["coder_payoffs"]
+
+
+def test_dynamics_become_less_exploitable(codea1: Callable[..., Any]) -> None:
+    asked = ["game", "dynamics", "starter", "--limit", "1", "--method", "regret", "--steps", "300", "--json"]
+    found = json.loads(codea1(*asked).stdout)
+    assert found["average_exploitability"][-1] < found["average_exploitability"][0] / 5
+
+
+def test_questions_are_answered(codea1: Callable[..., Any]) -> None:
+    result = codea1("game", "questions", "starter", "--limit", "1", "--rounds", "2", "--json")
+    found = json.loads(result.stdout)
+    assert {each["rules"] for each in found["alpha"]} == {"fixed", "paper", "release"}
+    assert set(found["book"]) == {"with", "without"}
+    assert {each["rules"] for each in found["schemes"]} == {"fixed", "paper", "zero_sum"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["solve", "nothing"], "unknown problem source"),
+        (["solve", "starter", "--limit", "1", "--problem", "starter/none"], "unknown problem"),
+        (["dynamics", "starter", "--limit", "1", "--method", "chaos"], "unknown dynamics"),
+        (["solve", "starter", "--limit", "1", "--save", "bank.txt"], "ends in .bank.jsonl"),
+        (["solve", "starter", "--rules", "unfair"], "unknown preset"),
+    ],
+)
+def test_bad_input_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], told: str) -> None:
+    result = codea1("game", *arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr

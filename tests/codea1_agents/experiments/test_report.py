@@ -1,0 +1,110 @@
+"""Tables, curves and pictures from results."""
+
+from __future__ import annotations
+
+from math import isnan
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.experiments.declaration import Experiment, Picture, System, Table
+from codea1_agents.experiments.grid import Cell, cells_of
+from codea1_agents.experiments.pictures import lines_of
+from codea1_agents.experiments.report import text_of, write_report
+from codea1_agents.experiments.results import CellResult, CurvePoint, read_result, results_of, write_result
+from codea1_agents.experiments.tables import at_equal_compute
+from codea1_env.errors import BrokenInput
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+ALPHA = "game.alpha"
+SMALL = Experiment(
+    name="small",
+    seeds=2,
+    systems=(
+        System(name="base"),
+        System(name="a1", preset="code-a1", set={ALPHA: 0.5}),
+        System(name="a1-high", preset="code-a1", set={ALPHA: 1.0}),
+    ),
+    compared_to="a1",
+    tables=(Table(title="Table 1", rows=("base", "a1", "a1-high"), columns={"held-out": "coder/held-out"}),),
+    pictures=(
+        Picture(title="Figure 4", file="figure-4", systems=("a1", "a1-high"), panels={"passes": "pass_new"}),
+        Picture(
+            title="Figure 3", file="figure-3", systems=("a1", "a1-high"), panels={"x": "coder/held-out"}, over=ALPHA
+        ),
+    ),
+)
+
+
+def result(system: str, seed: int, value: float) -> CellResult:
+    curve = tuple(
+        CurvePoint(step=step, cpu_s=2.0 * step, figures={"pass_new": value, "evaluation/coder_pass_at_1": value * step})
+        for step in range(1, 4)
+    )
+    trained = system != "base"
+    return CellResult(
+        system=system, base=0, seed=seed, figures={"coder/held-out": value}, curve=curve if trained else ()
+    )
+
+
+RESULTS = {
+    each.cell: each
+    for each in (
+        result("base", 0, 0.25),
+        result("a1", 0, 0.5),
+        result("a1", 1, 0.75),
+        result("a1-high", 0, 0.625),
+        result("a1-high", 1, 0.875),
+    )
+}
+
+
+def test_the_text_holds_means_and_differences() -> None:
+    text = text_of(SMALL, cells_of(SMALL), RESULTS)
+    assert "5 of 5 cells" in text
+    assert "| base | 1 | 25.0 |" in text
+    assert "| a1 | 2 | 62.5 ± " in text
+    assert "[50.0 to 75.0]" in text
+    assert "**+12.5 ± 0.0 (2/2 ahead)**" in text
+    assert "| a1 | 25.0" not in text
+
+
+def test_what_is_missing_is_said() -> None:
+    assert "1 of 5 cells" in text_of(SMALL, cells_of(SMALL), {Cell("base", 0, 0): RESULTS[Cell("base", 0, 0)]})
+
+
+def test_equal_compute_takes_the_last_evaluation_in_time() -> None:
+    curve = RESULTS[Cell("a1", 0, 0)].curve
+    assert at_equal_compute(curve, "evaluation/coder_pass_at_1", 4.5) == 1.0
+    assert at_equal_compute(curve, "evaluation/coder_pass_at_1", 1e9) == 1.5
+    assert isnan(at_equal_compute(curve, "evaluation/coder_pass_at_1", 1.0))
+
+
+def test_lines_over_steps_and_over_a_setting() -> None:
+    over_steps, over_alpha = SMALL.pictures
+    (a1, high) = lines_of(over_steps, "passes", SMALL, RESULTS)
+    assert (a1.system, a1.x, a1.mean) == ("a1", (1, 2, 3), (0.625,) * 3)
+    assert (high.low, high.high) == ((0.625,) * 3, (0.875,) * 3)
+    (line,) = lines_of(over_alpha, "x", SMALL, RESULTS)
+    assert (line.x, line.mean) == ((0.5, 1.0), (0.625, 0.75))
+
+
+def test_the_report_is_written_the_same_twice(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    for name in ("one", "two"):
+        write_report(SMALL, cells_of(SMALL), RESULTS, tmp_path / name)
+    for file in ("report.md", "figure-3.svg", "figure-4.svg"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_results_come_back_from_their_files(tmp_path: Path) -> None:
+    for each in RESULTS.values():
+        folder = tmp_path / "cells" / each.cell.name
+        folder.mkdir(parents=True)
+        write_result(folder, each)
+    assert results_of(tmp_path, cells_of(SMALL)) == RESULTS
+    assert read_result(tmp_path) is None
+    (tmp_path / "result.json").write_text('{"system": "a1"}')
+    with pytest.raises(BrokenInput):
+        read_result(tmp_path)

@@ -1,0 +1,153 @@
+"""Trees of all shapes, played by agents whose replies are known: who is asked, what ran, what it earned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from codea1_agents.grpo.players import Answer, Turn
+from codea1_agents.grpo.trees import Shape, SuitesPer, Task, Tree, TreeRoller
+from codea1_env.judge import Judge
+from codea1_env.problems import ProblemSet
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.sandbox import Job, JobReport, Sandbox
+
+RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
+LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
+WRONG = "```python\ndef add(a, b):\n    return a - b\n```"
+BROKEN = "```python\ndef add(a, b:\n```"
+NAIVE = "```python\nassert add(1, 2) == 3\nassert add(0, 0) == 0\n```"
+SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
+FALSE = "```python\nassert add(1, 1) == 3\nassert add(5, 5) == 5\n```"
+RULES = replace(preset("fixed"), tests_per_suite=2)
+
+
+class Scripted:
+    """Gives the same replies in every group and notes what it was asked."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.turns: list[Turn] = []
+
+    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+        self.turns += turns
+        answers = [self.texts[number % len(self.texts)] for number in range(len(turns))]
+        return [Answer(text) if text else Answer(unavailable="gone") for text in answers]
+
+
+class Counting:
+    """The shared sandbox, and the programs that it was given."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+        self.jobs: list[Job] = []
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        self.jobs += jobs
+        return self._sandbox.run(jobs)
+
+    def close(self) -> None:
+        """It is shared."""
+
+
+def rolled(
+    sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
+) -> list[Tree]:
+    roller = TreeRoller(toys, Judge(sandbox, rules), players, shape, tester_view="black_box")
+    return roller.roll([Task(number, "toy/add") for number in range(n)])
+
+
+PER_PROBLEM = Shape(n_candidates=4, n_suites=3, suites_per=SuitesPer.PROBLEM)
+
+
+def test_suites_per_problem_meet_every_candidate_and_earn_the_mean_over_valid_ones(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, LOOKS_RIGHT, WRONG, BROKEN), "tester": Scripted(NAIVE, SHARP, FALSE)}
+    (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
+    assert len(players["tester"].turns) == 3
+    assert [len(each.suites) for each in tree.report.candidates] == [3, 3, 3, 3]
+    # alpha .5, K 2. Kills of NAIVE: none, none, one; of SHARP: none, one, both (one each for a + b and a - b).
+    adversarial = {"naive": (0 + 0 + 0.5) / 3, "sharp": (0 + 0.5 + 1.0) / 3}
+    expected = [0.5 + 0.5 * adversarial["naive"], 0.5 + 0.5 * adversarial["sharp"], 0.0]
+    assert tree.tester_rewards.shape == (1, 3)
+    assert tree.tester_rewards[0] == pytest.approx(expected)
+    assert tree.kept.tolist() == [True]
+    assert tree.tester.is_trained.tolist() == [[True] * 3]
+    # FALSE's inputs are filled in and count for the coder, suite by suite.
+    assert tree.coder_rewards == pytest.approx([1.0, (1 + 0.5 + 1) / 3, (0.5 + 0 + 0) / 3, 0.0])
+
+
+def test_the_solution_is_asked_once_about_a_suite_that_all_candidates_meet(sandbox, toys):
+    counted = Counting(sandbox)
+    players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP)}
+    rolled(counted, toys, players, replace(PER_PROBLEM, n_candidates=2, n_suites=2))
+    asked = [job for job in counted.jobs if job.program == toys.by_id("toy/add").solution]
+    assert [len(job.calls) for job in asked] == [4, 4]  # all questions once, in both orders
+
+
+def test_a_tester_of_all_candidates_is_shown_none(sandbox, toys):
+    players = {"coder": Scripted(WRONG), "tester": Scripted(NAIVE)}
+    roller = TreeRoller(toys, Judge(sandbox, RULES), players, PER_PROBLEM, tester_view="white_box")
+    roller.roll([Task(0, "toy/add")])
+    assert {turn.observation["program"] for turn in players["tester"].turns} == {""}
+    assert len({turn.seed for turn in players["tester"].turns}) == 3
+
+
+def test_where_no_candidate_is_valid_suites_per_problem_teach_nothing(sandbox, toys):
+    (tree,) = rolled(sandbox, toys, {"coder": Scripted(BROKEN), "tester": Scripted(NAIVE, SHARP)}, PER_PROBLEM)
+    assert np.isnan(tree.tester_rewards).all()
+    assert not tree.kept.any()
+    assert tree.coder_rewards.tolist() == [0.0] * 4
+
+
+def test_a_suite_that_was_not_given_is_masked_and_costs_the_others_nothing(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, "", SHARP)}
+    (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
+    assert np.isnan(tree.tester_rewards[0]).tolist() == [False, True, False]
+    whole = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, SHARP)}
+    (other,) = rolled(sandbox, toys, whole, PER_PROBLEM)
+    assert tree.tester_rewards[0, [0, 2]] == pytest.approx(other.tester_rewards[0, [0, 2]])
+
+
+def test_a_sandbox_that_is_not_there_masks_the_whole_tree(broken_sandbox, toys):
+    (tree,) = rolled(broken_sandbox, toys, {"coder": Scripted(RIGHT), "tester": Scripted(NAIVE)}, PER_PROBLEM)
+    assert np.isnan(tree.tester_rewards).all()
+    assert np.isnan(tree.coder_rewards).all()
+
+
+def test_suites_per_candidate_are_as_before(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, WRONG, BROKEN), "tester": Scripted(NAIVE, SHARP)}
+    (tree,) = rolled(sandbox, toys, players, Shape(n_candidates=3, n_suites=2))
+    assert [len(group) for group in tree.suites] == [2, 2, 0]
+    assert tree.tester_rewards[:2] == pytest.approx(np.array([[0.5, 0.5], [0.75, 1.0]]))
+    assert np.isnan(tree.tester_rewards[2]).all()
+    assert tree.kept.tolist() == [False, True, False]
+
+
+def test_without_suites_nobody_need_play_the_tester(sandbox, toys):
+    shape = Shape(n_candidates=3, n_suites=0)
+    (tree, _) = rolled(sandbox, toys, {"coder": Scripted(RIGHT, WRONG, BROKEN)}, shape, preset("golden"), n=2)
+    assert tree.coder_rewards.tolist() == [1.0, 0.0, 0.0]
+    assert tree.tester_rewards.shape == (3, 0)
+    assert not tree.kept.any()
+    assert tree.coder.is_trained.all()
+
+
+def test_schemes_that_compare_candidates_see_the_whole_problem(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, LOOKS_RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, FALSE)}
+    shape = replace(PER_PROBLEM, n_candidates=3)
+    (tree,) = rolled(sandbox, toys, players, shape, replace(preset("cure"), tests_per_suite=2))
+    # Golden: add(1, 2) == 3 and add(-1, 1) == 0, so abs(a + b) is right by them and a - b the only wrong one.
+    assert tree.coder_rewards.tolist() == [1.0, 1.0, 0.0]
+    assert tree.tester_rewards[0] == pytest.approx([0.5, 1.0, 0.0])
+
+
+def test_a_shape_needs_candidates():
+    with pytest.raises(ValueError, match="at least one"):
+        Shape(n_candidates=0)
+    with pytest.raises(ValueError, match="at least one"):
+        Shape(n_suites=-1)

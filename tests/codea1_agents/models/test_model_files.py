@@ -1,0 +1,36 @@
+"""Places of models: what cannot be read or written is one sentence before any work is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.models.model_files import require_model, require_new, written
+from codea1_env.errors import BrokenInput, UserError
+
+
+def test_a_folder_that_is_missing_is_no_id_of_the_hub() -> None:
+    assert require_model("coder", "someone/model") == "someone/model"
+    with pytest.raises(BrokenInput, match="there is no folder 'models/tiny-of-nobody'"):
+        require_model("coder", "models/tiny-of-nobody")
+
+
+def test_a_new_model_needs_a_new_or_empty_folder_that_can_be_written(tmp_path: Path) -> None:
+    require_new(tmp_path)
+    require_new(tmp_path / "deep" / "model")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("x")
+    for taken in (tmp_path, tmp_path / "file"):
+        with pytest.raises(UserError, match="something already"):
+            require_new(taken)
+    with pytest.raises(UserError, match="cannot be written"):
+        require_new(tmp_path / "file" / "model")
+
+
+def test_weights_that_cannot_be_written_are_one_sentence(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
+    from numpy import zeros
+
+    with pytest.raises(UserError, match="gone"), written(tmp_path / "gone"):
+        numpy.save_file({"x": zeros(3)}, tmp_path / "gone" / "model.safetensors")

@@ -1,0 +1,128 @@
+"""OpenSpiel as a witness: the same numbers from another's code."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from codea1_agents.study.alpha_rank import alpha_rank
+from codea1_agents.study.bank_game import BankGame
+from codea1_agents.study.dynamics import replicator
+from codea1_agents.study.equilibria import solve
+from codea1_agents.study.matrix_game import MatrixGame, Profile, nash_conv
+from codea1_agents.study.psro import BankPolicies, psro
+
+pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore")  # another project's
+
+N_GAMES = 40
+
+
+def games():
+    rng = np.random.default_rng(7)
+    for k in range(N_GAMES):
+        m, n = rng.integers(2, 6, 2)
+        row = rng.integers(0, 9, (m, n)) / 8 if k % 2 else rng.normal(size=(m, n))
+        column = -row if k % 3 == 0 else rng.normal(size=(m, n))
+        yield MatrixGame.of(row, column), Profile(rng.dirichlet(np.ones(m)), rng.dirichlet(np.ones(n)))
+
+
+def spiel_game(game):
+    tensor = pyspiel.create_tensor_game([game.row.tolist(), game.column.tolist()])
+    return pyspiel.convert_to_turn_based(tensor)
+
+
+def spiel_policy(spiel, profile):
+    from open_spiel.python import policy
+
+    found = policy.TabularPolicy(spiel)
+    for player, strategy in enumerate((profile.row, profile.column)):
+        (state,) = found.states_per_player[player]
+        chances = found.action_probability_array[found.state_lookup[state]]
+        chances[:] = 0.0
+        chances[: len(strategy)] = strategy
+    return found
+
+
+def test_nash_conv_is_open_spiels():
+    from open_spiel.python.algorithms import exploitability
+
+    for game, profile in games():
+        spiel = spiel_game(game)
+        theirs = exploitability.nash_conv(spiel, spiel_policy(spiel, profile))
+        assert theirs == pytest.approx(nash_conv(game, profile), abs=1e-9)
+
+
+def test_open_spiel_finds_no_regret_in_our_equilibria():
+    from open_spiel.python.algorithms import exploitability
+
+    for game, _ in games():
+        spiel = spiel_game(game)
+        assert exploitability.nash_conv(spiel, spiel_policy(spiel, solve(game).profile)) < 1e-8
+
+
+@pytest.mark.parametrize("intensity", [0.5, 5.0])
+def test_alpha_rank_is_open_spiels(intensity):
+    from open_spiel.python.egt import alpharank
+
+    for game, _ in games():
+        ours = alpha_rank(game, intensity=intensity, population=5)
+        theirs = alpharank.compute([game.row, game.column], m=5, alpha=intensity)[2]
+        np.testing.assert_allclose(ours.pairs.ravel(), theirs, atol=1e-8)
+
+
+def test_alpha_rank_without_end_is_open_spiels():
+    from open_spiel.python.egt import alpharank
+
+    for game, _ in games():
+        ours = alpha_rank(game, mutation=0.01)
+        theirs = alpharank.compute([game.row, game.column], use_inf_alpha=True, inf_alpha_eps=0.01)[2]
+        np.testing.assert_allclose(ours.pairs.ravel(), theirs, atol=1e-8)
+
+
+def test_the_replicator_moves_as_open_spiels():
+    from open_spiel.python.egt import dynamics
+
+    for game, profile in games():
+        tensor = np.array([game.row, game.column])
+        theirs = dynamics.MultiPopulationDynamics(tensor, dynamics.replicator)
+        slope = theirs(np.concatenate([profile.row, profile.column]))
+        ours = replicator(game, n_steps=1, step=1e-6, start=profile)
+        moved = np.concatenate([ours.row[-1] - profile.row, ours.column[-1] - profile.column]) / 1e-6
+        np.testing.assert_allclose(moved, slope, atol=1e-4)
+
+
+def test_psro_ends_where_open_spiels_does():
+    pytest.importorskip("cvxpy", reason="OpenSpiel's PSRO needs cvxpy")
+    from open_spiel.python.algorithms.psro_v2 import best_response_oracle, psro_v2
+
+    rng = np.random.default_rng(3)
+    for _ in range(1):
+        game = MatrixGame.of(rng.normal(size=(5, 6)))
+        ours = psro(BankPolicies(BankGame((game,))))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            theirs = _their_psro(psro_v2, best_response_oracle, game)
+        assert theirs == pytest.approx(solve(game).values[0], abs=1e-6)
+        assert ours.profile.row @ ours.game.row @ ours.profile.column == pytest.approx(theirs, abs=1e-6)
+
+
+def _their_psro(psro_v2, best_response_oracle, game):
+    spiel = spiel_game(game)
+    m, n = game.shape
+    first = spiel_policy(spiel, Profile(np.eye(m)[0], np.eye(n)[0]))  # pure, so that simulations are exact
+    solver = psro_v2.PSROSolver(
+        spiel,
+        best_response_oracle.BestResponseOracle(best_response_backend="py"),
+        initial_policies=[first, first],
+        meta_strategy_method="nash",
+        training_strategy_selector="probabilistic",
+        sims_per_entry=1,
+        sample_from_marginals=True,
+    )
+    for _ in range(12):
+        solver.iteration()
+    row, column = solver.get_meta_strategies()
+    return float(np.asarray(row) @ np.asarray(solver.get_meta_game()[0]) @ np.asarray(column))

@@ -1,0 +1,34 @@
+"""Tiny models whose every reply is a program or a suite, as in the tests of `grpo`, and settings for runs with them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_PLACE = Path(__file__).parent.parent / "grpo" / "conftest.py"
+_SPEC = importlib.util.spec_from_file_location("grpo_fixtures", _PLACE)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+_FIXTURES = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_FIXTURES)
+
+increments = _FIXTURES.increments
+phrase_folders = _FIXTURES.phrase_folders
+
+
+@pytest.fixture
+def settings(phrase_folders: dict[str, str], increments: str) -> dict[str, Any]:
+    """A run of a second or two."""
+    return {
+        "run": {"steps": 4},
+        "game": {"problems": increments},
+        "agents": {role: {"model": folder, "max_tokens": 2} for role, folder in phrase_folders.items()},
+        "rollout": {"problems_per_step": 2, "problems_at_once": 2, "n_candidates": 6, "n_suites": 4},
+        "training": {"lr": 3e-3, "warmup_steps": 0, "minibatches_per_epoch": 1, "rows_at_once": 0},
+        "cluster": {"torch_threads": 1, "cpus_per_env_runner": 0.5},
+        "checkpoints": {"every": 2},
+        "logging": {"tensorboard": False, "samples_every": 0},
+    }

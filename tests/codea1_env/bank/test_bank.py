@@ -1,0 +1,160 @@
+"""Banks: what is in them, that payoffs are the game's own, and that nothing is judged twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from codea1_env import code_a1_v0
+from codea1_env.bank import (
+    Bank,
+    BankCache,
+    BankEntry,
+    BankRecipe,
+    ProblemBank,
+    bank_of_run,
+    build_bank,
+    judge_bank,
+    load_bank,
+    load_bank_file,
+)
+from codea1_env.errors import BrokenInput, SandboxError, UnknownName, UserError
+from codea1_env.rules.ruleset import preset
+
+
+def test_a_bank_is_a_box_whose_gaps_are_empty_replies(bank):
+    assert (bank.n_programs, bank.n_suites) == (3, 4)
+    labels = [entry.label for entry in bank.problems[1].programs]
+    assert labels == ["right", "nothing 1", "nothing 2"]
+    assert bank.problems[1].suites[-1].reply == ""
+
+
+@pytest.mark.parametrize("rules", ["fixed", "paper", "zero_sum", "skillxiv"])
+def test_payoffs_are_those_of_the_game_with_the_same_replies(bank, toys, sandbox, rules):
+    payoffs = judge_bank(bank, preset(rules), sandbox).payoffs()
+    env = code_a1_v0.raw_env(problems=toys, rules=rules, skip_invalid=False)
+    for p, problem in enumerate(bank):
+        for m, program in enumerate(problem.programs):
+            for n, suite in enumerate(problem.suites):
+                env.reset(seed=0, options={"problem_id": problem.problem.id, "replay": False})
+                env.step(program.reply)
+                env.step(suite.reply)
+                assert payoffs.coder[p, m, n] == env.rewards["coder_0"]
+                assert payoffs.tester[p, m, n] == env.rewards["tester_0"]
+
+
+def test_replays_are_paid_as_in_the_game(judged, toys):
+    env = code_a1_v0.raw_env(problems=toys, rules="fixed", skip_invalid=False)
+    add = judged.problems[0]
+    for m, n in ((1, 1), (1, 0)):  # the first round fills the book, the next one replays it
+        env.reset(seed=None if env.agents or env.last_round else 0, options={"problem_id": "toy/add"})
+        keys = [entry.key for entry in env._replayed]
+        env.step(add.bank.programs[m].reply)
+        env.step(add.bank.suites[n].reply)
+        rewards = add.rewards(m, n, judged.rules, keys)
+        assert (rewards.coder.value, rewards.testers[0].value) == (env.rewards["coder_0"], env.rewards["tester_0"])
+    assert len(keys) == 2
+
+
+def test_other_alphas_need_no_execution(judged):
+    rules = replace(judged.rules, reward=replace(judged.rules.reward, alpha=1.0))
+    of_validity = judged.with_rules(rules).payoffs().tester
+    assert of_validity[0, 0].tolist() == [0.25, 0.25, 0.125, 0.0]
+    with pytest.raises(UserError, match="judge the bank again"):
+        judged.with_rules(preset("release"))
+
+
+def test_select_keeps_payoffs(judged):
+    only = judged.select(["toy/last"])
+    np.testing.assert_array_equal(only.payoffs().coder[0], judged.payoffs().coder[1])
+    with pytest.raises(UnknownName):
+        judged.select(["toy/first"])
+
+
+class Unused:
+    """A sandbox that nobody may ask."""
+
+    def run(self, jobs):
+        raise AssertionError("something was executed")
+
+
+def test_nothing_is_judged_twice(bank, sandbox, tmp_path):
+    cache = BankCache(tmp_path)
+    first = judge_bank(bank, preset("fixed"), sandbox, cache=cache)
+    again = judge_bank(bank, preset("fixed"), Unused(), cache=cache)
+    np.testing.assert_array_equal(first.payoffs().tester, again.payoffs().tester)
+    assert [problem.report for problem in first.problems] == [problem.report for problem in again.problems]
+    other = Bank("other", (bank.problems[1],))
+    assert judge_bank(other, preset("fixed"), Unused(), cache=cache).problems  # labels and company do not count
+    with pytest.raises(AssertionError, match="executed"):
+        judge_bank(bank, preset("release"), Unused(), cache=cache)
+    assert cache.clear() == 2
+
+
+def test_a_damaged_file_is_judged_again(bank, sandbox, tmp_path):
+    cache = BankCache(tmp_path)
+    judge_bank(bank, preset("fixed"), sandbox, cache=cache)
+    for path in tmp_path.glob("*/*"):
+        path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(AssertionError, match="executed"):
+        judge_bank(bank, preset("fixed"), Unused(), cache=cache)
+
+
+def test_an_unknown_payoff_is_never_made_up(bank, broken_sandbox):
+    with pytest.raises(SandboxError, match="3 times"):
+        judge_bank(bank, preset("fixed"), broken_sandbox)
+
+
+def test_a_saved_bank_is_read_back(bank, tmp_path):
+    path = tmp_path / "toys.bank.jsonl"
+    bank.save(path)
+    assert load_bank_file(path).problems == bank.problems
+    path.write_text('{"problem": 3}\n')
+    with pytest.raises(BrokenInput, match="line 1: a problem of a bank"):
+        load_bank_file(path)
+
+
+RECIPE = BankRecipe(n_wrong=2, n_attacked=1, testers=("examples", "invalid,kind=wrong_prediction"))
+
+
+def test_a_bank_is_built_from_problems_and_agents(sandbox, tmp_path):
+    bank = load_bank("starter", recipe=RECIPE, limit=1, sandbox=sandbox, cache=tmp_path).bank
+    (problem,) = bank
+    assert [entry.label for entry in problem.programs] == ["solution", "wrong 1", "wrong 2"]
+    assert [entry.label for entry in problem.suites] == [
+        "examples",
+        "invalid",
+        "boundary vs wrong 1",
+        "half right vs wrong 1",
+    ]
+    assert load_bank("starter", recipe=RECIPE, limit=1, sandbox=sandbox, cache=tmp_path).bank == bank
+
+
+def test_mutants_stand_in_where_no_wrong_program_is_known(toys, sandbox):
+    bank = build_bank(toys, preset("fixed"), sandbox, recipe=replace(RECIPE, testers=("examples",), solution=False))
+    labels = [entry.label.partition(" ")[0] for entry in bank.problems[1].programs]
+    assert labels == ["mutant", "mutant"]
+    assert len({entry.reply for entry in bank.problems[1].programs}) == 2
+
+
+def test_a_recipe_without_programs_is_refused(toys):
+    with pytest.raises(UserError, match="there is no program"):
+        BankRecipe(solution=False, n_wrong=0)
+    with pytest.raises(UserError, match="no suites"):
+        ProblemBank(toys[0], (BankEntry("a", "b"),), ())
+
+
+def test_a_run_is_a_bank(sandbox, tmp_path):
+    from typer.testing import CliRunner
+
+    from codea1_agents.cli.app import app
+
+    out = str(tmp_path / "run")
+    asked = ["play", "-p", "starter", "--limit", "2", "-n", "6", "--coder", "mutant", "--tester", "examples"]
+    assert CliRunner().invoke(app, [*asked, "--out", out]).exit_code == 0
+    bank = bank_of_run(tmp_path / "run", solution=True)
+    assert bank.problems[0].programs[0].label == "solution"
+    assert 1 <= bank.n_suites <= 3
+    assert load_bank(tmp_path / "run", sandbox=sandbox, cache=tmp_path / "cache").payoffs().coder.min() >= 0

@@ -1,0 +1,115 @@
+"""What has left a book stays on record, across versions, snapshots and merges."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from codea1_env.book.departures import Leaving
+from codea1_env.book.files import merge
+from codea1_env.book.spells import Spell, difficulties, origins, relapses, spells_of
+from codea1_env.book.store import MistakeBook
+from codea1_env.rules.mistake_book import BookKey, Provenance
+from codea1_env.rules.ruleset import BookRules, BookUpdate
+from codea1_env.submissions import Candidate, TestCase
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
+
+RULES = BookRules(update=BookUpdate.REMOVE_ON_PASS)
+
+
+def case(number: int) -> ValidCase:
+    return ValidCase(TestCase(f"f({number})", None, (), direct=True), b"%d" % number, None)
+
+
+def play(
+    book: MistakeBook, *, fails: tuple[int, ...] = (), passes: tuple[int, ...] = (), rules: BookRules = RULES
+) -> None:
+    """One round of problem p: a program that fails new cases, and passes replayed ones."""
+    new = tuple(CaseReport(case(n), Verdict.WRONG_ANSWER, "0") for n in fails)
+    again = tuple(CaseReport(case(n), Verdict.PASSED) for n in passes)
+    suite = SuiteReport(ValidSuite(tuple(one.case for one in new), (), 0, 0.0), new)
+    report = CandidateReport(Candidate("program"), Verdict.PASSED, "", again, (suite,))
+    book.record(ProblemReport("p", (report,)), rules, Provenance("run", "episode", 0, "a coder", "a tester"))
+
+
+def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() -> None:
+    with MistakeBook() as book:
+        play(book, fails=(1, 2))  # round 1
+        play(book)
+        play(book, passes=(1,))  # round 3
+        play(book)
+        play(book, fails=(1,))  # round 5
+        (departure,) = book.departures()
+        spells = spells_of(book)
+    assert (departure.expression, departure.how) == ("f(1)", Leaving.FIXED)
+    assert (departure.added_round, departure.left_round) == (1, 3)
+    assert departure.digest == BookKey.of(case(1)).digest()
+    assert (departure.provenance.tester, departure.provenance.verdict) == ("a tester", "wrong_answer")
+    assert [(s.expression, s.added_round, s.last_round, s.how) for s in spells] == [
+        ("f(1)", 1, 3, Leaving.FIXED),
+        ("f(2)", 1, 5, None),
+        ("f(1)", 5, 5, None),
+    ]
+    (relapse,) = relapses(spells)
+    assert (relapse.expression, relapse.n_relapses, relapse.gaps) == ("f(1)", 1, (2,))
+    (hard,) = difficulties(spells, {"p": 5})
+    assert (hard.n_spells, hard.n_there, hard.n_fixed, hard.n_relapses, hard.fail_rate) == (3, 2, 1, 1, 1.0)
+    (origin,) = origins(spells, lambda spell: spell.provenance.tester)
+    assert (origin.name, origin.n_spells, origin.n_fixed, origin.n_there) == ("a tester", 3, 1, 2)
+
+
+def test_a_case_that_a_full_book_pushes_out_is_no_fix_and_its_return_no_relapse() -> None:
+    rules = BookRules(update=BookUpdate.REMOVE_ON_PASS, max_entries=1)
+    with MistakeBook() as book:
+        play(book, fails=(1,), rules=rules)
+        play(book, fails=(2,), rules=rules)
+        play(book, fails=(1,), rules=rules)
+        spells = spells_of(book)
+        assert [d.how for d in book.departures()] == [Leaving.EVICTED, Leaving.EVICTED]
+    assert not any(spell.is_fixed for spell in spells)
+    assert relapses(spells) == ()
+
+
+def test_the_record_survives_snapshots_and_is_merged(tmp_path: Path) -> None:
+    with MistakeBook() as book, MistakeBook(tmp_path / "other.sqlite") as other, MistakeBook() as both:
+        play(book, fails=(1,))
+        play(book, passes=(1,))
+        other.restore(book.snapshot())
+        assert list(other.departures()) == list(book.departures())
+        merge(both, book)
+        merge(both, other)
+        assert list(both.departures()) == 2 * list(book.departures())
+
+
+def test_a_book_of_version_1_is_read_as_it_is_and_goes_on_with_a_record(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    with MistakeBook(path) as book:
+        play(book, fails=(1, 2))
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE departure")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    old = path.read_bytes()
+    with MistakeBook(path, read_only=True) as book:
+        assert list(book.departures()) == []
+        assert [spell.expression for spell in spells_of(book)] == ["f(1)", "f(2)"]
+    with MistakeBook() as book:
+        book.restore(old)
+        play(book, passes=(2,))
+        assert [d.expression for d in book.departures()] == ["f(2)"]
+    with MistakeBook(path) as book:
+        play(book, passes=(1,))
+        assert [d.expression for d in book.departures()] == ["f(1)"]
+
+
+def test_many_departures_come_in_pages() -> None:
+    with MistakeBook() as book:
+        play(book, fails=tuple(range(1500)))
+        play(book, passes=tuple(range(1500)))
+        left = [departure.expression for departure in book.departures()]
+    assert left == [f"f({n})" for n in range(1500)]
+
+
+def test_a_stay_never_lasts_less_than_no_round() -> None:
+    spell = Spell("p", b"", "f(1)", 9, 3, None, 1, 1, Provenance())  # merged books may count rounds differently
+    assert spell.duration == 0

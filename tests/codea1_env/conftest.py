@@ -1,0 +1,43 @@
+"""A bank of two small problems, judged once for all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.bank import Bank, BankEntry, JudgedBank, ProblemBank, judge_bank
+from codea1_env.problems import ProblemSet
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+
+ADD = {
+    "right": "def add(a, b):\n    return a + b",
+    "absolute": "def add(a, b):\n    return abs(a + b)",
+    "broken": "def add(",
+}
+ADD_SUITES = {
+    "easy": "assert add(1, 2) == 3\nassert add(0, 0) == 0",
+    "hard": "assert add(-1, -2) == -3\nassert add(-5, 1) == -4",
+    "half": "assert add(-1, -2) == -3\nassert add(-5, 1) == 'no'",
+    "none": "",
+}
+LAST = {"right": "def last(items):\n    return items[-1] if items else None"}
+LAST_SUITES = {"easy": "assert last([1]) == 1"}
+
+
+def entries(table: dict[str, str]) -> tuple[BankEntry, ...]:
+    return tuple(BankEntry(label, reply) for label, reply in table.items())
+
+
+@pytest.fixture(scope="session")
+def bank(toys: ProblemSet) -> Bank:
+    add, last = toys
+    problems = (
+        ProblemBank(add, entries(ADD), entries(ADD_SUITES)),
+        ProblemBank(last, entries(LAST), entries(LAST_SUITES)),
+    )
+    return Bank("toys", problems)
+
+
+@pytest.fixture(scope="session")
+def judged(bank: Bank, sandbox: Sandbox) -> JudgedBank:
+    return judge_bank(bank, preset("fixed"), sandbox)

@@ -1,0 +1,226 @@
+"""The rewards of other papers, against cases worked out by hand from their formulas (method.md 4), and their ranges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_env.rules.rewards import CandidateRewards, score, score_group
+from codea1_env.rules.ruleset import preset
+from codea1_env.submissions import Candidate, TestCase
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
+
+PASSED, FAILED, SLOW, UNRUN = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.TIME_LIMIT, Verdict.NOT_RUN
+
+
+def met(verdict: Verdict, *, n: int = 0, predicted: str = "0", right: bool = True, actual: str = "") -> CaseReport:
+    """What a program made of `assert f(n) == predicted`."""
+    return CaseReport(ValidCase(TestCase(f"f({n})", predicted, direct=True), b"0", right), verdict, actual)
+
+
+def suite(*cases: CaseReport, n_dropped: int = 0) -> SuiteReport:
+    n_wrong = sum(case.case.prediction_right is False for case in cases)
+    return SuiteReport(ValidSuite(tuple(case.case for case in cases), (), n_wrong + n_dropped, 0.0), cases)
+
+
+def candidate(*suites: SuiteReport, golden: float | None = None, verdict: Verdict = PASSED) -> CandidateReport:
+    return CandidateReport(Candidate("def f(n): ..."), verdict, "", (), suites, golden)
+
+
+def crossed(name: str, *candidates: CandidateReport) -> tuple[CandidateRewards, ...]:
+    return score_group(ProblemReport("p", candidates, shares_suites=True), preset(name))
+
+
+def alone(name: str, only: CandidateReport) -> CandidateRewards:
+    return score(only, preset(name))
+
+
+INVALID = Verdict.SYNTAX_ERROR
+
+# -- UTRL ------------------------------------------------------------------------------------------
+
+
+def test_utrl_pays_a_kill_the_share_of_twelve_valid_tests_and_format():
+    found = alone("utrl", candidate(suite(met(FAILED, n=1), met(PASSED, n=2), met(PASSED, n=3), n_dropped=1)))
+    assert found.testers[0].value == pytest.approx(0.85 + 0.05 * 3 / 12 + 0.1)
+    assert found.coder.value == pytest.approx(0.9 * 2 / 3 + 0.1)
+
+
+def test_utrl_divides_by_more_than_twelve_where_more_were_written():
+    cases = [met(PASSED, n=n) for n in range(14)]
+    assert alone("utrl", candidate(suite(*cases, n_dropped=2))).testers[0].value == pytest.approx(0.05 * 14 / 16 + 0.1)
+
+
+def test_utrl_pays_no_kill_by_a_wrong_prediction_and_does_not_charge_the_coder_for_it():
+    found = alone("utrl", candidate(suite(met(FAILED, right=False), met(PASSED, n=1))))
+    assert found.testers[0].value == pytest.approx(0.05 / 12 + 0.1)
+    assert found.coder.value == pytest.approx(1.0)
+
+
+def test_utrl_pays_format_for_a_program_that_does_not_load_but_not_for_none():
+    assert alone("utrl", candidate(suite(), verdict=INVALID)).coder.value == pytest.approx(0.1)
+    assert alone("utrl", candidate(suite(), verdict=Verdict.NO_CODE)).coder.value == 0.0
+    assert alone("utrl", candidate(suite())).testers[0].value == 0.0
+
+
+def test_utrls_discrimination_is_the_mean_over_candidates_of_what_each_says():
+    judged = [candidate(suite(met(verdict))) for verdict in (FAILED, FAILED, FAILED, PASSED)]
+    values = [each.testers[0].value for each in crossed("utrl", *judged)]
+    assert sum(values) / 4 == pytest.approx(0.85 * 3 / 4 + 0.05 / 12 + 0.1)
+
+
+# -- ATGen -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("judged", "tester"),
+    [
+        (suite(met(FAILED)), 1.0),
+        (suite(met(PASSED)), 0.5),
+        (suite(met(FAILED, right=False)), 0.0),  # an attack counts with a right output only
+        (suite(n_dropped=1), 0.0),
+        (suite(), -0.5),
+        (suite(met(FAILED, n=1), met(PASSED, n=2), n_dropped=2), (1 + 0.5 + 0 + 0) / 4),
+    ],
+)
+def test_atgen_prices_each_written_test(judged, tester):
+    assert alone("atgen", candidate(judged)).testers[0].value == pytest.approx(tester)
+
+
+def test_atgens_coder_gets_its_pass_rate_on_right_cases():
+    judged = candidate(suite(met(FAILED, n=1), met(PASSED, n=2), met(FAILED, n=3, right=False)))
+    assert alone("atgen", judged).coder.value == 0.5
+    assert alone("atgen", candidate(suite(n_dropped=1))).coder.value == 0.5  # no evidence
+    assert alone("atgen", candidate(suite(), verdict=INVALID)).coder.value == 0.0
+
+
+# -- CURE ------------------------------------------------------------------------------------------
+
+
+def test_cure_pays_a_right_test_the_share_of_wrong_programs_that_it_fails():
+    judged = [
+        candidate(suite(met(PASSED)), golden=1.0),
+        candidate(suite(met(FAILED)), golden=0.5),
+        candidate(suite(met(SLOW)), golden=0.0),
+        candidate(suite(met(PASSED)), golden=0.9),
+    ]
+    found = crossed("cure", *judged)
+    assert [each.testers[0].value for each in found] == [pytest.approx(2 / 3)] * 4
+    assert [each.coder.value for each in found] == [1.0, 0.5, 0.0, 0.9]
+
+
+def test_cure_charges_a_wrong_test_for_the_wrong_programs_that_pass_it_as_it_was_written():
+    wrong = {"predicted": "[1, 2]", "right": False}
+    judged = [
+        candidate(suite(met(PASSED, **wrong)), golden=1.0),
+        candidate(suite(met(FAILED, actual="[1, 2]", **wrong)), golden=0.5),
+        candidate(suite(met(FAILED, actual="[1, 3]", **wrong)), golden=0.5),
+        candidate(suite(met(Verdict.RUNTIME_ERROR, actual="ValueError: [1, 2]", **wrong)), golden=0.5),
+    ]
+    assert crossed("cure", *judged)[0].testers[0].value == pytest.approx(-1 / 3)
+
+
+def test_cure_takes_the_mean_over_written_tests():
+    cases = (met(FAILED, n=1), met(PASSED, n=2), met(FAILED, n=3, predicted="7", right=False, actual="7"))
+    found = alone("cure", candidate(suite(*cases, n_dropped=1), golden=0.0))
+    assert found.testers[0].value == pytest.approx((1 + 0 - 1 + 0) / 4)
+    assert alone("cure", candidate(suite(), golden=0.0)).testers[0].value == 0.0
+
+
+def test_cure_without_a_wrong_program_pays_nothing_and_without_golden_tests_is_masked():
+    right = candidate(suite(met(PASSED)), golden=1.0)
+    assert crossed("cure", right, right)[0].testers[0].value == 0.0
+    unknown = alone("cure", candidate(suite(met(FAILED))))
+    assert unknown.coder.masked
+    assert unknown.testers[0].masked
+
+
+def test_a_program_that_does_not_load_says_nothing_about_a_suite():
+    judged = [candidate(suite(met(UNRUN)), golden=0.0, verdict=INVALID), candidate(suite(met(FAILED)), golden=0.0)]
+    for name, value in (("cure", 1.0), ("learnability", 0.0)):
+        found = crossed(name, *judged)
+        assert (found[0].testers[0].value, found[1].testers[0].value) == (0.0, value)
+
+
+# -- learnability ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_solved", "tester"), [(0, 0.0), (1, 0.75), (2, 0.5), (3, 0.25), (4, 0.0)])
+def test_learnability_is_one_minus_the_solve_rate_but_nothing_at_its_ends(n_solved, tester):
+    judged = [candidate(suite(met(PASSED if number < n_solved else FAILED))) for number in range(4)]
+    found = crossed("learnability", *judged)
+    assert [each.testers[0].value for each in found] == [pytest.approx(tester)] * 4
+    assert [each.coder.value for each in found] == [1.0] * n_solved + [-0.5] * (4 - n_solved)
+
+
+def test_learnability_charges_wrong_tests_and_replies_without_any():
+    found = alone("learnability", candidate(suite(met(FAILED, n=1), met(PASSED, n=2), n_dropped=2)))
+    assert found.testers[0].value == pytest.approx((2 * 0.5 - 2 * 0.5) / 4)
+    assert alone("learnability", candidate(suite(n_dropped=3))).testers[0].value == -0.5
+    assert alone("learnability", candidate(suite())).testers[0].value == -1.0
+    assert alone("learnability", candidate(suite(), verdict=INVALID)).coder.value == -1.0
+
+
+# -- all -------------------------------------------------------------------------------------------
+
+RIVALS = {"utrl": (0.0, 1.0), "atgen": (-0.5, 1.0), "cure": (-1.0, 1.0), "learnability": (-1.0, 1.0)}
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[CandidateReport, ...]:
+    """Up to four candidates that have met the same suites."""
+    shapes = draw(st.lists(st.tuples(st.lists(st.booleans(), max_size=5), st.integers(0, 3)), min_size=1, max_size=3))
+    found = []
+    for _ in range(draw(st.integers(1, 4))):
+        is_valid = draw(st.booleans() | st.just(True))
+        suites = []
+        for rights, n_dropped in shapes:
+            cases = []
+            for n, right in enumerate(rights):
+                verdict = draw(st.sampled_from([PASSED, FAILED, SLOW, UNRUN])) if is_valid else UNRUN
+                cases.append(met(verdict, n=n, predicted="3", right=right, actual=draw(st.sampled_from(["3", "4"]))))
+            suites.append(suite(*cases, n_dropped=n_dropped))
+        golden = draw(st.sampled_from([0.0, 0.5, 1.0])) if is_valid else 0.0
+        found.append(candidate(*suites, golden=golden, verdict=PASSED if is_valid else INVALID))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@given(group=groups(), k=st.integers(1, 12))
+def test_rewards_stay_in_their_range_and_are_the_sums_of_their_parts(name, group, k):
+    rules = replace(preset(name), tests_per_suite=k)
+    low, high = RIVALS[name]
+    for shares in (False, True):
+        for found in score_group(ProblemReport("p", group, shares), rules):
+            assert all(low - 1e-9 <= each.value <= high + 1e-9 for each in found.testers)
+            assert -1.0 <= found.coder.value <= 1.0 + 1e-9
+            for each in (found.coder, *found.testers):
+                assert each.value == pytest.approx(sum(part.weight * part.value for part in each.parts))
+
+
+@pytest.mark.parametrize("name", ["cure", "learnability"])
+@given(group=groups())
+def test_schemes_that_compare_give_a_shared_suite_one_value(name, group):
+    found = score_group(ProblemReport("p", group, shares_suites=True), preset(name))
+    valid = [each.testers for each, judged in zip(found, group, strict=True) if judged.is_valid]
+    assert all(testers == valid[0] for testers in valid)
+
+
+@pytest.mark.parametrize("name", ["utrl", "atgen", "cure"])
+@given(group=groups())
+def test_one_more_kill_by_a_right_case_never_costs_the_tester(name, group):
+    def values(judged: tuple[CandidateReport, ...]) -> list[float]:
+        return [each.testers[0].value for each in crossed(name, *judged)]
+
+    first = group[0]
+    if not first.is_valid:
+        return
+    struck = tuple(
+        replace(case, verdict=FAILED) if case.case.prediction_right else case for case in first.suites[0].cases
+    )
+    beaten = replace(first, suites=(replace(first.suites[0], cases=struck), *first.suites[1:]))
+    for before, after in zip(values(group), values((beaten, *group[1:])), strict=True):
+        assert after >= before - 1e-9
