@@ -19,7 +19,7 @@ from codea1_env.verdicts import Verdict
 __all__ = ["SLOW_S", "CheckStatus", "ProblemCheck", "check_problems"]
 
 SLOW_S = 5.0
-"""Of known rows, those that are right take below 2.7 s or above 10 s: nothing lies near this on any usual machine."""
+"""Of known rows, those that are right take below 2.7 s or above 10 s of a quiet core; a crowded one can double that."""
 
 _BATCH_PROBLEMS = 16
 

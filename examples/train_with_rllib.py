@@ -7,6 +7,7 @@ whom every token is a whole reply, so that something is learnt within a minute a
 """
 
 import json
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -23,6 +24,7 @@ PROGRAMS = [
 SUITES = [f"```python\nassert {case}\n```" for case in ("f(1) == 2", "f(0) == 1", "f(5) == 6", "f(3) == 9")]
 PROBLEM = {"id": "toy/0", "statement": 'def f(x):\n    """Return x plus one."""\n', "entry_point": "f"}
 PROBLEM |= {"solution": "def f(x):\n    return x + 1\n", "golden": [{"expression": "f(1)", "expected": "2"}]}
+FIGURES = ("coder_reward", "tester_reward", "valid_candidates")
 
 
 def toy(folder, replies):
@@ -56,10 +58,9 @@ def main(place):
     algorithm = config.build_algo()
     for _ in range(15):
         result = algorithm.train()
-        told = {name: result["env_runners"].get(name) for name in ("coder_reward", "tester_reward", "valid_candidates")}
-        print(
-            result["training_iteration"], {k: round(float(v), 2) for k, v in told.items() if v is not None}, flush=True
-        )
+        figures = result["env_runners"]  # nan where no group could tell, such as rewards of suites without a program
+        told = "  ".join(f"{name} {float(figures.get(name, math.nan)):.2f}" for name in FIGURES)
+        print("step", result["training_iteration"], told, flush=True)
     checkpoint = algorithm.save_to_path(place / "checkpoint")  # weights, optimisers, Mistake Book, place in the data
     algorithm.stop()
     print("goes on at", GRPO.from_checkpoint(checkpoint).train()["training_iteration"])

@@ -7,7 +7,7 @@ import pytest
 
 from codea1_env.errors import UserError
 from codea1_env.golden import GOLDEN_LIMITS
-from codea1_env.problem_check import SLOW_S, CheckStatus, check_problems
+from codea1_env.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem, load_file, load_problems
 from codea1_env.problems.files import find_rows
 from codea1_env.problems.layouts import read_row
@@ -169,20 +169,22 @@ def test_a_slice_of_the_official_validation_rows_is_ok(sandbox: Sandbox, shared_
     assert [found for found in check_problems(problems, sandbox) if found.status != "ok"] == []
 
 
+# HumanEval/32's harness unpacks a float, which fails in plain Python too. HumanEval/130's tests take ten seconds, and
+# MBPP/599's, which sum ranges of 10**9 numbers, twenty, on a quiet core.
+WRONG = {"HumanEval/32"}
+SLOW = {"HumanEval/130", "MBPP/599"}
+NEXT = {"HumanEval/17", "MBPP/123", "MBPP/630"}
+"""They take less than three seconds there; a core that is shared with others can make five of them."""
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_the_official_validation_rows_are_ok_but_for_three_of_which_the_same_is_said_every_time(
-    sandbox: Sandbox, shared_data: Path
-) -> None:
+def test_the_official_validation_rows_are_ok_but_for_three(sandbox: Sandbox, shared_data: Path) -> None:
     problems = load_file(shared_data / "evalplus_dev.parquet")
-    # HumanEval/32's harness unpacks a float, which fails in plain Python too. HumanEval/130's tests take ten seconds,
-    # and MBPP/599's, which sum ranges of 10**9 numbers, twenty; the next slowest row takes less than three.
-    known = {
-        "HumanEval/32": CheckStatus.WRONG,
-        "HumanEval/130": CheckStatus.SLOW,
-        "MBPP/599": CheckStatus.SLOW,
-    }
     found = check_problems(problems, sandbox, runs=1, limits=GOLDEN_LIMITS)
-    assert {check.problem_id: check.status for check in found if check.status is not CheckStatus.OK} == known
-    near = [check.problem_id for check in found if SLOW_S * 0.75 < check.cpu_s < SLOW_S * 1.5]
-    assert near == []  # or the next run would say something else
+    assert len(found) == 271
+    of = {status: {check.problem_id for check in found if check.status is status} for status in CheckStatus}
+    of_slow = of.pop(CheckStatus.SLOW)
+    of.pop(CheckStatus.OK)
+    assert {status: ids for status, ids in of.items() if ids} == {CheckStatus.WRONG: WRONG}
+    assert SLOW <= of_slow <= SLOW | NEXT

@@ -132,10 +132,13 @@ def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypa
     # That no weight has moved is tested with one learner: RLlib asks none that has raised.
 
 
-def test_tune_compares_learning_rates_and_its_checkpoints_load(settings: GRPOConfig, tmp_path: Path) -> None:
+def test_tune_compares_learning_rates_and_its_checkpoints_load(
+    settings: GRPOConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from ray import tune
 
     config = settings.copy(copy_frozen=False)
+    monkeypatch.setenv("TUNE_DISABLE_SIGINT_HANDLER", "1")  # it would stay, and swallow the interrupts of later tests
     config.training(lr=tune.grid_search([3e-3, 1e-4]))
     config.resources(num_cpus_for_main_process=1)
     results = tune.Tuner(
