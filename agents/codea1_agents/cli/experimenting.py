@@ -14,6 +14,7 @@ from codea1_agents.experiments.grid import cells_of
 from codea1_agents.experiments.pool import Told, run_cells
 from codea1_agents.experiments.report import write_report
 from codea1_agents.experiments.results import results_of
+from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
 
 __all__ = ["Wish", "run_experiment"]
@@ -52,7 +53,8 @@ def run_experiment(wish: Wish, *, as_json: bool) -> None:
                 def tell(told: Told) -> None:
                     progress.reach(told.n_done, told.n_cells)
 
-                run_cells(experiment, cells, folder.path, workers=workers, cluster=wish.cluster, tell=tell)
+                with sigterm_interrupts():
+                    run_cells(experiment, cells, folder.path, workers=workers, cluster=wish.cluster, tell=tell)
         results = results_of(folder.path, cells)
         report = write_report(experiment, cells, results, folder.path / "report")
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.evaluating import estimate_json, plain_number
 from codea1_agents.cli.progress import Progress
+from codea1_agents.coevolution.asking import tiny_asker
 from codea1_agents.coevolution.corpus import CorpusRules
 from codea1_agents.coevolution.family import Variant
 from codea1_agents.coevolution.measuring import FIGURES, Measurement, measure
 from codea1_agents.coevolution.pretraining import Base, PretrainingSettings, pretrain
-from codea1_agents.evaluation.asking import Asker
 from codea1_agents.models.model_files import require_new
-from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UnknownName
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
@@ -25,8 +23,6 @@ from codea1_env.sandbox import load_sandbox
 __all__ = ["Asked", "run_pretrain"]
 
 _SPLITS = ("train", "held-out")
-_SAMPLING = "prompts=tiny,batch_size=256,device=cpu"
-_MAX_TOKENS = {"coder": 48, "tester": 80}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +99,11 @@ def _measured(asked: Asked) -> list[Measurement]:
     with closing(load_sandbox(asked.sandbox)) as sandbox:
         for split in _SPLITS:
             problems = load_problems(f"tiny:{rare}{split}-eval")
-            context = AgentContext(problems, sandbox, asked.seed)
-            with ExitStack() as stack:
-                askers: dict[str, Any] = {}
-                for role, max_tokens in _MAX_TOKENS.items():
-                    spec = f"transformers,model={asked.out},max_tokens={max_tokens},{_SAMPLING}"
-                    askers[role] = Asker(load_agent(spec, context), f"{role} {asked.out}", seed=asked.seed)
-                    stack.callback(askers[role].close)
-                found.append(measure(problems, askers["coder"], askers["tester"], sandbox, seed=asked.seed))
+            with (
+                closing(tiny_asker("coder", asked.out, problems, sandbox, asked.seed)) as coder,
+                closing(tiny_asker("tester", asked.out, problems, sandbox, asked.seed)) as tester,
+            ):
+                found.append(measure(problems, coder, tester, sandbox, seed=asked.seed))
     return found
 
 

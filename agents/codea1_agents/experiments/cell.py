@@ -10,17 +10,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.experiments.declaration import Experiment, Pretraining
+from codea1_agents.experiments.declaration import Experiment, Pretraining, System
 from codea1_agents.experiments.folder import stored_experiment
 from codea1_agents.experiments.grid import Cell, cells_of, needs
 from codea1_agents.experiments.measuring import measured
 from codea1_agents.experiments.models import Models
 from codea1_agents.experiments.results import CellResult, CurvePoint, write_result
+from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
 
 __all__ = ["run_cell"]
 
 _LESSONS_LR = 1e-3  # as in training: these models are small
+_PLAIN = "code-a1"  # whose settings hold where nothing is trained
 _SEATS = ("coder", "tester", "shared")
 
 
@@ -45,12 +47,20 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
     if system.preset:
         models, curve = _trained(folder, experiment, cell, models)
     models.write(place)
-    figures = measured(models, experiment.evaluation, together=system.together, seed=cell.seed)
+    figures = measured(
+        models, experiment.evaluation, together=system.together, seed=cell.seed, view=_view(experiment, system)
+    )
     if curve:
         figures["cpu_s"] = curve[-1].cpu_s
     result = CellResult(system=cell.system, base=cell.base, seed=cell.seed, figures=figures, curve=curve)
     write_result(place, result)
     return result
+
+
+def _view(experiment: Experiment, system: System) -> Any:
+    from codea1_agents.training import load_training  # noqa: PLC0415  heavy
+
+    return load_training(system.preset or _PLAIN, {**experiment.set, **system.set}).game.tester_view
 
 
 def _begun_with(folder: Path, experiment: Experiment, cell: Cell) -> Models:
@@ -169,7 +179,8 @@ def main() -> None:
     experiment = stored_experiment(folder)
     (cell,) = [each for each in cells_of(experiment) if each.name == name]
     try:
-        run_cell(folder, experiment, cell)
+        with sigterm_interrupts():
+            run_cell(folder, experiment, cell)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None

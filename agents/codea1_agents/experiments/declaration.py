@@ -48,7 +48,7 @@ class System(_Strict):
     preset: str = ""
     """Of `codea1 train`; empty: nothing is trained, the base is evaluated."""
     set: dict[str, Any] = Field(default_factory=dict)
-    """What differs from the preset, by dotted key."""
+    """What differs from the preset (`code-a1` where nothing is trained), by dotted key."""
     seeds: int | None = Field(default=None, ge=1)
     """None: as many as the experiment says."""
     bases: int | None = Field(default=None, ge=1)
@@ -193,9 +193,7 @@ def _check(experiment: Experiment, where: str) -> None:
 
 def _check_settings(experiment: Experiment, system: System, where: str) -> None:
     """Find a wrong preset or setting before hours of other cells, not after them."""
-    if not system.preset:
-        return
     try:
-        load_training(system.preset, {**experiment.set, **system.set})
+        load_training(system.preset or "code-a1", {**experiment.set, **system.set})
     except UserError as error:
         raise UserError(f"{where}: system {system.name!r}: {error}") from error

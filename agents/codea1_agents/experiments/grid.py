@@ -62,7 +62,8 @@ def _n_seeds(experiment: Experiment, system: System) -> int:
     """One where nothing is random before the evaluation, its own or that of whom it takes models from."""
     if system.is_random:
         return system.seeds or experiment.seeds
-    return max((_n_seeds(experiment, experiment.system(name)) for name in system.needs), default=1)
+    taken = max((_n_seeds(experiment, experiment.system(name)) for name in system.needs), default=1)
+    return min(taken, system.seeds or taken)
 
 
 def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import closing
 from math import isnan
 
-from codea1_agents.coevolution.measuring import measure
+from codea1_agents.coevolution.asking import tiny_asker
+from codea1_agents.coevolution.measuring import View, measure
 from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
 from codea1_agents.evaluation.selection import select_candidates, selection_figures
 from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.evaluation.tester_figures import figures_of_tester
-from codea1_agents.experiments.asking import asker
 from codea1_agents.experiments.declaration import Evaluation
 from codea1_agents.experiments.models import Models
 from codea1_env.problems import load_problems
@@ -19,7 +19,9 @@ from codea1_env.sandbox import Sandbox, load_sandbox
 __all__ = ["measured"]
 
 
-def measured(models: Models, evaluation: Evaluation, *, together: bool, seed: int) -> dict[str, float]:
+def measured(
+    models: Models, evaluation: Evaluation, *, together: bool, seed: int, view: View = "white_box"
+) -> dict[str, float]:
     """Return figures by name; those that have no value are left out.
 
     `coder/NAME`: avg@n on a source of problems. `tester/...`: of `figures_of_tester`, for right programs. `duel/...`:
@@ -30,12 +32,14 @@ def measured(models: Models, evaluation: Evaluation, *, together: bool, seed: in
         evaluation: by what.
         together: whether what counts is the choice among the coder's programs by the tester's suites.
         seed: of the sampling.
+        view: whether the tester sees the wrong programs that it writes tests for.
     """
     with closing(load_sandbox("local")) as sandbox:
         if together:
             found = _together(models, evaluation, sandbox, seed)
         else:
-            found = {**_of_coder(models, evaluation, sandbox, seed), **_of_tester(models, evaluation, sandbox, seed)}
+            found = _of_coder(models, evaluation, sandbox, seed)
+            found |= _of_tester(models, evaluation, sandbox, seed, view)
     return {name: value for name, value in found.items() if not isnan(value)}
 
 
@@ -43,24 +47,31 @@ def _of_coder(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: in
     found = {}
     for name, source in evaluation.coder.items():
         problems = load_problems(source)
-        with closing(asker("coder", models.coder, problems, sandbox, seed)) as coder:
+        with closing(tiny_asker("coder", models.coder, problems, sandbox, seed)) as coder:
             batches = evaluate_coder(problems, coder, sandbox, samples=evaluation.samples)
             samples = [sample for batch in batches for sample in batch]
         found[f"coder/{name}"] = figures_of_coder(samples, seed=seed).average.mean
     return found
 
 
-def _of_tester(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: int) -> dict[str, float]:
+def _of_tester(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: int, view: View) -> dict[str, float]:
     if not evaluation.tester:
         return {}
     problems = load_problems(evaluation.tester)
     task = TesterTask(tests=evaluation.tests, mode=Mode.SUITE, seed=0)
-    with closing(asker("tester", models.tester, problems, sandbox, seed)) as tester:
+    with closing(tiny_asker("tester", models.tester, problems, sandbox, seed)) as tester:
         records = [record for batch in evaluate_tester(problems, tester, sandbox, task) for record in batch]
         figures = figures_of_tester(records, tests=task.tests, seed=seed).figures
-        with closing(asker("coder", models.coder, problems, sandbox, seed)) as coder:
+        with closing(tiny_asker("coder", models.coder, problems, sandbox, seed)) as coder:
             duels = measure(
-                problems, coder, tester, sandbox, samples=evaluation.samples, tests=evaluation.tests, seed=seed
+                problems,
+                coder,
+                tester,
+                sandbox,
+                samples=evaluation.samples,
+                tests=evaluation.tests,
+                view=view,
+                seed=seed,
             )
     return {
         **{f"tester/{name}": estimate.mean for name, estimate in figures.items()},
@@ -72,8 +83,8 @@ def _together(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: in
     problems = load_problems(evaluation.together)
     n = evaluation.candidates
     with (
-        closing(asker("coder", models.coder, problems, sandbox, seed)) as coder,
-        closing(asker("tester", models.tester, problems, sandbox, seed)) as tester,
+        closing(tiny_asker("coder", models.coder, problems, sandbox, seed)) as coder,
+        closing(tiny_asker("tester", models.tester, problems, sandbox, seed)) as tester,
     ):
         batches = select_candidates(problems, coder, tester, sandbox, candidates=n, suites=n, tests=evaluation.tests)
         found = selection_figures([record for batch in batches for record in batch], seed=seed)

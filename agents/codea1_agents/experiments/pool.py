@@ -96,7 +96,7 @@ class LocalProcesses:
         """Ask them to end, wait a while, then kill what is left with all its children; Ctrl-C ends the wait."""
         try:
             for handle in handles:
-                handle.send_signal(signal.SIGINT)
+                handle.terminate()  # not SIGINT, which a child of a background job ignores
             end = time.monotonic() + _GRACE_S
             for handle in handles:
                 with suppress(subprocess.TimeoutExpired):

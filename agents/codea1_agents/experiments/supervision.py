@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from codea1_agents.coevolution.asking import tiny_asker
 from codea1_agents.evaluation.export import ExportTask, Layout, export_tests, write_rows
-from codea1_agents.experiments.asking import asker
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
 
@@ -27,6 +27,9 @@ def write_supervision(tester: Path, problems: str, target: Path, *, tests: int, 
         seed: of the sampling.
     """
     found = load_problems(problems)
-    with closing(load_sandbox("local")) as sandbox, closing(asker("tester", tester, found, sandbox, seed)) as asked:
+    with (
+        closing(load_sandbox("local")) as sandbox,
+        closing(tiny_asker("tester", tester, found, sandbox, seed)) as asked,
+    ):
         exported = export_tests(found, asked, sandbox, ExportTask(suites=_SUITES, tests=tests, layout=Layout.OWN))
     write_rows(target, exported.rows)

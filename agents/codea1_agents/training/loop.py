@@ -228,7 +228,9 @@ def _restore(algorithm: Any, checkpoint: Path) -> None:
 
 
 class _Interrupt:
-    """Ctrl-C lets the step come to its end; a second one does not."""
+    """Ctrl-C, or a scheduler's SIGTERM, lets the step come to its end; a second one does not."""
+
+    _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -237,12 +239,13 @@ class _Interrupt:
     def __enter__(self) -> _Interrupt:
         self._is_main = threading.current_thread() is threading.main_thread()
         if self._is_main:
-            self._former = signal.signal(signal.SIGINT, self._take)
+            self._former = [signal.signal(number, self._take) for number in self._NUMBERS]
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._is_main:
-            signal.signal(signal.SIGINT, self._former)
+            for number, former in zip(self._NUMBERS, self._former, strict=True):
+                signal.signal(number, former)
 
     def _take(self, *_: object) -> None:
         if self.came:

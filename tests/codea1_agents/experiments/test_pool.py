@@ -89,7 +89,7 @@ def test_a_second_interruption_ends_the_wait_and_leaves_no_process(
 ) -> None:
     ready = tmp_path / "ready"
     commands["a1"] = (
-        "import pathlib, signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+        "import pathlib, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         f" pathlib.Path({str(ready)!r}).touch(); time.sleep(600)"
     )
     cells = cells_of(SMALL)[:1]

@@ -89,13 +89,14 @@ def weights(run: Path, module: str) -> dict[str, np.ndarray]:
 
 
 class Impatient(Watcher):
-    """Presses Ctrl-C during the first step."""
+    """Sends a signal during the first step."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        self.number = number
         self.notes: list[str] = []
 
     def step(self, line: dict[str, Any]) -> None:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(self.number)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -110,13 +111,16 @@ def test_golden_rules_need_golden_tests(settings: dict[str, Any], tmp_path: Path
     assert not (tmp_path / "run").exists()
 
 
-def test_ctrl_c_ends_the_step_saves_and_can_be_continued(settings: dict[str, Any], tmp_path: Path) -> None:
-    watcher = Impatient()
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_end_the_step_save_and_can_be_continued(
+    settings: dict[str, Any], tmp_path: Path, number: signal.Signals
+) -> None:
+    watcher = Impatient(number)
+    before = signal.getsignal(number)
     stopped = train(load_training(settings), out=tmp_path / "run", watcher=watcher)
     assert (stopped.interrupted, stopped.steps, stopped.models) == (True, 1, {})
     assert "finished and saved first" in watcher.notes[0]
-    assert signal.getsignal(signal.SIGINT) == before
+    assert signal.getsignal(number) == before
     with pytest.raises(UserError, match=r"run\.seed was 0, now 3"):
         resume(stopped.folder, ["run.seed=3"])
     done = resume(stopped.folder, ["run.steps=2"])

@@ -1,4 +1,4 @@
-"""A trained model as somebody to ask."""
+"""A tiny model as somebody to ask."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from codea1_env.agent import AgentContext, load_agent
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox
 
-__all__ = ["asker"]
+__all__ = ["tiny_asker"]
 
 _MAX_TOKENS = {"coder": 56, "tester": 96}
-_SAMPLING = "prompts=tiny,temperature=1,top_p=1"
+_SAMPLING = "prompts=tiny,temperature=1,top_p=1,batch_size=256,device=cpu"
 
 
-def asker(role: str, model: Path, problems: ProblemSet, sandbox: Sandbox, seed: int) -> Asker:
+def tiny_asker(role: str, model: Path, problems: ProblemSet, sandbox: Sandbox, seed: int) -> Asker:
     """Return a tiny model in a role, sampling as in training."""
     spec = f"transformers,model={model},max_tokens={_MAX_TOKENS[role]},{_SAMPLING}"
     return Asker(load_agent(spec, AgentContext(problems, sandbox, seed)), f"{role} {model}", seed=seed)
