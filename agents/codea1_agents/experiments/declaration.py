@@ -50,7 +50,7 @@ class System(_Strict):
     set: dict[str, Any] = Field(default_factory=dict)
     """What differs from the preset (`code-a1` where nothing is trained), by dotted key."""
     seeds: int | None = Field(default=None, ge=1)
-    """None: as many as the experiment says."""
+    """None: as many as the experiment says, or as those that it takes from have."""
     bases: int | None = Field(default=None, ge=1)
     """Only the first so many of the experiment's; None: all."""
     coder_from: str = ""

@@ -14,13 +14,15 @@ SMALL = Experiment(
         System(name="a1", preset="code-a1"),
         System(name="static", preset="golden", supervision="a1"),
         System(name="from-base", preset="golden", supervision="base", seeds=3, bases=1),
+        System(name="measured-once", coder_from="a1", seeds=1),
+        System(name="measured", coder_from="a1", seeds=9),
     ),
 )
 
 
 def test_every_cell_once() -> None:
     cells = cells_of(SMALL)
-    assert len(set(cells)) == len(cells) == 2 + 4 + 4 + 3
+    assert len(set(cells)) == len(cells) == 2 + 4 + 4 + 3 + 2 + 4
 
 
 def test_all_systems_before_the_next_seed() -> None:
