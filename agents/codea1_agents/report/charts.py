@@ -88,6 +88,8 @@ class _Frame:
         ys = [y for p in points for y in (p.mean, p.low, p.high) if isfinite(y)] or [0.0]
         low = min(ys) if panel.low is None else min(panel.low, *ys)
         high = max(ys) if panel.high is None else max(panel.high, *ys)
+        if low == high == panel.low:  # nothing has happened, and nothing is ever below
+            high += 1.0
         longest = max((len(harmless(series.name)) for series in panel.series), default=0)
         right = WIDTH - min(130.0, longest * _LETTER + 14)
         return cls((min(xs), max(xs)), nice_ticks(low, high), right)

@@ -10,6 +10,7 @@ from math import isnan, nan
 
 from codea1_agents.report.material import Group, Panel, Point, ProblemRow, Series
 from codea1_agents.report.outcomes import Outcome, new_cases, outcome_of
+from codea1_agents.report.palette import TONES
 from codea1_agents.statistics import mean_interval
 from codea1_env.runs.records import CaseRecord, RoundRecord
 from codea1_env.verdicts import Verdict
@@ -17,8 +18,6 @@ from codea1_env.verdicts import Verdict
 __all__ = ["CurveTally"]
 
 _MAX_STRETCHES = 24
-_TONES = ("t1", "t2", "t5", "t4", "t6", "t8", "t7")
-
 _VERDICTS = (
     Verdict.PASSED,
     Verdict.WRONG_ANSWER,
@@ -119,7 +118,7 @@ class CurveTally:
                 "Programs",
                 "Share of programs that load, and of cases that a valid program passes.",
                 {
-                    "candidate_validity": ("load", "t3"),
+                    "candidate_validity": ("load", "t1"),
                     "pass_new": ("pass new", "coder"),
                     "pass_replayed": ("pass replayed", "t4"),
                 },
@@ -129,7 +128,7 @@ class CurveTally:
                 "suites",
                 "Suites",
                 "Share of the tests asked for that the solution confirms, and of suites that beat a program.",
-                {"suite_validity": ("valid", "t3"), "kill_rate": ("beat", "tester")},
+                {"suite_validity": ("valid", "t1"), "kill_rate": ("beat", "tester")},
                 (0.0, 1.0),
             ),
             *(self._parts_panel(role) for role in ("coder", "tester")),
@@ -173,7 +172,7 @@ class CurveTally:
 
     def _parts_panel(self, role: str) -> Panel:
         names = [name for name in self._parts if name.startswith(f"{role} ")]
-        measures = {name: (_words(name), _TONES[i % len(_TONES)]) for i, name in enumerate(names)}
+        measures = {name: (_words(name), TONES[i % len(TONES)]) for i, name in enumerate(names)}
         note = f"What each part adds to the {role}'s reward (weight times value), where it is part of it."
         return self._panel(f"{role}-parts", f"Parts of the {role}'s reward", note, measures)
 

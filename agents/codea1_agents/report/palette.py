@@ -6,7 +6,7 @@ A verdict is never told by its colour alone: its letter or its word stands besid
 
 from __future__ import annotations
 
-__all__ = ["DARK", "LIGHT", "chart_rules", "lone_style", "variables"]
+__all__ = ["DARK", "LIGHT", "TONES", "chart_rules", "lone_style", "variables"]
 
 LIGHT: dict[str, str] = {
     "bg": "#f7f5f0",
@@ -20,7 +20,6 @@ LIGHT: dict[str, str] = {
     "tester": "#b8440f",
     "t1": "#1d7a57",
     "t2": "#6a48b0",
-    "t3": "#1d7a57",
     "t4": "#0e7585",
     "t5": "#836600",
     "t6": "#a6336c",
@@ -56,7 +55,6 @@ DARK: dict[str, str] = {
     "tester": "#ff9b66",
     "t1": "#62cfa2",
     "t2": "#b8a1f7",
-    "t3": "#62cfa2",
     "t4": "#5bcbdb",
     "t5": "#dcc052",
     "t6": "#f08fbf",
@@ -80,7 +78,10 @@ DARK: dict[str, str] = {
     "heat-high": "#7cc0ff",
 }
 
-_CURVES = ("coder", "tester", *(f"t{n}" for n in range(1, 9)))
+TONES = ("t1", "t2", "t5", "t4", "t6", "t8", "t7")
+"""Colours of curves that belong to neither role, those that differ most first."""
+
+_CURVES = ("coder", "tester", *TONES)
 _SHADES = 10
 
 _CHART_RULES = """\

@@ -14,6 +14,7 @@ from typing import Any
 from codea1_agents.report.curves import CurveTally
 from codea1_agents.report.game_run import known_problems
 from codea1_agents.report.material import Figure, Group, Panel, Part, Point, Remark, RunMaterial, Series
+from codea1_agents.report.palette import TONES
 from codea1_agents.statistics import mean_interval
 from codea1_agents.training.folder import read_metrics
 from codea1_env.errors import BrokenInput
@@ -42,7 +43,7 @@ _PANELS: tuple[tuple[str, str, str, dict[str, tuple[str, str]], tuple[float | No
         "Programs",
         "Share of programs that load, of cases that a valid program passes, and of golden tests where they were run.",
         {
-            "valid_candidates": ("load", "t3"),
+            "valid_candidates": ("load", "t1"),
             "pass_new": ("pass new", "coder"),
             "pass_replayed": ("pass replayed", "t4"),
             "golden_pass_rate": ("golden", "t5"),
@@ -53,7 +54,7 @@ _PANELS: tuple[tuple[str, str, str, dict[str, tuple[str, str]], tuple[float | No
         "suites",
         "Suites",
         "Share of the tests asked for that the solution confirms as written; share of suites that beat a program.",
-        {"suite_validity": ("valid", "t3"), "suites_that_beat": ("beat", "tester")},
+        {"suite_validity": ("valid", "t1"), "suites_that_beat": ("beat", "tester")},
         (0.0, 1.0),
     ),
     (
@@ -61,7 +62,7 @@ _PANELS: tuple[tuple[str, str, str, dict[str, tuple[str, str]], tuple[float | No
         "Parts of the rewards",
         "Means of the parts before they are weighed.",
         {
-            "validity": ("validity", "t3"),
+            "validity": ("validity", "t1"),
             "adversarial": ("adversarial", "tester"),
             "difficulty": ("difficulty", "t6"),
             "coder_pass_new": ("pass new", "coder"),
@@ -110,6 +111,13 @@ _TIMES = {
     "learn_s": ("learning", "t2"),
     "sync_s": ("weights", "t6"),
 }
+
+_EVALUATIONS = {
+    "coder_": ("Held-out problems: coder", "Programs that pass all golden tests, and golden tests passed."),
+    "tester_validity/": ("Held-out problems: validity", "Share of the tests asked for that are valid, by opponent."),
+    "tester_kill_rate/": ("Held-out problems: suites that beat", "Share of suites that beat a program, by opponent."),
+}
+"""By the beginnings of the figures' names."""
 
 
 def training_run(path: Path, name: str) -> RunMaterial:
@@ -308,21 +316,20 @@ def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
 
 def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
     evaluated = [line for line in lines if line.get("evaluation")]
-    names = sorted({name for line in evaluated for name in line["evaluation"] if name != "problems"})
-    for key, title, prefix in (
-        ("held-out-coder", "Held-out problems: coder", "coder_"),
-        ("held-out-tester", "Held-out problems: tester", "tester_"),
-    ):
+    names = sorted({name for line in evaluated for name in line["evaluation"]})
+    for prefix, (title, note) in _EVALUATIONS.items():
+        of_panel = [name for name in names if name.startswith(prefix)]
         series = tuple(
             Series(
                 name.removeprefix(prefix).replace("_", " "),
                 _points(evaluated, "evaluation", name, 1, spread=False),
-                f"t{1 + i % 8}",
+                TONES[number % len(TONES)],
             )
-            for i, name in enumerate(name for name in names if name.startswith(prefix))
+            for number, name in enumerate(of_panel)
         )
         if series:
-            yield Panel(key, title, "Means over held-out problems.", series, "step", 0.0, 1.0)
+            key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
+            yield Panel(key, title, f"{note} Means over held-out problems.", series, "step", 0.0, 1.0)
 
 
 def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread: bool = True) -> tuple[Point, ...]:

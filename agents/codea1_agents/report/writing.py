@@ -14,14 +14,13 @@ from codea1_agents.report.crossplay import crossplay_heat_maps
 from codea1_agents.report.game_run import game_run
 from codea1_agents.report.material import HeatMap, Panel, Remark, RunMaterial, Series
 from codea1_agents.report.page import page_of
-from codea1_agents.report.palette import lone_style
+from codea1_agents.report.palette import TONES, lone_style
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.whole_files import write_whole
 
 __all__ = ["Written", "read_run", "write_heat_map", "write_picture", "write_pictures", "write_report"]
 
 MAX_BYTES = 20_000_000
-_TONES = ("t1", "t2", "t4", "t5", "t6", "t7", "t8")
 _MOST_APART = 1 << 20
 _FEW_PARTS = 0.9  # share of the bound that texts may fill: curves and indices need the rest
 
@@ -142,7 +141,7 @@ def comparing(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
         series = []
         for number, run in enumerate(runs):
             curves = [s for panel in run.panels if panel.key == "rewards" for s in panel.series if s.name == role]
-            series += [Series(run.name, curve.points, _TONES[number % len(_TONES)]) for curve in curves]
+            series += [Series(run.name, curve.points, TONES[number % len(TONES)]) for curve in curves]
         if series:
             note = f"Mean reward of the {role} in each run."
             panels.append(Panel(f"{role}-rewards", f"The {role}'s reward", note, tuple(series), runs[0].axis))
