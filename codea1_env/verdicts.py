@@ -129,6 +129,11 @@ class SuiteReport:
     cases: tuple[CaseReport, ...]
     """One per `suite.cases`, same order; all NOT_RUN if the candidate is invalid."""
 
+    @property
+    def beats(self) -> bool:
+        """Whether the candidate fails one of the cases."""
+        return any(case.verdict.is_failure for case in self.cases)
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateReport:

@@ -52,6 +52,7 @@ def run_coevolve(out: Path, *, seed: int, steps: int | None, as_json: bool, quie
         done = _trained(_settings(base, seed, steps), out / "run", page)
         if done.interrupted:
             page.note(f"interrupted; the same command goes on (folder {out})", even_if_quiet=True)
+            page.finish({"interrupted": True, "run": str(done.folder), "steps": done.steps})
             raise typer.Exit(INTERRUPTED)
         change = change_of(done.lines)
         draw_change(done.lines, out)
@@ -91,8 +92,7 @@ def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
         "agents.tester.model": str(base),
     }
     if steps:
-        every = load_training(_PRESET).evaluation.every
-        changes |= {"run.steps": steps, "evaluation.every": min(every, steps)}  # there has to be an end to compare with
+        changes["run.steps"] = steps
     return load_training(_PRESET, changes)
 
 

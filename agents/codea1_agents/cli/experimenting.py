@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.progress import Progress
 from codea1_agents.experiments.declaration import Experiment, load_experiment
-from codea1_agents.experiments.folder import ExperimentFolder
-from codea1_agents.experiments.grid import cells_of
+from codea1_agents.experiments.folder import ExperimentFolder, require_experiment
+from codea1_agents.experiments.grid import Cell, cells_of
 from codea1_agents.experiments.pool import Told, run_cells
 from codea1_agents.experiments.report import write_report
 from codea1_agents.experiments.results import results_of
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
+from codea1_env.problems import load_problems
 
 __all__ = ["Wish", "run_experiment"]
 
@@ -41,24 +43,37 @@ def run_experiment(wish: Wish, *, as_json: bool) -> None:
     """
     page = Page(as_json=as_json)
     experiment = load_experiment(wish.name)
+    path = wish.folder or Path("experiments") / experiment.name
     if wish.seeds:
         experiment = experiment.model_copy(update={"seeds": wish.seeds})
     cells = cells_of(experiment, only=_known(experiment, wish.only))
-    with page.apart(), ExperimentFolder(wish.folder or Path("experiments") / experiment.name, experiment) as folder:
-        if not wish.report_only:
-            workers = wish.workers or max(1, len(os.sched_getaffinity(0)))
-            done = len(results_of(folder.path, cells))
-            with Progress(experiment.name, len(cells), page, done=done) as progress:
-
-                def tell(told: Told) -> None:
-                    progress.reach(told.n_done, told.n_cells)
-
-                with sigterm_interrupts():
-                    run_cells(experiment, cells, folder.path, workers=workers, cluster=wish.cluster, tell=tell)
-        results = results_of(folder.path, cells)
-        report = write_report(experiment, cells, results, folder.path / "report")
+    if wish.seeds:
+        cells = tuple(cell for cell in cells if cell.seed < wish.seeds)
+    with page.apart():
+        if wish.report_only:
+            require_experiment(path, experiment)
+        else:
+            _run(experiment, cells, path, wish, page)
+        results = results_of(path, cells)
+        report = write_report(experiment, cells, results, path / "report")
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
         page.finish({"experiment": experiment.name, "cells": len(cells), "done": len(results), "report": str(report)})
+
+
+def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, wish: Wish, page: Page) -> None:
+    for source in experiment.sources:
+        load_problems(source)  # a wrong one is found here, and not after hours of training
+    workers = wish.workers or max(1, len(os.sched_getaffinity(0)))
+    with (
+        ExperimentFolder(path, experiment),
+        Progress(experiment.name, len(cells), page, done=len(results_of(path, cells))) as progress,
+        sigterm_interrupts(),
+    ):
+
+        def tell(told: Told) -> None:
+            progress.reach(told.n_done, told.n_cells)
+
+        run_cells(experiment, cells, path, workers=workers, cluster=wish.cluster, tell=tell)
 
 
 def _known(experiment: Experiment, only: tuple[str, ...]) -> tuple[str, ...]:

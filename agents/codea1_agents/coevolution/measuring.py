@@ -18,10 +18,11 @@ from codea1_env.errors import SandboxError
 from codea1_env.judge import Duel, Judge
 from codea1_env.problems import Problem, ProblemSet
 from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.submissions import Candidate, Suite
-from codea1_env.verdicts import CandidateReport, SuiteReport, Verdict
+from codea1_env.verdicts import CandidateReport, Verdict
 
 __all__ = ["FIGURES", "Measurement", "View", "measure"]
 
@@ -146,16 +147,11 @@ class _Values:
         self.of["pass@1"][problem_id].append(float(rate == 1))
         self.of["golden_rate"][problem_id].append(rate)
         for suite in report.suites:
-            right = sum(case.case.prediction_right is not False for case in suite.cases)
-            self.of["validity"][problem_id].append(min(1.0, right / tests))
-            self.of["kill"][problem_id].append(_kills(suite) if rate < 1 and report.is_valid else nan)
+            self.of["validity"][problem_id].append(min(1.0, n_right(suite.cases) / tests))
+            self.of["kill"][problem_id].append(float(suite.beats) if rate < 1 and report.is_valid else nan)
 
     def take_known(self, problem_id: str, report: CandidateReport) -> None:
         if report.has_internal_error or report.verdict is not Verdict.PASSED:
             self.n_masked += 1
             return
-        self.of["kill_subtlest"][problem_id] += [_kills(suite) for suite in report.suites]
-
-
-def _kills(suite: SuiteReport) -> float:
-    return float(any(case.verdict.is_failure for case in suite.cases))
+        self.of["kill_subtlest"][problem_id] += [float(suite.beats) for suite in report.suites]

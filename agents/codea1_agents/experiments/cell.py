@@ -129,7 +129,7 @@ def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -
         changes["game.problems"] = str(_supervision(folder, experiment, cell, plain.game.problems))
     run = folder / "cells" / cell.name / "run"
     if run.exists() and last_checkpoint(run) is not None:
-        done = resume(run)
+        done = resume(run, {key: value for key, value in changes.items() if key.endswith((".model", ".problems"))})
     else:
         shutil.rmtree(run, ignore_errors=True)
         done = train(load_training(system.preset, {**experiment.set, **system.set, **changes}), out=run)

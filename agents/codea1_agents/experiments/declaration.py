@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,10 +32,10 @@ class _Strict(BaseModel):
 class Pretraining(_Strict):
     """How a base model is made, once per base."""
 
-    size: str = "laptop"
+    size: Literal["laptop", "gpu"] = "laptop"
     steps: int = Field(default=0, ge=0)
     """0: as many as the size asks for."""
-    variant: str = "plain"
+    variant: Literal["plain", "rare"] = "plain"
     """Family of problems: `plain`, or `rare`, whose bugs naive inputs do not reach."""
     aware: float = Field(default=0.0, ge=0, le=1)
     """Share of a white-box tester's documents whose inputs are chosen to hit the program shown."""
@@ -143,6 +143,12 @@ class Experiment(_Strict):
             KeyError: there is none.
         """
         return {each.name: each for each in self.systems}[name]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All that cells load problems from, beside what their presets say."""
+        named = (*self.evaluation.coder.values(), self.evaluation.tester, self.evaluation.together, self.warm_up)
+        return tuple(dict.fromkeys(filter(None, named)))
 
 
 def load_experiment(name: str) -> Experiment:

@@ -16,7 +16,7 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
-__all__ = ["ExperimentFolder", "stored_experiment"]
+__all__ = ["ExperimentFolder", "require_experiment", "stored_experiment"]
 
 _DECLARED, _LOCK = "experiment.json", ".lock"
 
@@ -59,6 +59,13 @@ class ExperimentFolder:
         os.close(self._lock)
 
 
+def require_experiment(path: Path, experiment: Experiment) -> None:
+    """Raise UserError where a folder holds no experiment, or another one. Others may be running it."""
+    if not (path / _DECLARED).exists():
+        raise UserError(f"{path} holds no experiment yet")
+    _require_same(stored_experiment(path), experiment, path)
+
+
 def stored_experiment(path: Path) -> Experiment:
     """Return what a folder's experiment declares.
 
@@ -74,7 +81,7 @@ def stored_experiment(path: Path) -> Experiment:
 
 def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
     """What decides a cell's numbers must be the same; seeds, systems and tables may be added."""
-    for key in ("name", "pretraining", "set", "evaluation"):
+    for key in ("name", "pretraining", "set", "evaluation", "warm_up"):
         if getattr(stored, key) != getattr(wanted, key):
             raise UserError(f"{path} holds this experiment with another {key!r}: choose another folder")
     before = {system.name: system for system in stored.systems}

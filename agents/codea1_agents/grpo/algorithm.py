@@ -28,10 +28,11 @@ from ray.rllib.utils.metrics import (
 
 from codea1_agents.grpo.batches import planned, shards
 from codea1_agents.grpo.config import GRPOConfig
+from codea1_agents.grpo.dealing import dealt
 from codea1_agents.grpo.env_runner import Harvest, TreeEnvRunner
 from codea1_agents.grpo.episodes import ScoredResponse, episode_of
-from codea1_agents.grpo.failures import LearnerLost, NotFinite, StaleWeights
-from codea1_agents.grpo.statistics import StepFacts, skipped_problems
+from codea1_agents.grpo.failures import LearnerLost, NotFinite, RunnerFailed, StaleWeights
+from codea1_agents.grpo.statistics import StepFacts, mean_figures, skipped_problems
 from codea1_agents.grpo.trees import RolloutTimes, Task, Tree
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import Problem, load_problems
@@ -81,6 +82,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             rolled = self._rolled(tasks)
         rolled_out = time.perf_counter()
         self.last_trees = tuple(rolled[number].tree for number in sorted(rolled))
+        for name, value in mean_figures(self.last_trees, self.settings.rules.tests_per_suite).items():
+            self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
         responses = [each for number in sorted(rolled) for each in rolled[number].responses]
         book = self._record(self.last_trees)
         n_responses = sum(len(tree.candidates) + sum(map(len, tree.suites)) for tree in self.last_trees)
@@ -156,30 +159,22 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
     def _rolled(self, tasks: Sequence[Task]) -> dict[int, Harvest]:
-        """Return what the tasks have given, by their numbers."""
+        """Return what the tasks have given, by their numbers.
+
+        Raises:
+            RunnerFailed: a runner raised an exception, or none has brought anything.
+        """
         done: dict[int, Harvest] = {}
         for _ in range(_MAX_ROUNDS):
             owed = [task for task in tasks if task.number not in done]
             if not owed:
                 break
-            for share in self._dealt(owed):
-                done.update({each.tree.task.number: each for each in share.harvests})
-                self.metrics.aggregate([share.metrics], key=ENV_RUNNER_RESULTS)
-                self._rollout_times.append(share.times)
+            for brought in dealt(self, owed, _Share):
+                done.update({each.tree.task.number: each for each in brought.harvests})
+                self._rollout_times.append(brought.times)
+        if tasks and not done:
+            raise RunnerFailed(f"no runner has brought anything in iteration {self.iteration + 1}: all were lost")
         return done
-
-    def _dealt(self, tasks: Sequence[Task]) -> Iterator[_Brought]:
-        """Yield what each runner makes of its share; a runner that is lost yields nothing."""
-        ids = self.env_runner_group.healthy_worker_ids()
-        if not ids:
-            if self.env_runner is not None:
-                yield _Share(tasks)(self.env_runner)
-            return
-        shares = [tasks[start :: len(ids)] for start in range(len(ids))]
-        yield from self.env_runner_group.foreach_env_runner(
-            [_Share(share) for share in shares], remote_worker_ids=ids, local_env_runner=False
-        )
-        self.restore_env_runners(self.env_runner_group)
 
     # The book
 
@@ -268,7 +263,6 @@ class _Brought:
     """What a runner brings."""
 
     harvests: list[Harvest]
-    metrics: Any
     times: RolloutTimes
 
 
@@ -279,5 +273,4 @@ class _Share:
     tasks: Sequence[Task]
 
     def __call__(self, runner: TreeEnvRunner) -> _Brought:
-        harvests = runner.harvest(self.tasks)
-        return _Brought(harvests, runner.get_metrics(), runner.rollout_times())
+        return _Brought(runner.harvest(self.tasks), runner.rollout_times())

@@ -240,7 +240,11 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         specs = {}
         for module, settings in self.models.items():
             learns = module not in self.frozen
-            full = replace(settings, with_reference=settings.with_reference and learns and self.kl_coeff > 0)
+            full = replace(
+                settings,
+                with_reference=settings.with_reference and learns and self.kl_coeff > 0,
+                entropy_bonus=self.entropy_coeff != 0,
+            )
             specs[module] = RLModuleSpec(module_class=CausalLMModule, model_config=full.to_dict())
         return MultiRLModuleSpec(rl_module_specs=specs)
 

@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import ray
+import torch
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.env_runner import EnvRunner
@@ -22,7 +23,6 @@ from codea1_agents.grpo.players import AgentPlayer, ModelPlayer, Player
 from codea1_agents.grpo.rollout_engine import RolloutEngine, load_engine
 from codea1_agents.grpo.sampling import SamplingRules
 from codea1_agents.grpo.settings import TrainingSettings
-from codea1_agents.grpo.statistics import told_of
 from codea1_agents.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
@@ -85,6 +85,9 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         for sub_spec in spec.rl_module_specs.values():
             sub_spec.inference_only = True  # RLlib sets it on specs of its own only
         self.module = spec.build()
+        for name, settings in self.settings.models.items():
+            if settings.rollout_engine == "transformers" and self.config.num_gpus_per_env_runner:
+                self.module[name].to("cuda" if torch.cuda.is_available() else "cpu")
         self.engines = {
             name: load_engine(settings, self.module[name].model) for name, settings in self.settings.models.items()
         }
@@ -142,9 +145,6 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
     def harvest(self, tasks: Sequence[Task]) -> list[Harvest]:
         """Return the trees of some tasks and what is to be learnt from them, in order."""
         trees = self.sample(tasks=tasks)
-        for tree in trees:
-            for key, value in told_of(tree, self.settings.rules.tests_per_suite).items():
-                self.metrics.log_value(key, value, reduce="mean", window=None)
         return [Harvest(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
 
     def rollout_times(self) -> RolloutTimes:
@@ -154,7 +154,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return times
 
     def get_metrics(self) -> Any:
-        """Return the means over the trees since the last call."""
+        """Return RLlib's own; figures of rollouts are the driver's, which has all trees."""
         return self.metrics.reduce()
 
     # State

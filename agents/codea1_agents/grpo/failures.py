@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codea1_env.errors import CodeA1Error
 
-__all__ = ["LearnerLost", "NotFinite", "StaleWeights", "TrainingStopped"]
+__all__ = ["LearnerLost", "NotFinite", "RunnerFailed", "StaleWeights", "TrainingStopped"]
 
 
 class TrainingStopped(CodeA1Error):
@@ -17,6 +17,10 @@ class NotFinite(TrainingStopped, ArithmeticError):
 
 class LearnerLost(TrainingStopped, RuntimeError):
     """A learner's process is gone."""
+
+
+class RunnerFailed(TrainingStopped, RuntimeError):
+    """A runner raised what would be raised again elsewhere, or none is left."""
 
 
 class StaleWeights(TrainingStopped, RuntimeError):

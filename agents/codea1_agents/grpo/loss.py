@@ -93,7 +93,7 @@ def grpo_loss(
         log_probs: (B, R), of the policy that learns, with gradient.
         sampled_log_probs: (B, R), of the policy that sampled the tokens, at that time.
         reference_log_probs: (B, R), of the frozen reference; None: no divergence term.
-        entropy: (B, R), of the policy; None: not computed, then 0.
+        entropy: (B, R), of the policy, with gradient where it is part of the loss; None: not computed, then 0.
         advantages: (B,), one per response.
         mask: (B, R), bool.
         token_weight: (B,), weight of each token of a response. With 1 / (tokens in the global batch) the losses of any

@@ -56,7 +56,8 @@ class ModelSettings:
     """Whether activations are computed again for the gradient instead of kept: less memory, a third more time."""
     with_reference: bool = True
     """Whether the divergence from the model as it was loaded is part of the loss."""
-    with_entropy: bool = True
+    entropy_bonus: bool = False
+    """Whether entropy is part of the loss; else it is only told, without a gradient."""
     lora: LoraSettings | None = None
     """Adapters to train in place of the whole model."""
     rollout_engine: str = "transformers"

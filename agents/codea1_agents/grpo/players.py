@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from codea1_agents.grpo.rollout_engine import RolloutEngine
-from codea1_agents.grpo.sampling import Response, SamplingRules
+from codea1_agents.grpo.sampling import Response, SamplingRules, single_seed
 from codea1_agents.models.chat_format import ChatFormat
 from codea1_agents.prompts import Prompts
 from codea1_env.agent import Agent, Info, Observation
@@ -122,7 +120,7 @@ class AgentPlayer:
     def _alone(self, turn: Turn) -> Answer:
         reset = getattr(self._agent, "reset", None)
         if callable(reset):
-            reset(_single(turn.seed))
+            reset(single_seed(turn.seed))
         try:
             return _answered(self._agent.act(turn.observation, turn.info))
         except AgentUnavailable as error:
@@ -133,8 +131,3 @@ def _answered(reply: object) -> Answer:
     return (
         Answer(unavailable=str(reply) or "unavailable") if isinstance(reply, AgentUnavailable) else Answer(str(reply))
     )
-
-
-def _single(seed: Sequence[int]) -> int:
-    """Return one number for agents that take only one."""
-    return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))

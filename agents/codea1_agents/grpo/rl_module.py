@@ -110,13 +110,14 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
         """Return (B, R) log-probabilities of the response's tokens, those of the reference, and entropies."""
-        log_probs, entropy = self._told(self.model, batch, with_entropy=self.settings.with_entropy)
-        found: dict[str, Tensor] = {Column.LOG_PROBS: log_probs}
-        if entropy is not None:
-            found[Column.ENTROPY] = entropy
+        logits = self._logits(self.model, batch)
+        with contextlib.nullcontext() if self.settings.entropy_bonus else torch.no_grad():
+            entropy = _entropy(logits)
+        response = batch[Column.RESPONSE_IDS]
+        found: dict[str, Tensor] = {Column.LOG_PROBS: token_log_probs(logits, response), Column.ENTROPY: entropy}
         if self.settings.with_reference:
             with torch.no_grad(), self._as_loaded() as reference:
-                found[Column.REFERENCE_LOG_PROBS] = self._told(reference, batch, with_entropy=False)[0]
+                found[Column.REFERENCE_LOG_PROBS] = token_log_probs(self._logits(reference, batch), response)
         return found
 
     @contextlib.contextmanager
@@ -128,23 +129,19 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             with without_adapter(self.model):
                 yield self.model
 
-    def _told(self, model: Any, batch: Mapping[str, Tensor], *, with_entropy: bool) -> tuple[Tensor, Tensor | None]:
+    def _logits(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        """Return (B, R, V), of the response's tokens."""
         prompt, response = batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]
         mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
         with self._autocast(prompt.device):
-            logits = model(
+            logits: Tensor = model(
                 input_ids=torch.cat([prompt, response], dim=-1),
                 attention_mask=mask,
                 position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
                 logits_to_keep=response.shape[-1] + 1,
                 use_cache=False,
             ).logits[:, :-1]
-        entropy = None
-        if with_entropy:
-            with torch.no_grad():
-                spread = logits.float().log_softmax(-1)
-                entropy = -(spread.exp() * spread).sum(-1)
-        return token_log_probs(logits, response), entropy
+        return logits
 
     def _autocast(self, device: torch.device) -> Any:
         if not self.settings.autocast:
@@ -175,6 +172,12 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the module as a folder that `transformers` loads as any other model, its tokenizer included."""
         _save(self.model, self.settings, folder)
+
+
+def _entropy(logits: Tensor) -> Tensor:
+    """Return (B, R), in nats."""
+    spread = logits.float().log_softmax(-1)
+    return -(spread.exp() * spread).sum(-1)
 
 
 def _take(model: Any, state: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from codea1_agents.grpo.sampling_cache import roomy_cache
 
-__all__ = ["Response", "SamplingRules", "left_padded", "sample_responses"]
+__all__ = ["Response", "SamplingRules", "left_padded", "sample_responses", "single_seed"]
 
 PROMPTS_AT_ONCE = 64
 _FEW_ENOUGH = 0.75  # share of rows not over, at which dropping the others is worth the copy of the rest
@@ -96,6 +96,11 @@ def sample_responses(
             batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, pad_token, rules)
         found.update(zip(rows, batch, strict=True))
     return [found[position] for position in range(len(prompts))]
+
+
+def single_seed(seed: Sequence[int]) -> int:
+    """Return one number, below 2**53, for whoever takes only one."""
+    return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))
 
 
 def left_padded(rows: Sequence[Sequence[int]], pad_token: int) -> tuple[Tensor, Tensor]:

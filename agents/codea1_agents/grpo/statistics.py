@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from codea1_agents.grpo.trees import Tree
+from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.rewards import Reward
 from codea1_env.verdicts import CaseReport, Verdict
 
@@ -88,12 +89,13 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
     yield from _parts(reward for each in tree.rewards for reward in each.testers)
     for name, value in _parts(each.coder for each in tree.rewards):
         yield f"coder_{name}", value
-    right = [_n_right(suite.cases) for each in candidates for suite in each.suites]
+    written = candidates[:1] if tree.report.shares_suites else candidates  # each suite once
+    right = [n_right(suite.cases) for each in written for suite in each.suites]
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
-    beaten = [any(case.verdict.is_failure for case in suite.cases) for each in candidates for suite in each.suites]
-    yield "suites_that_beat", _mean(beaten)
+    met = [suite for each in candidates if each.is_valid for suite in each.suites]
+    yield "suites_that_beat", _mean(suite.beats for suite in met)
     yield "golden_pass_rate", _mean(each.golden_pass_rate for each in candidates if each.golden_pass_rate is not None)
-    texts = [suite.suite.cases for each in candidates for suite in each.suites]
+    texts = [suite.suite.cases for each in written for suite in each.suites]
     yield "distinct_suites", len(set(texts)) / len(texts) if texts else math.nan
     yield "distinct_programs", len({each.candidate.program for each in candidates}) / len(candidates)
 
@@ -106,10 +108,6 @@ def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:
             found.setdefault(part.name, []).append(part.value)
     for name in sorted(found):
         yield name, _mean(found[name])
-
-
-def _n_right(cases: Iterable[CaseReport]) -> int:
-    return sum(case.case.prediction_right is not False for case in cases)
 
 
 def _passed(cases: Iterable[CaseReport]) -> list[bool]:

@@ -286,13 +286,15 @@ class _Part:
         return Duel(problem, tuple(programs), read, task.replayed)
 
     def trees(self) -> Iterator[Tree]:
+        checks = self.checks.result()
         for number, report in enumerate(self.reports.result()):
-            yield self._tree(self.tasks[number], self.candidates[number], self.suites[number], report)
+            yield self._tree(self.tasks[number], self.candidates[number], checks[number], self.suites[number], report)
 
     def _tree(
         self,
         task: Task,
         candidates: Sequence[Answer],
+        checks: Sequence[CandidateCheck],
         suites: Sequence[Sequence[Answer]],
         report: ProblemReport | None,
     ) -> Tree:
@@ -301,8 +303,11 @@ class _Part:
         of_coder = np.full(shape.n_candidates, np.nan)
         for n, found in enumerate(rewards):
             group = suites[n if shape.suites_per is SuitesPer.CANDIDATE else 0]
-            is_untested = bool(group) and all(answer.unavailable for answer in group)  # no fault of the coder's
-            if not candidates[n].unavailable and not is_untested:
+            # A program that could not be checked has met no suite, and a suite that was not written might have
+            # failed it: neither is the coder's doing, so neither is scored.
+            is_unchecked = bool(checks) and checks[n].verdict is Verdict.INTERNAL_ERROR
+            is_partly_tested = any(answer.unavailable for answer in group)
+            if not (candidates[n].unavailable or is_unchecked or is_partly_tested):
                 of_coder[n] = found.coder.value
         of_tester = self._tester_rewards(report, rewards, suites)
         tester = group_advantages(of_tester)

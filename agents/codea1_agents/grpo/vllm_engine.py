@@ -14,7 +14,7 @@ import torch
 from codea1_agents.grpo.adapters import plain_weights
 from codea1_agents.grpo.failures import StaleWeights
 from codea1_agents.grpo.model_settings import ModelSettings
-from codea1_agents.grpo.sampling import Response, SamplingRules
+from codea1_agents.grpo.sampling import Response, SamplingRules, single_seed
 from codea1_agents.models.model_files import require_model, spoken
 from codea1_env.errors import MissingExtra, UserError
 
@@ -87,8 +87,9 @@ class VllmEngine:
             [
                 self._params(
                     temperature=rules.temperature,
+                    top_p=rules.top_p,
                     max_tokens=rules.max_tokens,
-                    seed=_single(seed),
+                    seed=single_seed(seed),
                     logprobs=0,
                     stop_token_ids=ends,
                     detokenize=False,
@@ -166,8 +167,3 @@ def _response(output: Any, ends: frozenset[int]) -> Response:
         raise UserError("vLLM gave an empty response; an end token must count as one")
     log_probs = tuple(float(each[token].logprob) for token, each in zip(tokens, output.logprobs, strict=True))
     return Response(tokens, log_probs, is_cut=tokens[-1] not in ends)
-
-
-def _single(seed: Sequence[int]) -> int:
-    """Return the one number that vLLM takes."""
-    return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))

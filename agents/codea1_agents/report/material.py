@@ -32,7 +32,7 @@ class Series:
     name: str
     points: tuple[Point, ...]
     tone: str
-    """Name of its colour: a class in the style sheet, e.g. `coder`, `tester`, `t3`."""
+    """Name of its colour: a class in the style sheet, e.g. `coder`, `tester`, `t2`."""
 
 
 @dataclass(frozen=True, slots=True)

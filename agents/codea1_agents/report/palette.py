@@ -6,7 +6,7 @@ A verdict is never told by its colour alone: its letter or its word stands besid
 
 from __future__ import annotations
 
-__all__ = ["DARK", "LIGHT", "TONES", "chart_rules", "lone_style", "variables"]
+__all__ = ["DARK", "LIGHT", "TONES", "chart_rules", "contrast", "lone_style", "variables"]
 
 LIGHT: dict[str, str] = {
     "bg": "#f7f5f0",
@@ -101,8 +101,7 @@ _CHART_RULES = """\
 
 def variables(colours: dict[str, str]) -> str:
     """Return the declarations of one theme, without braces."""
-    shades = {f"h{n}": _mixed(colours["heat-low"], colours["heat-high"], n / _SHADES) for n in range(_SHADES + 1)}
-    return "".join(f"--{name}:{value};" for name, value in {**colours, **shades}.items())
+    return "".join(f"--{name}:{value};" for name, value in {**colours, **_scale(colours)}.items())
 
 
 def chart_rules() -> str:
@@ -110,21 +109,35 @@ def chart_rules() -> str:
     verdicts = [name for name in LIGHT if name.startswith("v-")]
     tones = "".join(f".{name}{{color:var(--{name})}}" for name in (*_CURVES, *verdicts))
     cells = "".join(f".chart .cell.h{n}{{fill:var(--h{n})}}" for n in range(_SHADES + 1))
-    # From the middle on, numbers stand on the strong end of the scale.
-    numbers = "".join(
-        f".chart .number.h{n}{{fill:var(--{'ink' if n < _SHADES / 2 else 'card'})}}" for n in range(_SHADES + 1)
-    )
+    numbers = "".join(f".chart .number.h{n}{{fill:var(--n{n})}}" for n in range(_SHADES + 1))
     return f"{_CHART_RULES}{tones}{cells}{numbers}"
 
 
 def lone_style(*, dark: bool = False) -> str:
     """Return the style of one picture without variables, which not every drawing program knows."""
     colours = DARK if dark else LIGHT
-    shades = {f"h{n}": _mixed(colours["heat-low"], colours["heat-high"], n / _SHADES) for n in range(_SHADES + 1)}
     rules = chart_rules()
-    for name, value in sorted({**colours, **shades}.items(), key=lambda each: -len(each[0])):
+    for name, value in sorted({**colours, **_scale(colours)}.items(), key=lambda each: -len(each[0])):
         rules = rules.replace(f"var(--{name})", value)
     return f"svg{{background:{colours['card']}}}{rules}"
+
+
+def _scale(colours: dict[str, str]) -> dict[str, str]:
+    """Return the shades of heat maps, `h0` to `h10`, and what numbers on them are written in, `n0` to `n10`."""
+    shades = [_mixed(colours["heat-low"], colours["heat-high"], n / _SHADES) for n in range(_SHADES + 1)]
+    inks = [max((colours["ink"], colours["card"]), key=lambda ink: contrast(ink, shade)) for shade in shades]
+    return {f"h{n}": shade for n, shade in enumerate(shades)} | {f"n{n}": ink for n, ink in enumerate(inks)}
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, 1 to 21, as WCAG 2 defines it."""
+    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    linear = [x / 12.92 if x <= 0.03928 else ((x + 0.055) / 1.055) ** 2.4 for x in (c / 255 for c in _rgb(colour))]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def _mixed(first: str, second: str, share: float) -> str:

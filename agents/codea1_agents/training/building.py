@@ -144,7 +144,9 @@ def _require_model(seat: str, model: str) -> None:
     try:
         require_model(seat, model)
     except UserError as error:
-        made = "; docs/coevolution.md: how to make one with codea1 pretrain" if model.startswith("models/tiny") else ""
+        command = "sft-tester" if model.endswith("-sft-tester") else "pretrain"
+        hint = f"; docs/coevolution.md: how to make one with codea1 {command}"
+        made = hint if model.startswith("models/tiny") else ""
         raise BrokenInput(f"{seat}.model: {error}{made}") from error
 
 

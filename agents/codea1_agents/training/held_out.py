@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from codea1_agents.evaluation.golden_runs import run_golden
 from codea1_agents.evaluation.metrics import pass_at_k
+from codea1_agents.grpo.dealing import dealt
 from codea1_agents.grpo.env_runner import TreeEnvRunner
 from codea1_agents.grpo.players import AgentPlayer, Player
 from codea1_agents.grpo.sampling import SamplingRules
@@ -23,7 +24,9 @@ from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
 from codea1_env.judge import Judge
 from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
+from codea1_env.sandbox import load_sandbox
 
 __all__ = ["Finding", "evaluate_held_out", "held_out_problems", "require_evaluation", "summed_up"]
 
@@ -54,6 +57,9 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
     Args:
         algorithm: a `GRPO`; nothing of it changes, but its runners get its weights.
         options: of the evaluation.
+
+    Raises:
+        RunnerFailed: a runner raised an exception.
     """
     algorithm.sync_runners()
     positions = range(len(held_out_problems(options.problems, options.limit)))
@@ -62,7 +68,7 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
         owed = [position for position in positions if position not in found]
         if not owed:
             break
-        for findings in _dealt(algorithm, owed, options):
+        for findings in dealt(algorithm, owed, partial(_Share, options=options)):
             found.update({each.position: each for each in findings})
     return summed_up([found[position] for position in sorted(found)])
 
@@ -94,24 +100,11 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
     return load_problems(source, limit=limit or None)
 
 
-def _dealt(algorithm: Any, positions: Sequence[int], options: EvaluationOptions) -> Iterator[list[Finding]]:
-    """Yield what each runner makes of its share; a runner that is lost yields nothing."""
-    group = algorithm.env_runner_group
-    ids = group.healthy_worker_ids()
-    if not ids:
-        if algorithm.env_runner is not None:
-            yield _Share(tuple(positions), options)(algorithm.env_runner)
-        return
-    shares = [_Share(tuple(positions[start :: len(ids)]), options) for start in range(len(ids))]
-    yield from group.foreach_env_runner(shares, remote_worker_ids=ids, local_env_runner=False)
-    algorithm.restore_env_runners(group)
-
-
 @dataclass(frozen=True, slots=True)
 class _Share:
     """A runner's part, as something that travels."""
 
-    positions: tuple[int, ...]
+    positions: Sequence[int]
     options: EvaluationOptions
 
     def __call__(self, runner: TreeEnvRunner) -> list[Finding]:
@@ -206,9 +199,8 @@ def _measured(tree: Tree, tests_per_suite: int) -> tuple[list[float], list[bool]
         for m, suite in enumerate(report.suites):
             if report.has_internal_error or tree.suites[n][m].unavailable:
                 continue
-            n_right = sum(case.case.prediction_right is not False for case in suite.cases)
-            validity.append(min(1.0, n_right / tests_per_suite))
-            kills.append(any(case.verdict.is_failure for case in suite.cases))
+            validity.append(min(1.0, n_right(suite.cases) / tests_per_suite))
+            kills.append(suite.beats)
     return validity, kills
 
 
@@ -217,9 +209,18 @@ def _mean(values: Any) -> float:
     return math.fsum(known) / len(known) if known else math.nan
 
 
-def require_evaluation(options: EvaluationOptions) -> None:
-    """Raise UserError for settings that make no evaluation, before anything is built."""
-    if options.every and not options.problems:
+def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:
+    """Raise UserError for settings that make no evaluation, before anything is built.
+
+    Args:
+        options: of the evaluation.
+        sandbox: back end of the run.
+    """
+    if not options.every:
+        return
+    if not options.problems:
         raise UserError("evaluation.problems: name the problems to evaluate on, or set evaluation.every = 0")
-    if options.every:
-        held_out_problems(options.problems, options.limit)
+    context = AgentContext(held_out_problems(options.problems, options.limit), load_sandbox(sandbox))
+    for opponent in options.opponents if options.suites else ():
+        if opponent != CURRENT:
+            load_agent(opponent, context, role="coder")

@@ -110,11 +110,7 @@ def _extended(content: Settings, folder: Path, seen: tuple[str, ...]) -> Setting
 
 def _merged(base: Settings, over: Mapping[str, Any]) -> Settings:
     """Return the settings with others in their place, table by table."""
-    merged = _vacated(base, over)
-    for key, value in over.items():
-        mine = merged.get(key)
-        merged[key] = _merged_tables(mine, value) if isinstance(mine, dict) and isinstance(value, Mapping) else value
-    return merged
+    return _merged_tables(_vacated(base, over), over)
 
 
 def _merged_tables(base: Settings, over: Mapping[str, Any]) -> Settings:

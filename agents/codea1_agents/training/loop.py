@@ -117,7 +117,7 @@ def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Wa
 
     for name in ("ray", "ray.rllib"):
         logging.getLogger(name).setLevel(logging.ERROR)  # they say a lot about their own stacks
-    require_evaluation(config.evaluation)
+    require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
     require_golden_tests(load_problems(config.game.problems), made.rules)
     facts = facts_of(config)
@@ -304,7 +304,8 @@ class _Loop:
             "times": times,
             "alarms": alarms_of([*history, figures]),
         }
-        if _is_due(self.done, self.config.evaluation.every):
+        every = self.config.evaluation.every
+        if _is_due(self.done, every) or (every and self.done == self.config.run.steps):
             line["evaluation"] = self._evaluated()
         if _is_due(self.done, self.config.logging.samples_every):
             self._keep_samples()

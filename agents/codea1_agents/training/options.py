@@ -195,7 +195,7 @@ class EvaluationOptions(_Section):
     """Held-out problems, played by the models as they are; nothing is learnt from them."""
 
     every: _CountOrNone = 0
-    """Steps between evaluations; 0: none."""
+    """Steps between evaluations, the last step's beside them; 0: none."""
     at_start: bool = True
     """Also before the first step."""
     problems: str = ""

@@ -17,7 +17,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.grpo import GRPO, GRPOConfig  # noqa: E402
-from codea1_agents.grpo.failures import LearnerLost, NotFinite  # noqa: E402
+from codea1_agents.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from conftest import Weights, distance, tiny_config, weights_of  # noqa: E402
@@ -113,6 +113,18 @@ def test_a_runner_killed_costs_no_problem_and_every_step_is_counted(
     assert distance(expected.weights[N], weights_of(remote)) < 1e-5
     for name in ("num_env_steps_sampled_lifetime", "training_iteration", "book_size"):
         assert results[-1][name] == expected.results[-1][name], name
+
+
+def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(
+    remote: Any, beginning: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.restore_from_path(beginning)
+    with monkeypatch.context() as patched:
+        patched.setattr(remote, "_next_tasks", lambda: ["no task"])
+        with pytest.raises(RunnerFailed, match=r"a runner failed in iteration \d+: AttributeError: .*"):
+            remote.train()
+    remote.restore_from_path(beginning)
+    assert remote.train()["tasks_lost"] == 0
 
 
 def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypatch: pytest.MonkeyPatch) -> None:

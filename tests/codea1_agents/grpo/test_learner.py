@@ -119,6 +119,20 @@ def test_a_long_response_counts_by_its_tokens(phrase_folders: dict[str, str]) ->
         assert torch.allclose(found_gradients[name], gradient, atol=1e-6), name
 
 
+def test_an_entropy_bonus_flattens_and_none_costs_nothing(phrase_folders: dict[str, str]) -> None:
+    found = {}
+    for bonus in (0.0, 5.0):
+        one = learner(phrase_folders["coder"], kl_coeff=0.0, entropy_coeff=bonus, lr=1e-2)
+        batch = padded_batch(BATCH)
+        before = one.module["coder"].forward_train(batch)[Column.ENTROPY]
+        assert before.requires_grad == bool(bonus)
+        for _ in range(3):
+            update(one, BATCH)
+        after = one.module["coder"].forward_train(batch)[Column.ENTROPY]
+        found[bonus] = float((after - before).detach()[batch[Column.RESPONSE_MASK]].mean())
+    assert found[5.0] > found[0.0]
+
+
 @pytest.mark.parametrize("spoilt", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number_stops_and_changes_nothing(phrase_folders: dict[str, str], spoilt: float) -> None:
     one = learner(phrase_folders["coder"])

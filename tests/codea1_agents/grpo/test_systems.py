@@ -116,12 +116,19 @@ def test_black_box_and_no_mistake_book(config: GRPOConfig) -> None:
     assert result["book_size"] == 0
 
 
+@pytest.mark.parametrize("shape", ["candidate", "problem"])
 @pytest.mark.parametrize("rules", ["cure", "utrl", "atgen", "learnability"])
-def test_the_rewards_of_rivals(config: GRPOConfig, rules: str) -> None:
-    config.environment(rules=rules, tester_view="black_box").training(suites_per="problem")
-    _, moved, result = one_step(config)
-    assert moved["coder"] or moved["tester"]
+def test_the_rewards_of_rivals(config: GRPOConfig, rules: str, shape: str) -> None:
+    config.environment(rules=rules, tester_view="white_box" if shape == "candidate" else "black_box")
+    trees, moved, result = one_step(config.training(suites_per=shape))
     assert "tester_reward" in result["env_runners"]
+    for role in BOTH:  # who learns is who has groups with a spread, no more and no less
+        assert moved[role] == any(getattr(tree, role).is_trained[_kept(tree, role)].any() for tree in trees)
+    assert any(moved.values())
+
+
+def _kept(tree: Any, role: str) -> Any:
+    return slice(None) if role == "coder" else tree.kept
 
 
 def test_settings_that_make_no_system_are_refused(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:

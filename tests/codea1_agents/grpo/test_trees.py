@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.grpo.players import Answer, Turn
 from codea1_agents.grpo.trees import Shape, SuitesPer, Task, Tree, TreeRoller
 from codea1_env.judge import Judge
+from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
@@ -117,6 +118,40 @@ def test_a_sandbox_that_is_not_there_masks_the_whole_tree(broken_sandbox, toys):
     (tree,) = rolled(broken_sandbox, toys, {"coder": Scripted(RIGHT), "tester": Scripted(NAIVE)}, PER_PROBLEM)
     assert np.isnan(tree.tester_rewards).all()
     assert np.isnan(tree.coder_rewards).all()
+
+
+class Unchecking:
+    """The shared sandbox, which fails at whatever asks nothing of a program: the check of the first candidate."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+        self._has_failed = False
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        reports = self._sandbox.run(jobs)
+        if not self._has_failed and not jobs[0].calls:
+            self._has_failed = True
+            reports[0] = JobReport(Outcome(OutcomeKind.INTERNAL_ERROR), ())
+        return reports
+
+    def close(self) -> None:
+        """It is shared."""
+
+
+def test_a_program_that_could_not_be_checked_is_masked(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, RIGHT, WRONG), "tester": Scripted(SHARP, NAIVE)}
+    (tree,) = rolled(Unchecking(sandbox), toys, players, Shape(n_candidates=3, n_suites=2))
+    assert [len(group) for group in tree.suites] == [0, 2, 2]
+    assert np.isnan(tree.coder_rewards).tolist() == [True, False, False]
+    assert not tree.coder.is_trained[0]
+
+
+def test_a_program_is_masked_where_a_suite_that_might_have_failed_it_is_missing(sandbox, toys):
+    players = {"coder": Scripted(LOOKS_RIGHT, WRONG), "tester": Scripted(NAIVE, "", NAIVE, SHARP)}
+    rules = replace(preset("release"), tests_per_suite=2)
+    (tree,) = rolled(sandbox, toys, players, Shape(n_candidates=2, n_suites=2), rules)
+    assert np.isnan(tree.coder_rewards).tolist() == [True, False]
+    assert np.isnan(tree.tester_rewards).tolist() == [[False, True], [False, False]]
 
 
 def test_suites_per_candidate_are_as_before(sandbox, toys):

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from codea1_agents.report.palette import DARK, LIGHT, lone_style
+from codea1_agents.report.palette import DARK, LIGHT, lone_style, variables
 
 GROUNDS = ("bg", "card", "sunk")
 NO_LETTERS = {*GROUNDS, "line", "focus", "alarm", "heat-low", "heat-high"}
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
 
 
 def luminance(colour: str) -> float:
@@ -19,8 +24,13 @@ def luminance(colour: str) -> float:
 def test_letters_stand_out_from_every_ground(colours: dict[str, str]) -> None:
     for name in colours.keys() - NO_LETTERS:
         for ground in GROUNDS:
-            dark, light = sorted((luminance(colours[name]), luminance(colours[ground])))
-            assert (light + 0.05) / (dark + 0.05) >= 4.5, (name, ground)
+            assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_numbers_on_every_shade_of_a_heat_map_can_be_read(colours: dict[str, str]) -> None:
+    told = dict(pair.split(":") for pair in variables(colours).split(";") if pair)
+    assert all(contrast(told[f"--n{n}"], told[f"--h{n}"]) >= 3.8 for n in range(11))
 
 
 def test_both_themes_have_the_same_names_and_a_lone_picture_no_variables() -> None:

@@ -31,8 +31,8 @@ def test_pass_at_8_is_told_with_eight_samples() -> None:
 
 
 def test_an_evaluation_needs_problems_and_is_checked_before_anything_is_built() -> None:
-    require_evaluation(load_training().evaluation)
+    require_evaluation(load_training().evaluation, "local")
     with pytest.raises(UserError, match=r"evaluation\.problems: name the problems"):
-        require_evaluation(load_training("", ["evaluation.every=5"]).evaluation)
+        require_evaluation(load_training("", ["evaluation.every=5"]).evaluation, "local")
     with pytest.raises(UserError, match="starter"):
-        require_evaluation(load_training("", ["evaluation.every=5", "evaluation.problems=startr"]).evaluation)
+        require_evaluation(load_training("", ["evaluation.every=5", "evaluation.problems=startr"]).evaluation, "local")

@@ -1,0 +1,60 @@
+"""`codea1 experiment` as a user runs it, with a base model of three steps and nothing trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+for name in ("ray", "torch", "transformers", "matplotlib"):
+    pytest.importorskip(name, reason=f"{name} is not installed")
+
+DECLARED = """
+name = "small"
+seeds = 2
+[pretraining]
+steps = 3
+[evaluation]
+samples = 1
+coder = { "held-out" = "tiny:held-out" }
+[[systems]]
+name = "base"
+[[systems]]
+name = "other"
+[[tables]]
+title = "Programs"
+rows = ["base", "other"]
+columns = { "held-out" = "coder/held-out" }
+"""
+
+
+@pytest.fixture
+def declared(folder: Path) -> Path:
+    path = folder / "small.toml"
+    path.write_text(DECLARED)
+    return path
+
+
+def test_an_experiment_runs_and_is_looked_at_any_time(
+    codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], declared: Path
+) -> None:
+    early = codea1("experiment", declared, "-o", "out", "--report-only")
+    assert (early.exit_code, early.stderr) == (2, "error: out holds no experiment yet\n")
+    done = codea1("experiment", declared, "-o", "out", "--seeds", 1, "--workers", 1, "--json")
+    assert done.exit_code == 0, done.stderr
+    told = one_object(done.stdout)
+    assert (told["cells"], told["done"]) == (2, 2)
+    report = Path(told["report"])
+    assert "| base | 1 | 0.0 |" in report.read_text()
+    report.unlink()
+    assert codea1("experiment", declared, "-o", "out", "--report-only").exit_code == 0
+    assert report.exists()
+
+
+def test_a_wrong_source_is_found_before_anything_is_trained(codea1: Callable[..., Any], declared: Path) -> None:
+    declared.write_text(DECLARED.replace("tiny:held-out", "startr"))
+    found = codea1("experiment", declared, "-o", "out")
+    assert (found.exit_code, "did you mean" in found.stderr) == (2, True)
+    assert not Path("out").exists()

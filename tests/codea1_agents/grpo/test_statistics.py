@@ -1,0 +1,25 @@
+"""Figures of trees in which suites are shared."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+sys.path.insert(0, str(Path(__file__).parent))
+from test_trees import BROKEN, FALSE, NAIVE, PER_PROBLEM, RIGHT, SHARP, WRONG, Scripted, rolled
+
+from codea1_agents.grpo.statistics import told_of
+
+
+def test_a_suite_that_all_candidates_meet_counts_once(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, WRONG, WRONG, BROKEN), "tester": Scripted(NAIVE, SHARP, FALSE)}
+    (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
+    told = told_of(tree, 2)
+    assert told["distinct_suites"] == 1.0
+    assert told["suite_validity"] == pytest.approx(2 / 3)
+    # Of three programs that load, the two wrong ones are beaten by all three suites.
+    assert told["suites_that_beat"] == pytest.approx(2 / 3)
