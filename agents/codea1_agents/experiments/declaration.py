@@ -70,6 +70,11 @@ class System(_Strict):
         return bool(self.preset) or self.sft
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether no seed of a training decides anything."""
+        return not (self.is_random or self.needs)
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Systems whose models or tests it takes, without repetition."""
         found = (self.coder_from, self.tester_from, self.supervision)

@@ -64,34 +64,16 @@ def spread_of(values: Mapping[Cell, float]) -> Spread:
 
 
 def paired(first: Mapping[Cell, float], second: Mapping[Cell, float]) -> Difference:
-    """Return `first` less `second` over the (base, seed) that both have.
-
-    A system without randomness of its own has one seed only; it is then paired with every seed of the other.
-    """
-    theirs = _by_place(second)
-    mine = _by_place(first)
-    differences = []
-    for place in sorted(mine.keys() | theirs.keys()):
-        a, b = _at(mine, place), _at(theirs, place)
-        if not isnan(a) and not isnan(b):
-            differences.append(a - b)
+    """Return `first` less `second` over the (base, seed) that both have."""
+    mine, theirs = _by_place(first), _by_place(second)
+    differences = [mine[place] - theirs[place] for place in sorted(mine.keys() & theirs.keys())]
     if not differences:
         return Difference(nan, nan, 0, 0)
     return Difference(fmean(differences), _half_width(differences), len(differences), sum(d > 0 for d in differences))
 
 
-_Place = tuple[int, int]
-
-
-def _by_place(values: Mapping[Cell, float]) -> dict[_Place, float]:
-    return {(cell.base, cell.seed): value for cell, value in values.items()}
-
-
-def _at(values: Mapping[_Place, float], place: _Place) -> float:
-    if place in values:
-        return values[place]
-    of_base = [value for (base, _), value in values.items() if base == place[0]]
-    return of_base[0] if len(of_base) == 1 else nan
+def _by_place(values: Mapping[Cell, float]) -> dict[tuple[int, int], float]:
+    return {(cell.base, cell.seed): value for cell, value in values.items() if not isnan(value)}
 
 
 def _half_width(numbers: Sequence[float]) -> float:

@@ -33,13 +33,17 @@ def markdown_of(table: Table, experiment: Experiment, results: Results) -> str:
     if base in table.rows and others:
         lines += ["", f"Less `{base}`, pair by pair:", "", _row(headings), _row(["---"] * len(headings))]
         for system in others:
-            found = [
-                paired(values_of(results, system, figure), values_of(results, base, figure))
-                for figure in table.columns.values()
-            ]
+            found = [_less(experiment, results, system, base, figure) for figure in table.columns.values()]
             pairs = str(max((each.n for each in found), default=0))
             lines.append(_row([system, pairs, *(_told_difference(each, percent=table.percent) for each in found)]))
     return "\n".join([*lines, ""])
+
+
+def _less(experiment: Experiment, results: Results, system: str, base: str, figure: str) -> Difference:
+    mine, theirs = values_of(results, system, figure), values_of(results, base, figure)
+    if experiment.system(system).is_fixed:  # its one cell per base stands beside every seed
+        mine = {Cell(system, c.base, c.seed): v for c in theirs for own, v in mine.items() if own.base == c.base}
+    return paired(mine, theirs)
 
 
 def at_equal_compute(curve: Sequence[CurvePoint], figure: str, cpu_s: float) -> float:

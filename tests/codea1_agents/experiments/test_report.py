@@ -68,6 +68,12 @@ def test_the_text_holds_means_and_differences() -> None:
     assert "[50.0 to 75.0]" in text
     assert "**+12.5 ± 0.0 (2/2 ahead)**" in text
     assert "| a1 | 25.0" not in text
+    assert "| base | 2 | -37.5 ± 158.8 (0/2 ahead) |" in text  # it has no seeds: its one cell stands beside both
+
+
+def test_a_training_is_paired_with_the_same_seed_only() -> None:
+    alone = {cell: each for cell, each in RESULTS.items() if cell != Cell("a1-high", 0, 1)}
+    assert "| a1-high | 1 | +12.5 (1/1 ahead) |" in text_of(SMALL, cells_of(SMALL), alone)
 
 
 def test_what_is_missing_is_said() -> None:

@@ -54,8 +54,3 @@ def test_a_constant_lead_is_shown(values: list[float], lead: float) -> None:
 def test_pairs_are_of_the_same_seed_and_base() -> None:
     found = paired(cells([1.0, 2.0, 3.0]), {Cell("b", 0, 1): 5.0, Cell("b", 1, 0): 9.0, Cell("b", 0, 2): 1.0})
     assert (found.mean, found.n) == (-0.5, 2)
-
-
-def test_a_system_without_seeds_is_paired_with_every_seed() -> None:
-    found = paired(cells([0.5, 0.7, 0.9]), {Cell("base", 0, 0): 0.3})
-    assert (found.n, found.mean) == (3, pytest.approx(0.4))
