@@ -161,7 +161,7 @@ class Judge:
 
     def _judge_candidates(self, entries: Sequence[_Entry]) -> list[CandidateReport]:
         run = [entry for entry in entries if entry.candidate.program]
-        jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.questions) for entry in run]
+        jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.expected) for entry in run]
         goldens = [self._golden_jobs(entry) for entry in run]
         others = [job for golden in goldens for job in golden]
         comparison = self.rules.comparison
@@ -225,7 +225,7 @@ class Judge:
 
     # -- jobs --
 
-    def _job(self, problem: Problem, program: str, questions: Sequence[Question]) -> Job:
+    def _job(self, problem: Problem, program: str, questions: Iterable[Question]) -> Job:
         return program_job(problem, program, questions, self.limits)
 
     def _golden_jobs(self, entry: _Entry) -> tuple[Job, ...]:
@@ -296,7 +296,7 @@ def invalid_report(duel: Duel, check: CandidateCheck) -> ProblemReport:
 class _Entry:
     """One candidate of one duel with its validated suites, and what to ask it."""
 
-    __slots__ = ("asked", "candidate", "cases", "duel", "questions", "suites")
+    __slots__ = ("asked", "candidate", "cases", "duel", "expected", "suites")
 
     def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...]) -> None:
         self.duel = duel
@@ -306,16 +306,14 @@ class _Entry:
         """Replayed ones first, then those of each suite."""
         self.asked = [Question.of_case(case.case) for case in self.cases]
         """One per case."""
-        self.questions = tuple(dict.fromkeys(self.asked))
-        """Each distinct one once."""
+        self.expected = dict(zip(self.asked, (case.expected for case in self.cases), strict=True))
+        """The solution's value for each distinct one."""
 
     def answered(self, report: JobReport) -> Answered:
         """Put the outcomes beside the questions."""
-        values_of = {question: case.expected for question, case in zip(self.asked, self.cases, strict=True)}
-        expected = {question: values_of[question] for question in self.questions}
-        groups = self._groups()
-        unheard = Answered(self.duel.problem, self.candidate.program, groups, expected, {})
-        return unheard.with_report(self.questions, report)
+        outcomes = dict(zip(self.expected, report.outcomes, strict=True))
+        applied = dict(zip(self.expected, report.applied, strict=False))
+        return Answered(self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, applied)
 
     def _groups(self) -> tuple[tuple[Question, ...], ...]:
         asked = iter(self.asked)

@@ -16,7 +16,7 @@ from codea1_env.rules.validation import SolutionEvidence
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.submissions import Suite, TestCase
 
-__all__ = ["Answers", "Question", "SolutionValues", "SuiteQuestions", "TwoRuns", "program_job"]
+__all__ = ["Answers", "Question", "SolutionValues", "SuiteQuestions", "program_job"]
 
 _MAX_REMEMBERED = 65_536
 
@@ -46,27 +46,10 @@ class Question(NamedTuple):
 
     def to_call(self) -> Call:
         """Return the sandbox's form of it."""
-        place = Place.PROGRAM if self.direct else Place.HARNESS
-        return Call(self.expression, () if self.direct else self.imports, place)
+        return Call(self.expression) if self.direct else Call(self.expression, self.imports, Place.HARNESS)
 
 
-class TwoRuns(NamedTuple):
-    """What the solution did with a question, first in order and then, in another process, in reverse order."""
-
-    first: Outcome
-    second: Outcome
-
-    @property
-    def internal_error(self) -> bool:
-        """True iff either run is our failure."""
-        return self.has(OutcomeKind.INTERNAL_ERROR)
-
-    def has(self, kind: OutcomeKind) -> bool:
-        """Whether either run ended so."""
-        return kind in (self.first.kind, self.second.kind)
-
-
-Answers = Mapping[Question, TwoRuns]
+Answers = Mapping[Question, SolutionEvidence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +75,7 @@ class SuiteQuestions:
     def evidence(self, answers: Answers) -> list[SolutionEvidence]:
         """Return what the solution did with each case."""
         return [
-            SolutionEvidence(*answers[call], None if prediction is None else answers[prediction].first)
+            answers[call] if prediction is None else answers[call]._replace(prediction=answers[prediction].first)
             for call, prediction in zip(self.calls, self.predictions, strict=True)
         ]
 
@@ -104,7 +87,7 @@ class SolutionValues:
         self._sandbox = sandbox
         self._limits = limits
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, ...], dict[Question, TwoRuns]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, ...], dict[Question, SolutionEvidence]] = OrderedDict()
 
     def answers(self, asked: Sequence[tuple[Problem, Iterable[Question]]]) -> list[Answers]:
         """Return all answers to the questions about each problem, in the order of `asked`."""
@@ -120,7 +103,7 @@ class SolutionValues:
                 self._remember(problem, new)
         return [known for known, _ in found]
 
-    def _found_out(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, TwoRuns]]:
+    def _found_out(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, SolutionEvidence]]:
         """Ask all questions about a problem together, and those once more that only their company left unanswered."""
         found = self._put(asked)
         again = [
@@ -133,7 +116,7 @@ class SolutionValues:
             found[position].update(answers)
         return found
 
-    def _put(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, TwoRuns]]:
+    def _put(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, SolutionEvidence]]:
         jobs = [
             job
             for problem, questions in asked
@@ -143,25 +126,19 @@ class SolutionValues:
         found = []
         for _, questions in asked:
             forward, backward = _outcomes(next(reports)), _outcomes(next(reports))[::-1]
-            found.append(dict(zip(questions, map(TwoRuns, forward, backward), strict=True)))
+            found.append(dict(zip(questions, map(SolutionEvidence, forward, backward), strict=True)))
         return found
 
     def _recalled(
         self, problem: Problem, questions: Iterable[Question]
-    ) -> tuple[dict[Question, TwoRuns], list[Question]]:
+    ) -> tuple[dict[Question, SolutionEvidence], list[Question]]:
+        distinct = dict.fromkeys(questions)
         with self._lock:
             known = self._known.get(_key(problem), {})
-            recalled: dict[Question, TwoRuns] = {}
-            missing = []
-            for question in dict.fromkeys(questions):
-                runs = known.get(question)
-                if runs is None:
-                    missing.append(question)
-                else:
-                    recalled[question] = runs
-        return recalled, missing
+            recalled = {question: known[question] for question in distinct if question in known}
+        return recalled, [question for question in distinct if question not in recalled]
 
-    def _remember(self, problem: Problem, new: dict[Question, TwoRuns]) -> None:
+    def _remember(self, problem: Problem, new: dict[Question, SolutionEvidence]) -> None:
         with self._lock:
             known = self._known.setdefault(_key(problem), {})
             known.update((question, runs) for question, runs in new.items() if not runs.internal_error)
@@ -193,10 +170,15 @@ def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Question, ...]]:
     """
     if len(answers) == 1:
         return
-    unheard = [question for question, runs in answers.items() if runs.has(OutcomeKind.NOT_RUN)]
+    kinds = {
+        question: (runs.first.kind, runs.second.kind)
+        for question, runs in answers.items()
+        if runs.first.value is None or runs.second.value is None
+    }
+    unheard = [question for question, ended in kinds.items() if OutcomeKind.NOT_RUN in ended]
     for start in range(0, len(unheard), n_together):
         yield tuple(unheard[start : start + n_together])
-    yield from ((question,) for question, runs in answers.items() if runs.has(OutcomeKind.MEMORY_LIMIT))
+    yield from ((question,) for question, ended in kinds.items() if OutcomeKind.MEMORY_LIMIT in ended)
 
 
 def _key(problem: Problem) -> tuple[str, ...]:

@@ -52,8 +52,10 @@ class Verdict(StrEnum):
     @property
     def is_failure(self) -> bool:
         """True iff this is evidence against the candidate."""
-        return self not in (Verdict.PASSED, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)
+        return self not in _NO_FAILURES
 
+
+_NO_FAILURES = frozenset({Verdict.PASSED, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR})
 
 _VERDICTS = {
     OutcomeKind.VALUE: Verdict.PASSED,

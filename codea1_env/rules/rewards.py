@@ -63,14 +63,15 @@ def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
     scheme = rules.reward.scheme
-    known = [report for report in group if not report.has_internal_error]
+    are_masked = [report.has_internal_error for report in group]
+    known = [report for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
     if scheme in _COMPARING:
         found = iter(_COMPARING[scheme](known, rules))
     else:
         found = iter([_SCHEMES[scheme](report, rules) for report in known])
     return [
-        CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if report.has_internal_error else next(found)
-        for report in group
+        CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if is_masked else next(found)
+        for report, is_masked in zip(group, are_masked, strict=True)
     ]
 
 

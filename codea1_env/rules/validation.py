@@ -43,7 +43,7 @@ class SolutionEvidence(NamedTuple):
     first: Outcome
     second: Outcome
     """From another process that ran the calls in reverse order."""
-    prediction: Outcome | None
+    prediction: Outcome | None = None
     """The tester's own value, evaluated without the solution; None where the case has none, or carries it itself
     (`TestCase.predicted`)."""
 
@@ -57,6 +57,8 @@ class SolutionEvidence(NamedTuple):
 
 def values_equal(a: bytes, b: bytes, comparison: Comparison) -> bool:
     """Whether two encoded values are equal under `comparison`."""
+    if a == b and comparison.nan_equal:  # most are
+        return True
     return values.equal(
         a,
         b,
@@ -93,11 +95,14 @@ def validate(
     """
     if len(evidence) != len(suite.cases):
         raise ValueError(f"{len(suite.cases)} cases, but evidence for {len(evidence)}")
-    if any(item.internal_error for item in evidence):
+    reasons = [_reason_against(item) for item in evidence]
+    # Two equal values are no failure of ours, and most are that.
+    if any(item.internal_error for item, reason in zip(evidence, reasons, strict=True) if reason or item.prediction):
         return ValidSuite((), suite.rejections, 0, suite.nonprintable_share, internal_error=True)
     kept: list[ValidCase] = []
     rejections = list(suite.rejections)
-    reasons = [_reason_against(item) or _unpassable(item, comparison, keeps_unpassable) for item in evidence]
+    if not (keeps_unpassable or comparison.nan_equal):
+        reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
     seen = _Seen({c.expression for c, reason in zip(suite.cases, reasons, strict=True) if c.direct and reason is None})
     for case, item, reason in zip(suite.cases, evidence, reasons, strict=True):
         if reason is None and seen.before(case, item.first.value or b""):
@@ -140,10 +145,9 @@ def without_doubted(suite: ValidSuite, doubted: Sequence[ValidCase]) -> ValidSui
     return replace(suite, cases=kept, rejections=(*suite.rejections, *rejections), n_invalid=suite.n_invalid + n_more)
 
 
-def _unpassable(item: SolutionEvidence, comparison: Comparison, is_kept: bool) -> RejectionReason | None:
+def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReason | None:
     value = item.first.value or b""
-    is_passable = comparison.nan_equal or b"nan" not in value.lower() or values_equal(value, value, comparison)
-    return None if is_kept or is_passable else RejectionReason.OPAQUE_VALUE
+    return None if values_equal(value, value, comparison) else RejectionReason.OPAQUE_VALUE
 
 
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:

@@ -13,7 +13,7 @@ import marshal
 import math
 import signal
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
@@ -101,9 +101,11 @@ class Execution:
 
     def report(self, tier: str) -> JobReport:
         """Return what was found; call it when `is_over`."""
-        applied = tuple(tuple(self._applied.get(index, ())) for index in range(len(self.job.calls)))
+        applied: list[tuple[Applied, ...]] = [()] * len(self.job.calls)
+        for index, uses in self._applied.items():
+            applied[index] = tuple(uses)
         return JobReport(
-            self._load or _NOT_RUN, tuple(self._outcomes), self._cpu_us / 1e6, tier, tuple(self._used_s), applied
+            self._load or _NOT_RUN, tuple(self._outcomes), self._cpu_us / 1e6, tier, tuple(self._used_s), tuple(applied)
         )
 
     # Events
@@ -112,10 +114,13 @@ class Execution:
         """Take what a process has sent."""
         take = self._take_from_program if process is self._program else self._take_from_harness
         try:
-            for frame in process.frames():
+            frames = process.frames()
+            self._take_answers(frames)
+            for frame in frames:
                 if self._stage is _Stage.DONE:
                     return
                 take(frame)
+                self._take_answers(frames)
         except WireError as error:
             message = f"wrote to the sandbox's channel: {error}"
             self._lose(Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message[:300]))
@@ -173,21 +178,29 @@ class Execution:
     # Frames
 
     def _take_from_program(self, frame: Frame) -> None:
-        if self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
-            outcome = as_outcome(frame)
-            used_s = self._program.begin_after(frame)
-            if used_s > self.job.limits.cpu_s:
-                outcome = self._took_too_long()
-            index = self._direct.popleft()
-            self._outcomes[index], self._used_s[index] = outcome, used_s
-            if not self._direct:
-                self._next_stage()
-        elif self._applying and frame.call == APPLY:
+        if self._applying and frame.call == APPLY:
             self._pass_back(frame)
         elif self._stage is _Stage.LOADING and frame.call == LOAD:
             self._take_load(frame)
         else:
             raise WireError("a frame that nobody asked for")
+
+    def _take_answers(self, frames: Iterator[Frame]) -> None:
+        """Take as many of the direct calls' answers as have come. Most frames are such, so this is all one loop."""
+        if self._stage is not _Stage.DIRECT:
+            return
+        direct, outcomes, used_s = self._direct, self._outcomes, self._used_s
+        begin_after, limit_s = self._program.begin_after, self.job.limits.cpu_s
+        for frame in frames:
+            if frame.call != direct[0]:
+                raise WireError("a frame that nobody asked for")
+            outcome, seconds = as_outcome(frame), begin_after(frame)
+            index = direct.popleft()
+            outcomes[index] = outcome if seconds <= limit_s else self._took_too_long()
+            used_s[index] = seconds
+            if not direct:
+                self._next_stage()
+                return
 
     def _take_load(self, frame: Frame) -> None:
         outcome = _NULL if frame.tag == Tag.LOADED else as_outcome(frame)

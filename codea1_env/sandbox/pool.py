@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
@@ -63,7 +63,7 @@ class Pool:
         """Whether so many jobs keep all cores busy."""
         return n_busy >= self._n_workers * _JOBS_PER_WORKER
 
-    def free(self, setup: Setup, busy: Iterable[Worker], asleep: Iterable[Worker]) -> Worker | None:
+    def free(self, setup: Setup, busy: Sequence[Worker], asleep: Sequence[Worker]) -> Worker | None:
         """Return a worker of a kind that can take a job now, starting one if that may help.
 
         Args:
@@ -71,17 +71,16 @@ class Pool:
             busy: the worker of each job that runs.
             asleep: the worker of each job that uses no processor.
         """
-        loads, sleepers = Counter(map(id, busy)), Counter(map(id, asleep))
-        if self.is_full(loads.total()):
+        if self.is_full(len(busy)):
             return None
         same = [worker for worker in self.workers if worker.setup is setup and worker.n_forks < _MAX_FORKS]
-        ready = [worker for worker in same if worker.ready and sleepers[id(worker)] < _MAX_SLEEPERS_PER_WORKER]
-        best = min(ready, key=lambda worker: loads[id(worker)], default=None)
-        if best is not None and loads[id(best)] == 0:
+        ready = [worker for worker in same if worker.ready and asleep.count(worker) < _MAX_SLEEPERS_PER_WORKER]
+        best = min(ready, key=busy.count, default=None)
+        if best is not None and best not in busy:
             return best
         if len(same) < self._n_workers and all(worker.ready for worker in same):
             self._start(setup)
-        return best if best is not None and loads[id(best)] < _JOBS_PER_WORKER else None
+        return best if best is not None and busy.count(best) < _JOBS_PER_WORKER else None
 
     def note_ready(self, worker: Worker) -> None:
         """A worker has said that it is ready."""

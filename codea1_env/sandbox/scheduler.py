@@ -165,14 +165,14 @@ class Scheduler:
     # Handing out
 
     def _hand_out(self) -> None:
-        has_started = True
+        has_started = bool(self._queue)
         while has_started:
             has_started = False
             for ticket in self._queue.heads():
-                asleep = [running.worker for running in self._running if running.is_asleep]
                 busy = [running.worker for running in self._running if not running.is_asleep]
                 if self.pool.is_full(len(busy)):
                     break
+                asleep = [running.worker for running in self._running if running.is_asleep]
                 worker = self.pool.free(ticket.batch.setup_of(ticket.position), busy, asleep)
                 if worker is not None:
                     self._queue.take(ticket)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -138,10 +139,9 @@ class Worker:
         """
         near, far = socket.socketpair()
         self.n_forks += 1
+        request = Request(Op.FORK, number, cpu_s, memory_mb).pack()
         try:
-            request = Request(Op.FORK, number, cpu_s, memory_mb)
-            self._wait_until_writable()
-            socket.send_fds(self.control, [request.pack()], [far.fileno()])
+            self._insist(lambda: socket.send_fds(self.control, [request], [far.fileno()]))
         except OSError as error:
             near.close()
             raise WorkerDied(f"a zygote does not listen: {error}") from error
@@ -151,14 +151,16 @@ class Worker:
 
     def tell(self, op: bytes, number: int) -> None:
         """Send a message about one process. A dead zygote is noticed by `notices`."""
-        try:
-            self._wait_until_writable()
-            self.control.send(Request(op, number).pack())
-        except OSError:
-            return
+        request = Request(op, number).pack()
+        with contextlib.suppress(OSError):
+            self._insist(lambda: self.control.send(request))
 
-    def _wait_until_writable(self) -> None:
-        select.select([], [self.control], [], _LISTEN_TIMEOUT_S)
+    def _insist(self, send: Callable[[], object]) -> None:
+        try:
+            send()
+        except BlockingIOError:
+            select.select([], [self.control], [], _LISTEN_TIMEOUT_S)
+            send()
 
     def ask_for_cpu(self, number: int) -> None:
         """Ask for the processor time of a process; the answer is a notice."""

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from codea1_env.values.tree import Tagged, moment, parse
@@ -22,6 +23,7 @@ __all__ = ["equal"]
 _MAX_MATCHED = 64  # sets up to here are matched exactly; longer ones pair by order
 _ONLY_EQUAL = frozenset({int, str, bool, type(None)})  # two of a kind are equal, never just close
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_quoted = json.JSONEncoder().encode
 _MAX_EXPONENT = 10_000  # Decimals beyond it compare with Decimals only: as an integer they would fill the memory
 
 
@@ -60,7 +62,7 @@ def equal(
             return True
         if rel_tol == abs_tol == 0:
             return False
-    return _Rule(rel_tol, abs_tol, nan_equal, strict_types).equal(tree_a, tree_b)
+    return _rule(rel_tol, abs_tol, nan_equal, strict_types).equal(tree_a, tree_b)
 
 
 class _MeetsNaN(Exception):
@@ -89,7 +91,7 @@ class _Rule:
         if kind is Tagged:
             return _KEYS[node.tag](self, node.payload)
         if kind is str:
-            return json.dumps(node)
+            return _quoted(node)
         if kind is list:
             return f"[{self.keys(node)}]"
         if node is None:
@@ -157,7 +159,7 @@ class _Rule:
         return f"T{value.isoformat()}"
 
     def key_dataclass(self, payload: list[Any]) -> str:
-        return f"k{json.dumps(payload[0])}[{self.keys(payload[1])}]"
+        return f"k{_quoted(payload[0])}[{self.keys(payload[1])}]"
 
     def key_array(self, payload: list[Any]) -> str:
         dtype, shape, flat = payload
@@ -249,6 +251,9 @@ class _Rule:
                 partner[j] = i
                 return True
         return False
+
+
+_rule = lru_cache(64)(_Rule)
 
 
 def _ratio(value: float | Decimal) -> str:
