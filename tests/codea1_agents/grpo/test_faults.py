@@ -18,6 +18,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.grpo import GRPO, GRPOConfig  # noqa: E402
 from codea1_agents.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
+from codea1_agents.grpo.trees import Task  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from conftest import Weights, distance, tiny_config, weights_of  # noqa: E402
@@ -120,8 +121,8 @@ def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(
 ) -> None:
     remote.restore_from_path(beginning)
     with monkeypatch.context() as patched:
-        patched.setattr(remote, "_next_tasks", lambda: ["no task"])
-        with pytest.raises(RunnerFailed, match=r"a runner failed in iteration \d+: AttributeError: .*"):
+        patched.setattr(remote, "_next_tasks", lambda: [Task(0, "no such problem")])
+        with pytest.raises(RunnerFailed, match=r"a runner failed in iteration \d+: .*no such problem"):
             remote.train()
     remote.restore_from_path(beginning)
     assert remote.train()["tasks_lost"] == 0
