@@ -194,10 +194,15 @@ def _ray(cluster: ClusterOptions) -> Iterator[None]:
 
 
 def _started(ray: Any, n_cpus: int) -> None:
-    try:
-        ray.init(num_cpus=n_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:  # it raises nothing more special than this
-        raise UserError(f"Ray cannot be started here: {error}") from error
+    for is_last in (False, True):
+        try:
+            ray.init(num_cpus=n_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        except Exception as error:  # it raises nothing more special than this
+            ray.shutdown()
+            if is_last:  # a crowded machine may be too slow for its time limits once
+                raise UserError(f"Ray cannot be started here: {error}") from error
+        else:
+            return
 
 
 @contextmanager
