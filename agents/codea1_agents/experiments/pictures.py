@@ -114,18 +114,26 @@ def draw(picture: Picture, experiment: Experiment, results: Results, path: Path)
     n_panels = len(picture.panels)
     with canvas(path, size=(3.6 * n_panels, 3.4), n_columns=n_panels) as (figure, axes):
         for axis, panel in zip(axes, picture.panels, strict=True):
-            for number, line in enumerate(lines_of(picture, panel, experiment, results)):
-                colour = _COLOURS[number % len(_COLOURS)]
+            for line in lines_of(picture, panel, experiment, results):
+                colour = _colour(picture, line.system)
                 marker = "o" if len(line.x) < _FEW_POINTS else None
                 axis.plot(line.x, line.mean, color=colour, label=line.system or None, marker=marker, markersize=3)
                 axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
             axis.set_title(panel)
             axis.set_xlabel({"step": "training step", "cpu_s": "processor seconds"}.get(picture.over, picture.over))
             axis.grid(alpha=0.3)
-        handles, labels = axes[0].get_legend_handles_labels()
-        if labels:
-            figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6), frameon=False)
+        named = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+        if named:
+            names = [system for system in picture.systems if system in named]
+            handles = [named[name] for name in names]
+            figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 6), frameon=False)
         figure.suptitle(picture.title)
+
+
+def _colour(picture: Picture, system: str) -> str:
+    """Return a system's colour, the same in all panels, whether or not the others have a line there."""
+    number = picture.systems.index(system) if system in picture.systems else 0
+    return _COLOURS[number % len(_COLOURS)]
 
 
 def _mean(numbers: Iterable[float]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import isnan
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from codea1_agents.experiments.declaration import Experiment, Picture, System, Table
 from codea1_agents.experiments.grid import Cell, cells_of
-from codea1_agents.experiments.pictures import lines_of
+from codea1_agents.experiments.pictures import draw, lines_of
 from codea1_agents.experiments.report import text_of, write_report
 from codea1_agents.experiments.results import CellResult, CurvePoint, read_result, results_of, write_result
 from codea1_agents.experiments.tables import at_equal_compute
@@ -94,6 +95,18 @@ def test_lines_over_steps_and_over_a_setting() -> None:
     assert (high.low, high.high) == ((0.625,) * 3, (0.875,) * 3)
     (line,) = lines_of(over_alpha, "x", SMALL, RESULTS)
     assert (line.x, line.mean) == ((0.5, 1.0), (0.625, 0.75))
+
+
+def test_a_system_has_one_colour_in_all_panels(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    picture = Picture(
+        title="x", file="x", systems=("base", "a1"), panels={"a": "coder_reward", "b": "pass_new"}, over="step"
+    )
+    point = CurvePoint(step=1, cpu_s=1.0, figures={"coder_reward": 1.0})
+    first = RESULTS[Cell("base", 0, 0)].model_copy(update={"curve": (point, point.model_copy(update={"step": 2}))})
+    draw(picture, SMALL, RESULTS | {first.cell: first}, tmp_path / "x.svg")
+    line = r'<path d="[^"]*" clip-path="[^"]*" style="fill: none; stroke: (#[0-9a-f]{6})'
+    assert {"#1f6fb4", "#d1495b"} <= set(re.findall(line, (tmp_path / "x.svg").read_text()))
 
 
 def test_the_report_is_written_the_same_twice(tmp_path: Path) -> None:
