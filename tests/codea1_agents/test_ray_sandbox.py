@@ -74,18 +74,26 @@ def test_the_quick_do_not_wait_for_the_slow(sandbox: RaySandbox) -> None:
     assert order[-1] in (0, 1)
 
 
+def pools_of(sandbox: RaySandbox) -> dict[str, int]:
+    """The process of each node's pool; a node whose pool is not ready yet is not among them."""
+    return {name: ray.get(node.pool.process_id.remote()) for name, node in sandbox._nodes.items()}
+
+
 def test_the_processes_of_a_node_share_one_pool(sandbox: RaySandbox) -> None:
     other = pickle.loads(pickle.dumps(sandbox))
 
     @ray.remote(num_cpus=0)
-    def elsewhere(sandbox: RaySandbox) -> tuple[list[Any], set[int]]:
+    def elsewhere(sandbox: RaySandbox) -> tuple[list[Any], dict[str, int]]:
         reports = sandbox.run([job(3), job(4), job(5)])
-        return reports, {ray.get(node.pool.process_id.remote()) for node in sandbox._nodes.values()}
+        return reports, pools_of(sandbox)
 
     sandbox.run([job(1)])
-    reports, processes = ray.get(elsewhere.remote(other))
+    reports, theirs = ray.get(elsewhere.remote(other))
     assert [report.outcomes[0].value for report in reports] == [b"6", b"8", b"10"]
-    assert processes == {ray.get(node.pool.process_id.remote()) for node in sandbox._nodes.values()}
+    mine = pools_of(sandbox)
+    shared = mine.keys() & theirs.keys()
+    assert shared
+    assert all(mine[name] == theirs[name] for name in shared)
 
 
 def test_what_a_lost_pool_had_not_answered_is_run_again(sandbox: RaySandbox) -> None:

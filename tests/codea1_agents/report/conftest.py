@@ -181,7 +181,7 @@ class Browser:
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
 def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     webdriver = pytest.importorskip("selenium.webdriver", reason="needs the extra dev-browser")
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
