@@ -196,7 +196,9 @@ def _ray(cluster: ClusterOptions) -> Iterator[None]:
 def _started(ray: Any, n_cpus: int) -> None:
     for is_last in (False, True):
         try:
-            ray.init(num_cpus=n_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+            ray.init(  # "local": one of this run's own, also where another runs
+                address="local", num_cpus=n_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+            )
         except Exception as error:  # it raises nothing more special than this
             ray.shutdown()
             if is_last:  # a crowded machine may be too slow for its time limits once
