@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.verdicts import CandidateReport, SuiteReport
@@ -83,11 +84,10 @@ def figures_of(report: CandidateReport, rules: Ruleset, *, is_right: bool | None
 def _game(report: CandidateReport, suite: SuiteReport, rules: Ruleset, is_right: bool | None) -> GameFigures:
     rewards = score(replace(report, suites=(suite,), replayed=()), rules)
     failed = [case.verdict.is_failure for case in suite.cases]
-    right = sum(case.case.prediction_right is not False for case in suite.cases)
     beats = float(any(failed))
     return GameFigures(
         pass_rate=1 - fmean(failed) if failed else nan,
-        validity=min(1.0, right / rules.tests_per_suite),
+        validity=min(1.0, n_right(suite.cases) / rules.tests_per_suite),
         beats=beats,
         caught=beats if is_right is False else nan,
         survives=1 - beats,
