@@ -2,10 +2,12 @@
 
     python benchmarks/sandbox.py [--quick] [--rounds N] [--also SANDBOX] [--json]
 
-All contestants run the same programs, in blocks that take turns, each round with new calls; ratios are within a round.
-Processor time is that of the whole process tree (see `measuring.py`), with as many programs at a time as there are
-cores. Latency is that of one program at a time. For our sandbox the expected values stay here and are compared here;
-the others state them as asserts inside the program's process (see `graders.py`).
+All contestants run the same programs, in blocks, each round with new calls and in an order drawn anew; ratios are
+within a round. A block starts with some programs that are not measured: a contestant must not pay for the traces of
+another (forks of this process have it copy its own memory afterwards). Processor time is that of the whole process tree
+(see `measuring.py`), with as many programs at a time as there are cores. Latency is that of one program at a time. For
+our sandbox the expected values stay here and are compared here; the others state them as asserts inside the program's
+process (see `graders.py`).
 
 Also: how the cost grows with the number of asserts, what workers hold in memory, and, where the rows are at hand,
 EvalPlus harnesses, which make hundreds of calls each. `--also docker` adds another sandbox by name: its processes are
@@ -42,6 +44,8 @@ from codea1_env.sandbox.local import TIERS, LocalSandbox
 
 EVALPLUS_ROWS = Path(__file__).parents[2] / "shared" / "data" / "evalplus_dev.parquet"
 N_ASSERTS = 8
+N_UNMEASURED = 8
+"""Programs at the start of a block."""
 LENGTHS = (1, 8, 40, 72)
 """Numbers of asserts at which the cost of one more is measured."""
 
@@ -281,13 +285,14 @@ class Run:
                 self.enter(other)
 
     def round(self, number: int) -> None:
-        """Let all contestants run the same tasks, in another order each time."""
+        """Let all contestants run the same tasks, in an order of this round."""
         at_a_time = machine()["cores"]
+        first = small_tasks(N_UNMEASURED, N_ASSERTS, -2 - number)
         tasks = small_tasks(self.options.tasks, N_ASSERTS, number)
         lengths = {n: small_tasks(self.options.tasks, n, number) for n in LENGTHS}
-        turn = number % len(self.contestants)
-        for contestant in (*self.contestants[turn:], *self.contestants[:turn]):
+        for contestant in random.Random(number).sample(self.contestants, len(self.contestants)):
             results = self.results[contestant.name]
+            list(contestant.run(first, at_a_time=at_a_time))
             results.enter(timed(contestant, tasks, at_a_time), len(tasks))
             results.latencies_ms += [latency_ms(contestant, task) for task in tasks[: self.options.alone]]
             if contestant is self.contestants[0]:

@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import os
 import queue
+import re
 import sys
 import threading
 import weakref
@@ -46,6 +47,10 @@ PACKAGES = ("numpy",)
 
 _POLL_S = 1.0  # for the case that the scheduler has died
 
+# Imported beforehand only for programs that name them: all others would pay for their memory.
+_RARER = ("calendar", "dataclasses", "datetime", "decimal", "fractions", "queue", "statistics", "textwrap", "threading")
+_IMPORTS_RARER = re.compile(rf"(?:import|from)\b[^\n]*\b(?:{'|'.join(_RARER)})\b")
+
 
 class LocalSandbox:
     """Runs jobs in processes forked from warm, sealed interpreters.
@@ -53,8 +58,8 @@ class LocalSandbox:
     Starts lazily. Safe to use from any thread; after a fork of this process, the new process starts workers of its own.
 
     Args:
-        workers: how many interpreters run jobs at the same time, per kind (with and without numpy); by default one
-            per usable core.
+        workers: how many interpreters run jobs at the same time, per kind (plain, with more of the standard library
+            imported, with numpy); by default one per usable core.
         packages: top-level names of the site packages that programs may import, where they are installed. All others
             are hidden: some hold the answers to the problems.
         tiers: kinds of isolation, tried in this order until one can be had here; by default those that `require` and
@@ -224,7 +229,10 @@ class LocalSandbox:
 
 
 class _Kinds:
-    """The two kinds of zygote: plain, and with numpy imported already (which takes longer than most jobs)."""
+    """The kinds of zygote: plain, with rarer modules imported already, and with numpy, too.
+
+    To import these takes longer than most jobs, and to have them imported makes each job take longer.
+    """
 
     def __init__(self, packages: Sequence[str]) -> None:
         self._packages = packages
@@ -234,12 +242,21 @@ class _Kinds:
         return Setup({name: folder for name in self._packages if (folder := _site_folder(name))})
 
     @functools.cached_property
+    def _with_more(self) -> Setup:
+        return Setup(self.plain.packages, _RARER)
+
+    @functools.cached_property
     def _with_numpy(self) -> Setup:
-        return Setup(self.plain.packages, ("numpy",)) if "numpy" in self.plain.packages else self.plain
+        return Setup(self.plain.packages, (*_RARER, "numpy")) if "numpy" in self.plain.packages else self._with_more
 
     def setup_for(self, job: Job) -> Setup:
-        texts = (job.program, job.preamble, job.harness.source, *(text for call in job.calls for text in call.imports))
-        return self._with_numpy if any("numpy" in text for text in texts) else self.plain
+        texts = [job.program, job.preamble, job.harness.source]
+        texts += [text for call in job.calls if call.imports for text in call.imports]
+        if any("numpy" in text for text in texts):
+            return self._with_numpy
+        if any(_IMPORTS_RARER.search(text) is not None for text in texts):
+            return self._with_more
+        return self.plain
 
 
 _INSTANCES: weakref.WeakSet[LocalSandbox] = weakref.WeakSet()

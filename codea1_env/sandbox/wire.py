@@ -38,7 +38,7 @@ HEADER = struct.Struct("<cIQI")
 """Of a frame: tag, call, processor time in microseconds, length of the payload."""
 REQUEST = struct.Struct("<cQII")
 """Of a `Request`."""
-NOTICE = struct.Struct("<cQiQQI")
+NOTICE = struct.Struct("<cQiQI")
 """Of a `Notice`."""
 
 
@@ -107,8 +107,6 @@ class Notice(NamedTuple):
     """EXIT: wait status, or -1 if the process could not be made."""
     cpu_us: int = 0
     """User and system time so far."""
-    peak_kb: int = 0
-    """EXIT: largest resident size."""
     pid: int = 0
     """As the zygote sees it, maybe in a namespace of its own."""
 

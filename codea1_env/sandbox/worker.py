@@ -27,6 +27,9 @@ _ROOT = Path(__file__).parents[2]
 _CONTROL_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _LISTEN_TIMEOUT_S = 5.0
 _ANSWER_TIMEOUT_S = 20.0
+# Without site packages, user's or working folder. Bytecode of what only zygotes import is kept, unless that is not
+# wanted: to compile it anew leaves holes in the memory of each, which their children pay for.
+_FLAGS = ("-S", "-s", "-P", *(("-B",) if sys.dont_write_bytecode else ()))
 _CLEAN_ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "LANG": "C.UTF-8",
@@ -83,7 +86,7 @@ def launch_here(options: dict[str, Any], control: socket.socket) -> subprocess.P
     """Start a zygote as a process of this machine."""
     options = {**options, "root": str(_ROOT), "control": control.fileno(), "parent": os.getpid()}
     return subprocess.Popen(
-        [sys.executable, "-S", "-s", "-P", "-B", str(_BOOTSTRAP), json.dumps(options)],
+        [sys.executable, *_FLAGS, str(_BOOTSTRAP), json.dumps(options)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -1,17 +1,14 @@
 """From an encoded value to a live one, inside sandboxed processes only: trusted code compares trees instead.
 
-Standard library only, like `encoding`.
+Standard library only, like `encoding`; modules whose values are rare are imported when one is met.
 """
 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import importlib
 from collections.abc import Callable
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from codea1_env.values.tree import Malformed, Tagged, moment, parse
@@ -54,7 +51,21 @@ def _build_dataclass(payload: Any) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _stand_in(name: str, fields: tuple[str, ...]) -> Callable[..., Any]:
-    return dataclasses.make_dataclass(name, fields, unsafe_hash=True)
+    from dataclasses import make_dataclass  # noqa: PLC0415
+
+    return make_dataclass(name, fields, unsafe_hash=True)
+
+
+def _build_decimal(payload: str) -> Any:
+    from decimal import Decimal  # noqa: PLC0415
+
+    return Decimal(payload)
+
+
+def _build_fraction(payload: Any) -> Any:
+    from fractions import Fraction  # noqa: PLC0415
+
+    return Fraction(*map(_build, payload))
 
 
 def _build_array(payload: Any) -> Any:
@@ -78,8 +89,8 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "u": _build_text,
     "b": bytes.fromhex,
     "B": bytearray.fromhex,
-    "D": Decimal,
-    "r": lambda payload: Fraction(*map(_build, payload)),
+    "D": _build_decimal,
+    "r": _build_fraction,
     "g": lambda payload: range(*map(_build, payload)),
     "T": lambda payload: moment(*payload),
     "k": _build_dataclass,

@@ -18,20 +18,24 @@ None, bool, float, list, str and int (up to 1024 bits) stand for themselves; the
 
 What a hostile object may own (`__eq__`, `__iter__`, `__len__`, its metaclass) is never asked: types are told apart by
 identity, contents are read with the base type's methods. An object with an equality of its own cannot be carried.
+
+Whatever is imported here takes memory in every sandboxed process, which costs each of them time. So modules whose
+values are rare are not: if a value is of such a class, its module is there already.
 """
 
 from __future__ import annotations
 
 import collections
-import dataclasses
-import datetime
 import json
 import math
 import sys
 from collections.abc import Callable, Iterable
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import datetime
+    from decimal import Decimal
+    from fractions import Fraction
 
 __all__ = ["MAX_DEPTH", "PLAIN_INT_BITS", "Opaque", "TooLarge", "encode"]
 
@@ -151,7 +155,7 @@ class _Encoding:
         return {"g": self.nodes((value.start, value.stop, value.step), depth)}
 
     def write_decimal(self, value: Decimal, depth: int) -> Any:
-        text = Decimal.__str__(value)
+        text = type(value).__str__(value)
         self._spend(len(text))
         return {"D": text}
 
@@ -161,22 +165,23 @@ class _Encoding:
     def write_date(self, value: datetime.date, depth: int) -> Any:
         return {"T": ["date", value.isoformat()]}
 
-    def write_time(self, value: datetime.time | datetime.datetime, depth: int) -> Any:
-        if value.tzinfo is not None and type(value.tzinfo) is not datetime.timezone:
-            raise Opaque(f"{_name_of(type(value))} in a named time zone")
-        return {"T": ["datetime" if type(value) is datetime.datetime else "time", value.isoformat()]}
+    def write_time(self, value: datetime.time, depth: int) -> Any:
+        return {"T": ["time", _isoformat(value)]}
+
+    def write_datetime(self, value: datetime.datetime, depth: int) -> Any:
+        return {"T": ["datetime", _isoformat(value)]}
 
     def write_timedelta(self, value: datetime.timedelta, depth: int) -> Any:
         return {"T": ["timedelta", f"{value.days},{value.seconds},{value.microseconds}"]}
 
     def write_dataclass(self, value: Any, depth: int) -> Any:
-        fields = [field.name for field in dataclasses.fields(value) if field.compare]
+        fields = [field.name for field in sys.modules["dataclasses"].fields(value) if field.compare]
         pairs = [[self.node(name, depth), self.node(object.__getattribute__(value, name), depth)] for name in fields]
         return {"k": [self.node(_name_of(type(value)), depth), pairs]}
 
     def write_scalar(self, value: Any, depth: int) -> Any:
         item = value.item()
-        if id(type(item)) not in _WRITERS:  # longdouble, void
+        if id(type(item)) not in _WRITERS and _late_writer(type(item)) is None:  # longdouble, void
             raise Opaque(f"a {_name_of(type(value))}")
         return self.node(item, depth)
 
@@ -210,17 +215,25 @@ _WRITERS: dict[int, _Writer] = {
     id(collections.defaultdict): _Encoding.write_dict,
     id(collections.deque): _Encoding.write_deque,
     id(range): _Encoding.write_range,
-    id(Decimal): _Encoding.write_decimal,
-    id(Fraction): _Encoding.write_fraction,
-    id(datetime.date): _Encoding.write_date,
-    id(datetime.time): _Encoding.write_time,
-    id(datetime.datetime): _Encoding.write_time,
-    id(datetime.timedelta): _Encoding.write_timedelta,
 }
+
+# Read through attributes that a subclass may own, so subclasses of these are not trusted.
+_LATE_WRITERS: dict[tuple[str, str], _Writer] = {
+    ("decimal", "Decimal"): _Encoding.write_decimal,
+    ("fractions", "Fraction"): _Encoding.write_fraction,
+    ("datetime", "date"): _Encoding.write_date,
+    ("datetime", "time"): _Encoding.write_time,
+    ("datetime", "datetime"): _Encoding.write_datetime,
+    ("datetime", "timedelta"): _Encoding.write_timedelta,
+}
+"""By module and class, of classes that exist only once their module has been imported."""
 
 
 def _writer_for(kind: type) -> _Writer:
-    """Find how to write a class that is not in the table: numpy's, a dataclass, or one that compares as its base."""
+    """Find how to write another class: a late one, one of numpy's, a dataclass, one that compares as its base does."""
+    late = _late_writer(kind)
+    if late is not None:
+        return late
     mro = _mro_of(kind)
     numpy = sys.modules.get("numpy")  # never imported here: if a value is numpy's, it is there
     if numpy is not None:
@@ -233,22 +246,24 @@ def _writer_for(kind: type) -> _Writer:
         return _Encoding.write_dataclass
     for cls in mro[:-1]:
         writer = _WRITERS.get(id(cls))
-        if writer is not None and writer not in _EXACT_ONLY:
+        if writer is not None and writer is not _Encoding.write_range:  # see `_LATE_WRITERS`
             return writer
         if {"__eq__", "__ne__"} & set(_namespace_of(cls)):
             break
     raise Opaque(f"a {_name_of(kind)}"[:200])
 
 
-# Read through attributes that a subclass may own, so subclasses of these are not trusted.
-_EXACT_ONLY = {
-    _Encoding.write_range,
-    _Encoding.write_decimal,
-    _Encoding.write_fraction,
-    _Encoding.write_date,
-    _Encoding.write_time,
-    _Encoding.write_timedelta,
-}
+def _late_writer(kind: type) -> _Writer | None:
+    for (module, name), writer in _LATE_WRITERS.items():
+        if kind is getattr(sys.modules.get(module), name, None):
+            return writer
+    return None
+
+
+def _isoformat(value: datetime.time | datetime.datetime) -> str:
+    if value.tzinfo is not None and type(value.tzinfo) is not sys.modules["datetime"].timezone:
+        raise Opaque(f"{_name_of(type(value))} in a named time zone")
+    return value.isoformat()
 
 
 def _has_generated_equality(namespace: Any) -> bool:

@@ -14,15 +14,17 @@ hold none.
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
+
+if TYPE_CHECKING:
+    import datetime
 
 __all__ = ["Malformed", "Tagged", "moment", "parse"]
 
@@ -102,6 +104,8 @@ def _is_shallow(brackets: bytes) -> bool:
 
 def moment(kind: str, text: str) -> datetime.date | datetime.time | datetime.timedelta:
     """Return the date, time, datetime or timedelta that a checked `T` payload states."""
+    import datetime  # noqa: PLC0415  -- see `encoding`: rare, and memory in every sandboxed process
+
     if kind == "timedelta":
         days, seconds, micros = (int(part) for part in text.split(","))
         return datetime.timedelta(days, seconds, micros)

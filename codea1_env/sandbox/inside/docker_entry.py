@@ -37,7 +37,7 @@ def main(folder: str) -> None:
     for name in set(os.environ) - set(options["environment"]):
         del os.environ[name]  # what the image or the engine has added
     packages = _found(options["packages"])
-    preload = [name for name in options["preload"] if name in packages]
+    preload = [name for name in options["preload"] if name in packages or name not in options["packages"]]
     options.update(root=folder, control=fds[0], parent=0, packages=packages, preload=preload)
     sys.path.insert(0, os.path.dirname(__file__))
     import bootstrap  # type: ignore[import-not-found]  # noqa: PLC0415  -- importable only now

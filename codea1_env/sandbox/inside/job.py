@@ -7,13 +7,14 @@ copy of a page.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # typeshed knows only signal
+import _socket
 import marshal
 import os
-import socket
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside import harness, program, seal
+from codea1_env.sandbox.inside import harness, program
 from codea1_env.sandbox.inside.channel import Channel, exit_now
 from codea1_env.sandbox.wire import APPLY, LOAD, Tag, frame_bytes
 from codea1_env.values.encoding import encode
@@ -44,7 +45,7 @@ class A:
 _REHEARSED_CALLS = ["f([1, 2, 3])", "f('abc')", "f([1.5, True])", "f([], y=-1)", "(f([1]), {'a': {1}, None: 2})"]
 
 
-def become_job(channel: int, cpu_s: int, address_space: int) -> NoReturn:
+def become_job(channel: int, cpu_s: int, address_space: int, seal_child: Callable[[int, int], None]) -> NoReturn:
     """Run one job and end."""
     try:
         # The C functions behind `signal`: whatever Python code a child runs costs it page faults.
@@ -53,7 +54,7 @@ def become_job(channel: int, cpu_s: int, address_space: int) -> NoReturn:
         if channel != CHANNEL_FD:
             os.dup2(channel, CHANNEL_FD)
         os.closerange(CHANNEL_FD + 1, _MAX_FD)
-        seal.seal_child(cpu_s, address_space)
+        seal_child(cpu_s, address_space)
         _run(Channel(CHANNEL_FD))
     finally:
         exit_now(0)
@@ -66,7 +67,7 @@ def _run(frames: Channel) -> None:
 
 def rehearse() -> None:
     """Run trusted jobs here, in the zygote, so that everything in their way is warm."""
-    near, far = socket.socketpair()
+    near, far = _socket.socketpair()
     frames = Channel(far.fileno())
     main = sys.modules["__main__"]
     fields: dict[str, Any] = {"entry": "f", "value_bytes": 65_536, "preamble": "import math\n"}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
-import platform
 import sys
 from collections.abc import Callable
 
 __all__ = [
     "CAP_DAC_READ_SEARCH",
+    "DIE_WITH_PARENT",
     "KernelRefuses",
     "bind",
     "can_mount",
@@ -23,7 +22,7 @@ __all__ = [
     "mount",
     "mount_memory",
     "prctl",
-    "prepared_syscall",
+    "quick",
     "remount_read_only",
     "syscall",
     "unmount_lazily",
@@ -35,6 +34,8 @@ _CAP_SYS_ADMIN = 21
 
 _PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 8, 24, 38
 _SIGKILL = 9
+DIE_WITH_PARENT = (_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+"""What `die_with_parent` asks prctl for."""
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 1 << 14, 1 << 18
 _ST_RELATIME, _MS_RELATIME = 4096, 1 << 21
 _KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048  # nosuid nodev noexec noatime nodiratime: locked in a user namespace
@@ -51,7 +52,7 @@ class KernelRefuses(OSError):
 
 def is_supported() -> bool:
     """Whether this is a system and processor that the numbers here are for."""
-    return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64") and sys.maxsize > 1 << 32
+    return sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32
 
 
 def _checked(result: int, what: str) -> int:
@@ -72,15 +73,14 @@ def syscall(number: int, *arguments: object, what: str) -> int:
     return _checked(_libc.syscall(ctypes.c_long(number), *wide), what)
 
 
-def prepared_syscall(number: int, *kinds: type) -> Callable[..., int]:
-    """Return a function that makes one system call with arguments of fixed kinds, for where microseconds count.
+def quick(name: str) -> Callable[..., int]:
+    """Return a function of the C library that takes small numbers and bytes, for where microseconds count.
 
-    It returns -1 where the call fails.
+    It returns -1 where the call fails and keeps no error number: both that and declared arguments would cost memory
+    that each child has to copy.
     """
-    assert _libc is not None
-    function = _libc["syscall"]
-    function.argtypes = [ctypes.c_long, *kinds]
-    return functools.partial(function, number)
+    function: Callable[..., int] = ctypes.CDLL(None)[name]
+    return function
 
 
 def prctl(option: int, *arguments: int) -> int:
@@ -96,7 +96,7 @@ def prctl(option: int, *arguments: int) -> int:
 def die_with_parent() -> None:
     """Have the kernel kill this process when the thread that made it ends. A change of user undoes this."""
     assert _libc is not None
-    _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+    _libc.prctl(*DIE_WITH_PARENT)
 
 
 def forbid_new_privileges() -> None:

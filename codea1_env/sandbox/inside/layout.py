@@ -1,15 +1,17 @@
 """What a sealed interpreter must still see of the files: its standard library, shared libraries, allowed packages.
 
 Everything else is hidden, site packages that were not asked for included: some hold the answers to the problems.
+
+Like all that a zygote loads, this does without modules that few programs import (`pathlib`, `dataclasses`,
+`sysconfig`): they would take memory in every job's process.
 """
 
 from __future__ import annotations
 
 import os
-import sysconfig
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+import sys
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 __all__ = ["Layout", "is_readable_by_all", "layout"]
 
@@ -18,8 +20,7 @@ _MORE = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
 _HIDDEN_NAMES = ("site-packages", "dist-packages")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Absolute paths, none below another of the same field."""
 
     shown: tuple[str, ...]
@@ -34,7 +35,7 @@ class Layout:
 
 def layout(packages: dict[str, str]) -> Layout:
     """Return what to show, given the allowed packages (name to the folder that holds them)."""
-    shown = _outermost([sysconfig.get_path("stdlib"), *_library_folders(), *_MORE])
+    shown = _outermost([_stdlib(), *_library_folders(), *_MORE])
     own = sorted({path for name, folder in packages.items() for path in _parts(name, folder)})
     hidden = {os.path.join(root, name) for root in _stdlib_parents(shown) for name in _HIDDEN_NAMES}
     hidden |= set(packages.values())
@@ -48,14 +49,25 @@ def layout(packages: dict[str, str]) -> Layout:
 
 def is_readable_by_all(paths: Iterable[str]) -> bool:
     """Whether any user may reach the paths (judged by the permissions of their folders)."""
-    every = {str(part) for path in map(Path, paths) for part in (path, *path.parents)}
+    every = {part for path in paths for part in _with_parents(path)}
     return all(os.stat(path).st_mode & (0o001 if os.path.isdir(path) else 0o004) for path in every)
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    yield path
+    while path != os.path.dirname(path):
+        path = os.path.dirname(path)
+        yield path
+
+
+def _stdlib() -> str:
+    return os.path.dirname(os.__file__)
 
 
 def _library_folders() -> set[str]:
     """Where the libraries lie that are loaded now, and where the loader looks for more."""
     found = {"/lib64", "/usr/lib64"}
-    multiarch = sysconfig.get_config_var("MULTIARCH")
+    multiarch = getattr(sys.implementation, "_multiarch", "")  # such as x86_64-linux-gnu
     if multiarch:
         found |= {f"/lib/{multiarch}", f"/usr/lib/{multiarch}"}
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
@@ -73,7 +85,7 @@ def _parts(name: str, folder: str) -> list[str]:
 
 
 def _stdlib_parents(shown: list[str]) -> set[str]:
-    stdlib = os.path.realpath(sysconfig.get_path("stdlib"))
+    stdlib = os.path.realpath(_stdlib())
     return {stdlib, os.path.dirname(stdlib), os.path.join(os.path.dirname(stdlib), "python3"), *shown}
 
 

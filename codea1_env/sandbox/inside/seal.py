@@ -19,12 +19,13 @@ import contextlib
 import os
 import resource
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from codea1_env.sandbox.inside import kernel, landlock, namespaces, seccomp
 from codea1_env.sandbox.inside.layout import is_readable_by_all, layout
 
-__all__ = ["become", "free_user", "seal", "seal_child"]
+__all__ = ["become", "child_seal", "free_user", "seal"]
 
 _GUARANTEES = {
     "namespaces": "isolated",
@@ -40,7 +41,7 @@ _MAX_PROCESSES_ZYGOTE, _MAX_THREADS_CHILD = 4096, 256
 _MAX_FILES, _MAX_STACK, _MAX_FILE_BYTES = 256, 64 << 20, 1 << 20
 _PR_SET_DUMPABLE = 4
 
-_child_filter: seccomp.Installer | None = None
+_install_child_filter: Callable[[int], None] | None = None
 _bounds_threads = False
 _inherited: dict[int, int] = {}
 """Hard limits that were there before us and cannot be raised."""
@@ -64,20 +65,35 @@ def seal(options: dict[str, Any]) -> dict[str, Any]:
         raise kernel.KernelRefuses("neither Linux on x86_64 nor on aarch64")
     else:
         _SEALS[tier](options)
-    return {"tier": tier, "guarantee": _GUARANTEES[tier], "suicide": _child_filter is None}
+    return {"tier": tier, "guarantee": _GUARANTEES[tier], "suicide": _install_child_filter is None}
 
 
-def seal_child(cpu_s: int, address_space: int) -> None:
-    """Take from a forked process what only the zygote needed, and bound what it may use."""
-    if _must_follow:
-        kernel.die_with_parent()
-    if _bounds_threads:
-        resource.setrlimit(resource.RLIMIT_NPROC, (_MAX_THREADS_CHILD, _MAX_THREADS_CHILD))
-    for number, value in ((resource.RLIMIT_AS, address_space), (resource.RLIMIT_CPU, cpu_s)):
-        bound = min(value, _inherited.get(number, value))
-        resource.setrlimit(number, (bound, bound))
-    if _child_filter is not None:
-        _child_filter.install(os.getpid())
+def child_seal() -> Callable[[int, int], None]:
+    """Return what takes from a forked process what only the zygote needed, and bounds what it may use.
+
+    The returned function takes processor seconds and bytes of address space. All is prepared here, and it looks nothing
+    up: each object that a child touches for the first time costs it the copy of a page.
+    """
+    follow, parent = kernel.quick("prctl") if _must_follow else None, kernel.DIE_WITH_PARENT
+    setrlimit, getpid, install = resource.setrlimit, os.getpid, _install_child_filter
+    cpu, memory, threads = resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_NPROC if _bounds_threads else None
+    few, most_s, most_bytes = (_MAX_THREADS_CHILD,) * 2, _inherited.get(cpu), _inherited.get(memory)
+
+    def seal_child(cpu_s: int, address_space: int) -> None:
+        if follow is not None:
+            follow(*parent)
+        if threads is not None:
+            setrlimit(threads, few)
+        if most_bytes is not None and address_space > most_bytes:
+            address_space = most_bytes
+        setrlimit(memory, (address_space, address_space))
+        if most_s is not None and cpu_s > most_s:
+            cpu_s = most_s
+        setrlimit(cpu, (cpu_s, cpu_s))
+        if install is not None:
+            install(getpid())
+
+    return seal_child
 
 
 def _seal_rlimits(options: dict[str, Any]) -> None:
@@ -168,10 +184,10 @@ _SEALS = {
 
 
 def _filter() -> None:
-    global _child_filter  # noqa: PLW0603  -- one zygote per interpreter; children read it after the fork
+    global _install_child_filter  # noqa: PLW0603  -- one zygote per interpreter
     kernel.forbid_new_privileges()
-    seccomp.Installer(seccomp.zygote_filter()).install()
-    _child_filter = seccomp.Installer(seccomp.child_filter())
+    seccomp.installer(seccomp.zygote_filter())(0)
+    _install_child_filter = seccomp.installer(seccomp.child_filter())
 
 
 def _follow(parent: int) -> None:

@@ -11,16 +11,15 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import signal
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from codea1_env.sandbox.inside import kernel
 from codea1_env.sandbox.inside.syscalls import NUMBERS
 
-__all__ = ["Installer", "child_filter", "zygote_filter"]
+__all__ = ["child_filter", "installer", "zygote_filter"]
 
 _CHECKED = ("open", "openat", "openat2", "clone", "clone3", "prctl", "prlimit64", "ioctl", "fcntl", "socketpair")
 
@@ -80,47 +79,41 @@ def child_filter() -> bytes:
     return _assembled([*program, (_RETURN, 0, 0, _ALLOW)])
 
 
-class Installer:
-    """A filter ready to be put in force, prepared once so that each child only makes the system call."""
+def installer(program: bytes) -> Callable[[int], None]:
+    """Return what puts a filter in force for the process that calls it and all that it will fork, for good.
 
-    def __init__(self, program: bytes) -> None:
-        self._code = ctypes.create_string_buffer(program, len(program))
-        self._descriptor = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._code))
-        mark = _ANY_PID.to_bytes(4, sys.byteorder)
-        self._seccomp = kernel.prepared_syscall(_number("seccomp"), ctypes.c_long, ctypes.c_long, ctypes.c_char_p)
-        self._pids = [
-            ctypes.c_uint32.from_buffer(self._code, offset)
-            for offset in range(0, len(program), 4)
-            if program[offset : offset + 4] == mark
-        ]
+    All is prepared here, so that each child only makes the system call. The returned function takes the id of the one
+    process that may be signalled, where the filter allows one, and raises `KernelRefuses` where there are no filters.
+    """
+    code = bytearray(program)
+    words = memoryview(code).cast("I")
+    mark = _ANY_PID.to_bytes(4, sys.byteorder)
+    pids = [offset // 4 for offset in range(0, len(code), 4) if code[offset : offset + 4] == mark]
+    address = ctypes.addressof(ctypes.c_char.from_buffer(code))  # `words` keeps it where it is
+    descriptor = struct.pack("HxxxxxxP", len(code) // 8, address)
+    syscall, number = kernel.quick("syscall"), _number("seccomp")
 
-    def install(self, pid: int = 0) -> None:
-        """Put the filter in force for this process and all that it will fork; there is no way back.
-
-        Args:
-            pid: the one process that may be signalled, where the filter allows one.
-
-        Raises:
-            KernelRefuses: this kernel has no seccomp filters.
-        """
-        for place in self._pids:
-            place.value = pid
-        if self._seccomp(_SET_MODE_FILTER, 0, self._descriptor) < 0:
+    def install(pid: int) -> None:
+        for place in pids:
+            words[place] = pid
+        if syscall(number, _SET_MODE_FILTER, 0, descriptor) < 0:
             raise kernel.KernelRefuses("no system call filters")
+
+    return install
 
 
 def _number(name: str) -> int:
-    return NUMBERS[name][platform.machine() == "aarch64"]
+    return NUMBERS[name][os.uname().machine == "aarch64"]
 
 
 def _prologue() -> list[_Instruction]:
     return [
         (_LOAD, 0, 0, _OFFSET_ARCH),
-        (_JUMP_EQ, 1, 0, _AUDIT_ARCH[platform.machine()]),
+        (_JUMP_EQ, 1, 0, _AUDIT_ARCH[os.uname().machine]),
         (_RETURN, 0, 0, _KILL),  # another architecture has other numbers
         (_LOAD, 0, 0, _OFFSET_NUMBER),
         (_JUMP_GE, 0, 1, _X32_BIT),
-        (_RETURN, 0, 0, _KILL if platform.machine() == "x86_64" else _ERRNO | errno.EPERM),
+        (_RETURN, 0, 0, _KILL if os.uname().machine == "x86_64" else _ERRNO | errno.EPERM),
     ]
 
 

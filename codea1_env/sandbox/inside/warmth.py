@@ -46,7 +46,7 @@ def close_holes() -> None:
 def share_code_pages() -> None:
     """Have forks inherit the page tables of the interpreter's code; without that, each child faults them in again.
 
-    The kernel copies the page tables of file mappings only where a page was written to. One byte of each mapping is
+    The kernel copies the page tables of file mappings only where a page was written to. One byte of the mapping is
     written over with itself. Where that is not allowed (some hardened systems), nothing is gained and nothing lost.
     """
     if sys.platform != "linux":
@@ -59,15 +59,13 @@ def share_code_pages() -> None:
     except OSError:  # not Linux, or inside walls already
         return
     for span, rights, _, _, _, *path in mappings:
-        if rights not in ("r-xp", "r--p") or not path or not _is_hot(path[0]):
+        if rights != "r-xp" or not path or not _is_interpreter(path[0]):
             continue
         start, end = (int(text, 16) for text in span.split("-"))
-        normal = _PROT_READ | (_PROT_EXEC if "x" in rights else 0)
-        if libc.mprotect(start, end - start, normal | _PROT_WRITE) == 0:
+        if libc.mprotect(start, end - start, _PROT_READ | _PROT_WRITE | _PROT_EXEC) == 0:
             ctypes.memmove(start, ctypes.string_at(start, 1), 1)
-            libc.mprotect(start, end - start, normal)
+            libc.mprotect(start, end - start, _PROT_READ | _PROT_EXEC)
 
 
-def _is_hot(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.startswith(("python", "libpython", "libc.so", "libc-"))
+def _is_interpreter(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(("python", "libpython"))

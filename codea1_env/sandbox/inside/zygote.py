@@ -5,6 +5,7 @@ It ends when its control socket does, and everything that it forked ends with it
 
 from __future__ import annotations
 
+import _socket
 import errno
 import gc
 import importlib
@@ -13,7 +14,6 @@ import mmap
 import os
 import random
 import resource
-import socket
 import sys
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
@@ -24,10 +24,11 @@ from codea1_env.sandbox.wire import Op
 
 __all__ = ["main"]
 
-# What programs import most: cold, these cost a child more than all of its job.
+# What programs import most: cold, these cost a child more than all of its job. But each megabyte costs every child,
+# so rarer ones are imported only in zygotes of another kind (`options["preload"]`).
 _PREIMPORTED = """
-    abc bisect calendar cmath collections.abc contextlib copy dataclasses datetime decimal enum fractions functools
-    heapq io itertools math numbers operator queue random re statistics string struct textwrap threading types typing
+    abc bisect collections.abc contextlib copy enum functools heapq io itertools math operator random re string types
+    typing
 """
 
 
@@ -36,10 +37,10 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
 
     Args:
         options: `control` (descriptor), `parent` (process id), `packages` (allowed site packages: name to folder),
-            `preload` (those to import now), and what `seal` needs.
+            `preload` (modules to import now), and what `seal` needs.
         on_imported: called when nothing of this project is needed any more.
     """
-    control = socket.socket(fileno=options["control"])
+    control = _socket.socket(fileno=options["control"])  # `socket` around it would be memory in every child
     if options["tier"] == "bwrap" and "is_inside" not in options:
         _start_again_in_bubblewrap(options, control)
     for name in ("PWD", "LD_BIND_NOW"):  # bubblewrap's, which no other tier has; only for this interpreter's start
@@ -51,28 +52,29 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     # Loaded only now, so that what every job touches lies close together.
     server = importlib.import_module("codea1_env.sandbox.inside.server")
     job = importlib.import_module("codea1_env.sandbox.inside.job")
+    sys.dont_write_bytecode = True
     on_imported()
     job.rehearse()
     try:
         sealed = seal.seal(options)
         _settle()
-        own_bytes = _address_space()
-        _try_a_child(own_bytes)
+        seal_child, own_bytes = seal.child_seal(), _address_space()
+        _try_a_child(seal_child, own_bytes)
     except OSError as refusal:  # KernelRefuses, or /proc is not there
         _refuse(control, refusal)
     for name in [name for name in sys.modules if name.startswith("codea1_env")]:
         del sys.modules[name]  # what is in use stays in use, but no program can import it
     control.send(Op.READY + json.dumps(sealed).encode())
-    serve: Callable[[socket.socket, int], NoReturn] = server.serve
-    serve(control, own_bytes)
+    serve: Callable[[_socket.socket, int, Callable[[int, int], None]], NoReturn] = server.serve
+    serve(control, own_bytes, seal_child)
 
 
-def _refuse(control: socket.socket, refusal: OSError) -> NoReturn:
+def _refuse(control: _socket.socket, refusal: OSError) -> NoReturn:
     control.send(Op.REFUSED + str(refusal).encode())
     os._exit(1)
 
 
-def _start_again_in_bubblewrap(options: dict[str, Any], control: socket.socket) -> NoReturn:
+def _start_again_in_bubblewrap(options: dict[str, Any], control: _socket.socket) -> NoReturn:
     try:
         importlib.import_module("codea1_env.sandbox.inside.bubblewrap").enter(options)
     except OSError as refusal:
@@ -115,13 +117,13 @@ def _settle() -> None:
     warmth.close_holes()
 
 
-def _try_a_child(own_bytes: int) -> None:
+def _try_a_child(seal_child: Callable[[int, int], None], own_bytes: int) -> None:
     """Fork and seal a process that does nothing: what fails here must not be taken for a program's fault later."""
     pid = os.fork()
     if pid == 0:
         status = 1
         try:
-            seal.seal_child(60, own_bytes + (64 << 20))
+            seal_child(60, own_bytes + (64 << 20))
             status = 0
         finally:
             os._exit(status)

@@ -289,6 +289,39 @@ def test_the_same_job_gives_the_same_report_whatever_process_ran_it(sandbox: Loc
     assert reports[0].outcomes[0].kind is OutcomeKind.VALUE
 
 
+@pytest.mark.parametrize(
+    ("line", "is_warm"),
+    [
+        ("x = 1", False),
+        ("import decimal", True),
+        ("import math, decimal", True),
+        ("from decimal import Decimal", True),
+        ("decimal = 1  # import of nothing", False),
+    ],
+)
+def test_rarer_modules_are_imported_beforehand_only_for_programs_that_import_them(
+    sandbox: LocalSandbox, line: str, is_warm: bool
+) -> None:
+    program = (
+        f"import sys\nseen = sorted({{'dataclasses', 'statistics'}} & set(sys.modules))\n{line}\ndef f(): return seen"
+    )
+    (report,) = sandbox.run([Job(program, "f", direct("f()"))])
+    assert report.outcomes[0].value == (b'["dataclasses","statistics"]' if is_warm else b"[]")
+
+
+RARE_VALUES = "f(__import__('decimal').Decimal('1.50')), f(__import__('datetime').timedelta(3))"
+
+
+def test_rare_values_travel_from_and_to_programs_that_import_their_modules_late(sandbox: LocalSandbox) -> None:
+    program = "def f(x): return x + x, __import__('fractions').Fraction(1, 3)"
+    harness = Harness("import decimal, datetime\n")
+    calls = (*direct(RARE_VALUES), Call(RARE_VALUES, place=Place.HARNESS))
+    (report,) = sandbox.run([Job(program, "f", calls, harness=harness)])
+    third = b'{"t":[%b,{"r":[1,3]}]}'
+    right = b'{"t":[%b,%b]}' % (third % b'{"D":"3.00"}', third % b'{"T":["timedelta","6,0,0"]}')
+    assert [outcome.value for outcome in report.outcomes] == [right, right]
+
+
 def test_numpy_is_there_for_programs_that_name_it_and_is_seeded(sandbox: LocalSandbox) -> None:
     program = "import numpy as np\ndef f(n): return np.arange(n), np.float64(1.5), np.random.rand()\n"
     first, second = (run(sandbox, program, "f(3)").outcomes[0] for _ in range(2))

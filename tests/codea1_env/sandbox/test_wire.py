@@ -45,7 +45,7 @@ def test_a_frame_longer_than_may_be_is_refused_by_its_header_alone() -> None:
 def test_control_messages_come_back_as_they_were_packed() -> None:
     request = Request(Op.FORK, 2**63, 7, 512)
     assert Request.unpack(request.pack()) == request
-    notice = Notice(Op.EXIT, 2**63, -1, 2**40, 5, 6)
+    notice = Notice(Op.EXIT, 2**63, -1, 2**40, 6)
     assert Notice.unpack(notice.pack()) == notice
 
 

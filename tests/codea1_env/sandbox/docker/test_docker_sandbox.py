@@ -251,7 +251,7 @@ def succeeds(way):
 # What is added to a module of ours in the container to take a layer away.
 WITHOUT = {
     "Landlock": ("landlock.py", "def restrict(visible): raise kernel.KernelRefuses(95, 'not today')"),
-    "filters of system calls": ("seccomp.py", "Installer.install = lambda self, pid=0: None"),
+    "filters of system calls": ("seccomp.py", "installer = lambda program: lambda pid: None"),
 }
 
 
