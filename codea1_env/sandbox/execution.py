@@ -190,17 +190,21 @@ class Execution:
         if self._stage is not _Stage.DIRECT:
             return
         direct, outcomes, used_s = self._direct, self._outcomes, self._used_s
-        begin_after, limit_s = self._program.begin_after, self.job.limits.cpu_s
+        count_after, limit_s = self._program.count_after, self.job.limits.cpu_s
+        n_open = len(direct)
         for frame in frames:
-            if frame.call != direct[0]:
+            index = direct[0]
+            if frame.call != index:
                 raise WireError("a frame that nobody asked for")
-            outcome, seconds = as_outcome(frame), begin_after(frame)
-            index = direct.popleft()
+            outcome, seconds = as_outcome(frame), count_after(frame.cpu_us)
+            del direct[0]
             outcomes[index] = outcome if seconds <= limit_s else self._took_too_long()
             used_s[index] = seconds
             if not direct:
-                self._next_stage()
-                return
+                break
+        if len(direct) < n_open:
+            self._program.begin()
+        self._next_stage()
 
     def _take_load(self, frame: Frame) -> None:
         outcome = _NULL if frame.tag == Tag.LOADED else as_outcome(frame)

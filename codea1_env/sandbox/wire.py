@@ -150,21 +150,25 @@ class FrameReader:
             self._buffer = rest
         self._start = 0
 
-    def next(self) -> Frame | None:
-        """Return the next whole frame, or None if more must be received first.
+    def take(self) -> list[Frame]:
+        """Return all whole frames that are here, each once; what stands after a frame that is too long is never read.
 
         Raises:
-            WireError: a frame longer than may be.
+            WireError: the next frame is longer than may be.
         """
-        buffer, start = self._buffer, self._start
-        begin = start + _HEADER_BYTES
-        if len(buffer) < begin:
-            return None
-        tag, call, cpu_us, length = _unpack_header(buffer, start)
-        if length > self._max_payload:
-            raise WireError(f"a frame of {length} bytes")
-        end = begin + length
-        if len(buffer) < end:
-            return None
-        self._start = end
-        return _new_frame(Frame, (tag, call, cpu_us, bytes(buffer[begin:end])))  # without the detour by names
+        buffer, begin, n_here = self._buffer, self._start + _HEADER_BYTES, len(self._buffer)
+        found: list[Frame] = []
+        while begin <= n_here:
+            tag, call, cpu_us, length = _unpack_header(buffer, begin - _HEADER_BYTES)
+            end = begin + length
+            if length > self._max_payload:
+                if found:
+                    break
+                raise WireError(f"a frame of {length} bytes")
+            if end > n_here:
+                break
+            # Without the detour by names.
+            found.append(_new_frame(Frame, (tag, call, cpu_us, bytes(buffer[begin:end]))))
+            begin = end + _HEADER_BYTES
+        self._start = begin - _HEADER_BYTES
+        return found

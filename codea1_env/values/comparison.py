@@ -1,8 +1,9 @@
 """Whether two encoded values are equal, decided on checked trees: no live object, no hash of a hostile number.
 
-Trees without tagged nodes are plain lists, numbers and texts: Python's own `==` tells whether they are equal. Any other
-is written as a key such that two keys are the same text exactly when Python's `==` holds between the values; sets and
-dicts sort their elements' keys, so hostile collisions cost nothing.
+Small values of the commonest kinds are live objects all the same (`exact`). Trees without tagged nodes are plain lists,
+numbers and texts: Python's own `==` tells whether they are equal. Any other is written as a key such that two keys are
+the same text exactly when Python's `==` holds between the values; sets and dicts sort their elements' keys, so hostile
+collisions cost nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from codea1_env.values.exact import INEXACT, exact
 from codea1_env.values.tree import Tagged, moment, parse
 
 __all__ = ["equal"]
@@ -56,6 +58,9 @@ def equal(
     """
     if a == b and (nan_equal or b"nan" not in a.lower()):
         return True
+    exact_a, exact_b = exact(a), exact(b)
+    if exact_a is not INEXACT and exact_b is not INEXACT:
+        return bool(exact_a == exact_b)
     tree_a, tree_b = parse(a), parse(b)
     if not strict_types and b"{" not in a and b"{" not in b:
         if tree_a == tree_b:
@@ -186,7 +191,10 @@ class _Rule:
         if len(tags) == 2 or a.tag not in "tqdkn":
             return self.same(a, b)
         if a.tag == "d":
-            return self.matched(a.payload, b.payload)
+            by_name, other = _by_name(a.payload), _by_name(b.payload)
+            if by_name is None or other is None:
+                return self.matched(a.payload, b.payload)
+            return by_name.keys() == other.keys() and all(self.close(by_name[name], other[name]) for name in by_name)
         if a.tag == "n":
             same_form = a.payload[1] == b.payload[1] and not (self.strict and a.payload[0] != b.payload[0])
             return same_form and self.close_lists(a.payload[2], b.payload[2])
@@ -251,6 +259,14 @@ class _Rule:
                 partner[j] = i
                 return True
         return False
+
+
+def _by_name(items: list[list[Any]]) -> dict[str, Any] | None:
+    """Return the items of a dict whose keys are all texts, which equal nothing but the same texts."""
+    if {type(key) for key, _ in items} - {str}:
+        return None
+    found = dict(items)
+    return found if len(found) == len(items) else None
 
 
 _rule = lru_cache(64)(_Rule)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_env.values.exact import INEXACT, exact
 from codea1_env.values.tree import Tagged, moment, parse
 
 __all__ = ["SourceText", "describe", "to_source"]
@@ -43,9 +44,12 @@ def describe(data: bytes, limit: int = 300) -> str:
     Raises:
         Malformed: not an encoded value.
     """
-    tree = parse(data)
-    # Without tagged nodes, Python writes the tree as we do.
-    text = repr(tree) if b"{" not in data else _Writing(for_people=True, n_wanted=limit).text(tree)
+    value = exact(data)
+    if value is not INEXACT and b'{"s"' not in data:  # Python writes these as we do, but for the order of a set
+        text = repr(value)
+    else:
+        tree = parse(data)
+        text = repr(tree) if b"{" not in data else _Writing(for_people=True, n_wanted=limit).text(tree)
     return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
 
 

@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 
 import codea1_env.values
 from codea1_env.values import Malformed, Opaque, TooLarge, decode, describe, encode, equal, to_source, validate
+from codea1_env.values.exact import INEXACT, exact
 
 
 class Point(NamedTuple):
@@ -314,6 +315,65 @@ def test_equality_is_that_of_python_on_anything(a: Any, b: Any) -> None:
         assert equal(encode(a), encode(b)) == (a == b)
 
 
+EXACT = st.recursive(
+    st.none() | st.integers() | st.text("ab \u00e4'", max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.sets(st.integers() | st.text("ab", max_size=2), max_size=3)
+        | st.dictionaries(st.integers() | st.text("ab", max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+RULES = [{}, {"rel_tol": 0.1, "abs_tol": 10.0}, {"nan_equal": True}, {"strict_types": True}]
+
+
+@given(EXACT, EXACT)
+def test_small_ordinary_values_are_compared_live_and_no_rule_changes_that(a: Any, b: Any) -> None:
+    assert exact(encode(a)) == a
+    for rules in RULES:
+        assert equal(encode(a), encode(a), **rules)
+        assert equal(encode(a), encode(b), **rules) == (a == b)
+
+
+@given(EXACT)
+def test_small_ordinary_values_are_described_as_python_does(value: Any) -> None:
+    data = encode(value)
+    if b'{"s"' not in data:
+        assert describe(data, 10_000) == repr(value)
+
+
+@FEW
+@given(DATA)
+def test_what_is_taken_for_exact_is_the_value_itself(value: Any) -> None:
+    found = exact(encode(value))
+    assert found is INEXACT or (found == value and repr(found) == repr(value)) or "set" in repr(value)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"true",
+        b"[1,false]",
+        b"1.0",
+        b"1e5",
+        b"-0",
+        b"NaN",
+        b'"\\ud800"',
+        b'{"f":"nan"}',
+        b'{"z":[1]}',
+        b'{"s":[1,1]}',
+        b'{"d":[[1,2],[1,3]]}',
+        b'{"s":[[1]]}',
+        b"[",
+        b"[1" * 900 + b"]" * 900,
+        b"[" + b"1," * 3000 + b"1]",
+    ],
+)
+def test_anything_else_is_not_exact(data: bytes) -> None:
+    assert exact(data) is INEXACT
+
+
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
@@ -576,6 +636,6 @@ def test_nothing_but_the_standard_library_is_needed() -> None:
 
 
 def test_every_exported_name_exists() -> None:
-    for name in ("", ".comparison", ".decoding", ".encoding", ".source", ".tree"):
+    for name in ("", ".comparison", ".decoding", ".encoding", ".exact", ".source", ".tree"):
         module = importlib.import_module(f"codea1_env.values{name}")
         assert all(hasattr(module, exported) for exported in module.__all__)

@@ -30,8 +30,7 @@ def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(frames: list[
     reader, found = FrameReader(1000), []
     for start in range(0, len(stream), step):
         reader.feed(stream[start : start + step])
-        while (frame := reader.next()) is not None:
-            found.append(frame)
+        found += reader.take()
     assert found == frames
 
 
@@ -39,7 +38,18 @@ def test_a_frame_longer_than_may_be_is_refused_by_its_header_alone() -> None:
     reader = FrameReader(10)
     reader.feed(frame_bytes(Tag.VALUE, 0, b"x" * 11)[:17])
     with pytest.raises(WireError, match="11 bytes"):
-        reader.next()
+        reader.take()
+
+
+def test_frames_before_one_that_is_too_long_are_taken_first() -> None:
+    reader = FrameReader(10)
+    reader.feed(
+        frame_bytes(Tag.VALUE, 0, b"1") + frame_bytes(Tag.VALUE, 1, b"x" * 11) + frame_bytes(Tag.VALUE, 2, b"3")
+    )
+    assert [frame.call for frame in reader.take()] == [0]
+    for _ in range(2):
+        with pytest.raises(WireError, match="11 bytes"):
+            reader.take()
 
 
 def test_control_messages_come_back_as_they_were_packed() -> None:
@@ -88,7 +98,8 @@ ATOMS = st.sampled_from(
 LIKE_VALUES = st.recursive(
     ATOMS,
     lambda inner: st.tuples(
-        st.sampled_from(["[%s]", '{"t":[%s]}', '{"s":[%s]}', "[%s", '{"t":%s}']), st.lists(inner, max_size=3)
+        st.sampled_from(["[%s]", '{"t":[%s]}', '{"s":[%s]}', '{"d":[%s]}', '{"d":[["a",%s]]}', "[%s", '{"t":%s}']),
+        st.lists(inner, max_size=3),
     ).map(lambda parts: parts[0] % ",".join(parts[1])),
     max_leaves=6,
 )
@@ -103,7 +114,24 @@ def test_what_is_let_through_at_a_glance_would_have_passed_the_check(text: str) 
 
 
 @pytest.mark.parametrize(
-    "value", [0, -12, 1.5, "a b", None, True, [], [1, "x"], (1, 2), [(1, 2), (3, 4)], [[1], []], ()]
+    "value",
+    [
+        0,
+        -1,
+        1.5,
+        "a b",
+        None,
+        True,
+        [],
+        [1, "x"],
+        (1, 2),
+        [(1, 2), (3, 4)],
+        [[1], []],
+        (),
+        {1, 2},
+        {"a": [1]},
+        {1: (2,)},
+    ],
 )
 def test_ordinary_values_are_let_through_at_a_glance(value: object) -> None:
     assert _PLAIN_VALUE.fullmatch(encode(value)) is not None
@@ -119,6 +147,5 @@ def test_frames_survive_any_mixture_of_whole_and_broken_pieces(payloads: list[by
         step = steps[turn % len(steps)]
         reader.feed(stream[start : start + step])
         start += step
-        while (frame := reader.next()) is not None:
-            found.append((frame.call, frame.payload))
+        found += [(frame.call, frame.payload) for frame in reader.take()]
     assert found == list(enumerate(payloads))
