@@ -22,7 +22,8 @@ _MAX_MESSAGE = 300
 _READ_BYTES = 1 << 16  # larger buffers are mapped and unmapped each time
 _mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
-_pack_header, _write = HEADER.pack, os.write
+_pack_header, _unpack_header, _HEADER_BYTES = HEADER.pack, HEADER.unpack_from, HEADER.size
+_write, _receive = os.write, os.read
 exit_now = os._exit
 
 
@@ -35,19 +36,19 @@ class Channel:
     def receive(self) -> Frame:
         """Wait for the next frame. At most one is ever under way in this direction."""
         data = self._read()
-        while len(data) < HEADER.size:
+        while len(data) < _HEADER_BYTES:
             data += self._read()
-        tag, call, cpu_us, length = HEADER.unpack_from(data)
-        if len(data) < HEADER.size + length:
-            parts, missing = [data], HEADER.size + length - len(data)
+        tag, call, cpu_us, length = _unpack_header(data)
+        if len(data) < _HEADER_BYTES + length:
+            parts, missing = [data], _HEADER_BYTES + length - len(data)
             while missing:
                 parts.append(self._read())
                 missing -= len(parts[-1])
             data = b"".join(parts)
-        return Frame(tag, call, cpu_us, data[HEADER.size :])
+        return Frame(tag, call, cpu_us, data[_HEADER_BYTES:])
 
     def _read(self) -> bytes:
-        data = os.read(self._fd, _READ_BYTES)
+        data = _receive(self._fd, _READ_BYTES)
         if not data:
             exit_now(0)
         return data

@@ -23,7 +23,10 @@ __all__ = ["CHANNEL_FD", "become_job", "rehearse"]
 
 CHANNEL_FD = 3
 _MAX_FD = 256
-_SIGCHLD = int(_signal.SIGCHLD)
+_SIGCHLD, _SIG_DFL = int(_signal.SIGCHLD), _signal.SIG_DFL
+# Looked up now: in a child each look-up writes to memory. The C functions behind `signal`: Python code does so, too.
+_set_handler, _set_wakeup_fd = _signal.signal, _signal.set_wakeup_fd
+_dup2, _closerange, _loads = os.dup2, os.closerange, marshal.loads
 _N_REHEARSALS = 40  # the interpreter adapts a function's code to its use; a child must not have to do that again
 
 _REHEARSED_PROGRAM = '''
@@ -48,12 +51,11 @@ _REHEARSED_CALLS = ["f([1, 2, 3])", "f('abc')", "f([1.5, True])", "f([], y=-1)",
 def become_job(channel: int, cpu_s: int, address_space: int, seal_child: Callable[[int, int], None]) -> NoReturn:
     """Run one job and end."""
     try:
-        # The C functions behind `signal`: whatever Python code a child runs costs it page faults.
-        _signal.set_wakeup_fd(-1)
-        _signal.signal(_SIGCHLD, _signal.SIG_DFL)
+        _set_wakeup_fd(-1)
+        _set_handler(_SIGCHLD, _SIG_DFL)
         if channel != CHANNEL_FD:
-            os.dup2(channel, CHANNEL_FD)
-        os.closerange(CHANNEL_FD + 1, _MAX_FD)
+            _dup2(channel, CHANNEL_FD)
+        _closerange(CHANNEL_FD + 1, _MAX_FD)
         seal_child(cpu_s, address_space)
         _run(Channel(CHANNEL_FD))
     finally:
@@ -61,7 +63,7 @@ def become_job(channel: int, cpu_s: int, address_space: int, seal_child: Callabl
 
 
 def _run(frames: Channel) -> None:
-    job = marshal.loads(frames.receive().payload)  # from trusted code, the same interpreter
+    job = _loads(frames.receive().payload)  # from trusted code, the same interpreter
     (harness if job["role"] == "harness" else program).run(frames, job)
 
 

@@ -16,6 +16,7 @@ from codea1_env.values.decoding import decode
 __all__ = ["run"]
 
 _compile, _eval, _exec = compile, eval, exec  # as they were before any program ran
+_modules = sys.modules
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for odd text
 
 
@@ -49,7 +50,7 @@ def _apply(channel: Channel, entry: Any, arguments: bytes, max_bytes: int) -> No
 def _load(channel: Channel, job: dict[str, Any]) -> Any:
     """Return the entry point, or None after a report of why there is none."""
     module = ModuleType("program")  # dataclasses, pickle and typing look for a class's module by name
-    sys.modules["program"] = sys.modules["__main__"] = module
+    _modules["program"] = _modules["__main__"] = module
     namespace = vars(module)
     try:
         for name in ("preamble", "program"):
