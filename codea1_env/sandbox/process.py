@@ -88,13 +88,14 @@ class Process:
         Raises:
             WireError: what came are no frames.
         """
-        n_received = 0
+        n_received, reader = 0, self._reader
         while n_received < _MAX_RECEIVED_AT_ONCE:
-            while frames := self._reader.take():
-                for frame in frames:
-                    if self.abandoned:  # killed for what an earlier frame says
-                        return
-                    yield frame
+            for frame in reader.take():
+                if self.abandoned:  # killed for what an earlier frame says
+                    return
+                yield frame
+            if reader.is_broken:
+                reader.take()  # raises
             try:
                 data = self.channel.recv(_RECEIVE_BYTES)
             except (BlockingIOError, ConnectionError):
@@ -102,7 +103,7 @@ class Process:
             if not data:
                 return
             n_received += len(data)
-            self._reader.feed(data)
+            reader.feed(data)
 
     # Clocks
 

@@ -134,6 +134,8 @@ class FrameReader:
 
     def __init__(self, max_payload: int) -> None:
         self._max_payload = max_payload
+        self.is_broken = False
+        """Whether the frame after all those that were taken is too long."""
         self._buffer: bytes | bytearray = b""
         self._start = 0  # of the next frame
 
@@ -154,7 +156,7 @@ class FrameReader:
         """Return all whole frames that are here, each once; what stands after a frame that is too long is never read.
 
         Raises:
-            WireError: the next frame is longer than may be.
+            WireError: the next frame is longer than may be (see `is_broken`).
         """
         buffer, begin, n_here = self._buffer, self._start + _HEADER_BYTES, len(self._buffer)
         found: list[Frame] = []
@@ -162,6 +164,7 @@ class FrameReader:
             tag, call, cpu_us, length = _unpack_header(buffer, begin - _HEADER_BYTES)
             end = begin + length
             if length > self._max_payload:
+                self.is_broken = True
                 if found:
                     break
                 raise WireError(f"a frame of {length} bytes")

@@ -41,6 +41,7 @@ __all__ = ["MAX_DEPTH", "PLAIN_INT_BITS", "Opaque", "TooLarge", "encode"]
 
 MAX_DEPTH = 64
 PLAIN_INT_BITS = 1024  # larger ones as hex: decimal text is quadratic and refused beyond 4300 digits
+_PLAIN_INT = 1 << PLAIN_INT_BITS
 
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False).encode
 _mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
@@ -66,7 +67,10 @@ def encode(value: object, *, max_bytes: int = 65_536) -> bytes:
         Opaque: something in it is not plain data; the message names its type.
         TooLarge: longer than `max_bytes`, or nested more than `MAX_DEPTH` deep.
     """
-    data = _dump(_Encoding(max_bytes).node(value, MAX_DEPTH)).encode()
+    if type(value) is int and -_PLAIN_INT < value < _PLAIN_INT:  # the commonest value, without the machinery
+        data = b"%d" % value
+    else:
+        data = _dump(_Encoding(max_bytes).node(value, MAX_DEPTH)).encode()
     if len(data) > max_bytes:
         raise TooLarge(f"{len(data)} bytes, {max_bytes} may travel")
     return data

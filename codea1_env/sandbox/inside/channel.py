@@ -23,7 +23,7 @@ _READ_BYTES = 1 << 16  # larger buffers are mapped and unmapped each time
 _mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
 _pack_header, _unpack_header, _HEADER_BYTES = HEADER.pack, HEADER.unpack_from, HEADER.size
-_write, _receive = os.write, os.read
+_write, _receive, _new = os.write, os.read, tuple.__new__
 exit_now = os._exit
 
 
@@ -45,7 +45,7 @@ class Channel:
                 parts.append(self._read())
                 missing -= len(parts[-1])
             data = b"".join(parts)
-        return Frame(tag, call, cpu_us, data[_HEADER_BYTES:])
+        return _new(Frame, (tag, call, cpu_us, data[_HEADER_BYTES:]))  # without the detour by names
 
     def _read(self) -> bytes:
         data = _receive(self._fd, _READ_BYTES)

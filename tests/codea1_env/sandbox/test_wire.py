@@ -46,7 +46,9 @@ def test_frames_before_one_that_is_too_long_are_taken_first() -> None:
     reader.feed(
         frame_bytes(Tag.VALUE, 0, b"1") + frame_bytes(Tag.VALUE, 1, b"x" * 11) + frame_bytes(Tag.VALUE, 2, b"3")
     )
+    assert not reader.is_broken
     assert [frame.call for frame in reader.take()] == [0]
+    assert reader.is_broken
     for _ in range(2):
         with pytest.raises(WireError, match="11 bytes"):
             reader.take()
