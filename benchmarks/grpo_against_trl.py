@@ -259,7 +259,7 @@ def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model, problems = make_model(folder / "model"), make_problems(folder / "problems.jsonl")

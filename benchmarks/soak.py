@@ -20,12 +20,11 @@ from pathlib import Path
 
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, Limits, Place
-from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.sandbox.local import EACH_KIND, LocalSandbox
 
 HOSTILE_ONE_IN = 50
 _BATCH = 250
 _SLACK_MB = 16.0
-_EACH_KIND_OF_WORKER = ("", "import threading", "import numpy")
 _BUSY = "def f(x):\n    for _ in range(10**5 * x): pass"
 _QUICK = Limits(cpu_s=0.1, wall_s=1.0, memory_mb=128, max_restarts=1)
 
@@ -78,8 +77,8 @@ def soak(n_jobs: int, seed: int = 0, n_readings: int = 10) -> Iterator[Reading]:
     """Run jobs and yield readings, each taken while nothing runs."""
     draw, n_done, n_wrong = random.Random(seed), 0, 0
     with LocalSandbox() as sandbox:
-        for line in _EACH_KIND_OF_WORKER:  # rare ones would start later, and look like growth
-            sandbox.run([Job(f"{line}\n{_BUSY}", "f", (Call("f(5)"),))] * 40)
+        for kind in EACH_KIND:  # rare ones would start later, and look like growth
+            sandbox.run([Job(f"{_BUSY}  {kind}", "f", (Call("f(5)"),))] * 40)
         for part in range(1, n_readings + 1):
             while n_done < n_jobs * part // n_readings:
                 jobs, right = _batch(draw, min(_BATCH, n_jobs * part // n_readings - n_done))

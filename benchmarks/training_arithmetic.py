@@ -183,7 +183,9 @@ def handover(millions: int, rounds: int = 5) -> dict[str, Any]:
     )
     model = Qwen2ForCausalLM(config)
     n_bytes = sum(each.numel() * 4 for each in untied(model).values())
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=int(4 * n_bytes + 2e8))
+    ray.init(
+        "local", num_cpus=1, include_dashboard=False, log_to_driver=False, object_store_memory=int(4 * n_bytes + 2e8)
+    )
     times: dict[str, list[float]] = {"get_state": [], "put and get": [], "set_state": []}
     for _ in range(rounds):
         start = time.perf_counter()

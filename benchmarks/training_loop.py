@@ -107,7 +107,7 @@ def run_rllib(options: argparse.Namespace) -> Run:
     from plain_loop import config_of  # noqa: PLC0415  -- likewise
 
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    ray.init(num_cpus=max(2, options.runners), include_dashboard=False, log_to_driver=False)
+    ray.init("local", num_cpus=max(2, options.runners), include_dashboard=False, log_to_driver=False)
     algorithm = config_of(options).build_algo()
     run = Run()
     started, clock = tree_cpu_s(), time.perf_counter()

@@ -23,9 +23,9 @@ from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.validation import validate, values_equal, without_doubted
-from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.second_looks import Answered, look_again
-from codea1_env.solution_values import Answers, Question, SolutionValues, SuiteQuestions, program_job
+from codea1_env.solution_values import Answers, SolutionValues, SuiteCalls, call_of_case, program_job
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import (
     CandidateReport,
@@ -127,7 +127,7 @@ class Judge:
         """Return (D, M, N) validated suites."""
         max_bytes = self.limits.value_bytes
         asked = [
-            [[SuiteQuestions.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels
+            [[SuiteCalls.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels
         ]
         answers = self._solutions.answers(
             [
@@ -147,7 +147,7 @@ class Judge:
             for duel, found in zip(duels, validated, strict=True)
         ]
 
-    def _validate_suite(self, suite: Suite, questions: SuiteQuestions, answers: Answers) -> ValidSuite:
+    def _validate_suite(self, suite: Suite, questions: SuiteCalls, answers: Answers) -> ValidSuite:
         evidence = questions.evidence(answers)
         return validate(
             suite,
@@ -185,7 +185,7 @@ class Judge:
     def _report(
         self, entry: _Entry, check: CandidateCheck, answers: Answered | None, golden_pass_rate: float | None
     ) -> CandidateReport:
-        doubted: frozenset[Question] = frozenset()
+        doubted: frozenset[Call] = frozenset()
         if answers is None or check.verdict is not Verdict.PASSED:
             judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in entry.cases])
         else:
@@ -225,7 +225,7 @@ class Judge:
 
     # -- jobs --
 
-    def _job(self, problem: Problem, program: str, questions: Iterable[Question]) -> Job:
+    def _job(self, problem: Problem, program: str, questions: Iterable[Call]) -> Job:
         return program_job(problem, program, questions, self.limits)
 
     def _golden_jobs(self, entry: _Entry) -> tuple[Job, ...]:
@@ -260,22 +260,21 @@ def limits_of_solutions(limits: Limits) -> Limits:
     )
 
 
-def _silenced(reports: Iterable[CaseReport], doubted: frozenset[Question]) -> tuple[CaseReport, ...]:
+def _silenced(reports: Iterable[CaseReport], doubted: frozenset[Call]) -> tuple[CaseReport, ...]:
     """Return `reports` in which doubted cases say nothing."""
     if not doubted:
         return tuple(reports)
     return tuple(
-        CaseReport(each.case, Verdict.NOT_RUN) if Question.of_case(each.case.case) in doubted else each
-        for each in reports
+        CaseReport(each.case, Verdict.NOT_RUN) if call_of_case(each.case.case) in doubted else each for each in reports
     )
 
 
-def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], doubted: frozenset[Question]) -> SuiteReport:
+def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], doubted: frozenset[Call]) -> SuiteReport:
     """Return a suite's report without doubted cases."""
     if not doubted:
         return SuiteReport(suite, tuple(reports))
     reports = tuple(reports)
-    lost = [each.case for each in reports if Question.of_case(each.case.case) in doubted]
+    lost = [each.case for each in reports if call_of_case(each.case.case) in doubted]
     return SuiteReport(without_doubted(suite, lost), tuple(each for each in reports if each.case not in lost))
 
 
@@ -304,7 +303,7 @@ class _Entry:
         self.suites = suites
         self.cases = (*duel.replayed, *chain.from_iterable(suite.cases for suite in suites))
         """Replayed ones first, then those of each suite."""
-        self.asked = [Question.of_case(case.case) for case in self.cases]
+        self.asked = [call_of_case(case.case) for case in self.cases]
         """One per case."""
         self.expected = dict(zip(self.asked, (case.expected for case in self.cases), strict=True))
         """The solution's value for each distinct one."""
@@ -315,7 +314,7 @@ class _Entry:
         applied = dict(zip(self.expected, report.applied, strict=False))
         return Answered(self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, applied)
 
-    def _groups(self) -> tuple[tuple[Question, ...], ...]:
+    def _groups(self) -> tuple[tuple[Call, ...], ...]:
         asked = iter(self.asked)
         sizes = (len(self.duel.replayed), *(len(suite.cases) for suite in self.suites))
         return tuple(tuple(islice(asked, size)) for size in sizes)

@@ -26,8 +26,8 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.limits import Calibration, calibrated_cpu_s
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal
-from codea1_env.sandbox.interface import Applied, Job, JobReport, Limits, Sandbox
-from codea1_env.solution_values import Question, program_job
+from codea1_env.sandbox.interface import Applied, Call, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.solution_values import program_job
 
 __all__ = ["Answered", "look_again"]
 
@@ -40,40 +40,40 @@ class Answered:
 
     problem: Problem
     program: str
-    groups: tuple[tuple[Question, ...], ...]
+    groups: tuple[tuple[Call, ...], ...]
     """What belongs together: the replayed cases, and each suite."""
-    expected: Mapping[Question, bytes]
+    expected: Mapping[Call, bytes]
     """The solution's value for each question, in the order in which they were put."""
-    outcomes: Mapping[Question, Outcome]
+    outcomes: Mapping[Call, Outcome]
     """One per question."""
-    applied: Mapping[Question, tuple[Applied, ...]] = field(default_factory=dict)
+    applied: Mapping[Call, tuple[Applied, ...]] = field(default_factory=dict)
     """How tests have used the candidate, where that is known."""
-    doubted: frozenset[Question] = frozenset()
+    doubted: frozenset[Call] = frozenset()
     """Questions on which the solution disagrees with itself."""
 
-    def of_kind(self, *kinds: OutcomeKind) -> list[Question]:
+    def of_kind(self, *kinds: OutcomeKind) -> list[Call]:
         """Return the questions that ended so."""
         return [question for question, outcome in self.outcomes.items() if outcome.kind in kinds]
 
-    def disputed(self, comparison: Comparison) -> list[Question]:
+    def disputed(self, comparison: Comparison) -> list[Call]:
         """Return the questions, plain calls apart, whose answers are failures."""
         return [
             question
             for question, outcome in self.outcomes.items()
-            if not question.direct
+            if question.place is Place.HARNESS
             and outcome.kind not in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR)
             and (outcome.value is None or not values_equal(self.expected[question], outcome.value, comparison))
         ]
 
-    def with_report(self, asked: Sequence[Question], report: JobReport) -> Answered:
+    def with_report(self, asked: Sequence[Call], report: JobReport) -> Answered:
         """Return this with the answers of another job in place of those to the same questions."""
         outcomes = dict(zip(asked, report.outcomes, strict=True))
         applied = dict(zip(asked, report.applied, strict=False))
         return replace(self, outcomes={**self.outcomes, **outcomes}, applied={**self.applied, **applied})
 
-    def after_dispute(self, at_issue: Collection[Question], report: JobReport, comparison: Comparison) -> Answered:
+    def after_dispute(self, at_issue: Collection[Call], report: JobReport, comparison: Comparison) -> Answered:
         """Return this in the light of what the solution says in the same company."""
-        doubted, settled = set[Question](), dict[Question, Outcome]()
+        doubted, settled = set[Call](), dict[Call, Outcome]()
         applied = dict(zip(self.expected, report.applied, strict=False))
         for question, found in zip(self.expected, report.outcomes, strict=True):
             if question not in at_issue:
@@ -94,7 +94,7 @@ class _Again:
     """Questions for one candidate, or for its problem's solution, once more."""
 
     position: int
-    asked: tuple[Question, ...]
+    asked: tuple[Call, ...]
     limits: Limits
     of_solution: bool = False
 
@@ -162,7 +162,7 @@ def _regrouped(timed: _Again, report: JobReport, each: Answered, limits: Limits)
     rule = Calibration(floor_s=limits.cpu_s, ceiling_s=limits.cpu_s * _CEILING)
     used_s = dict(zip(timed.asked, report.call_s, strict=False))
     allowed_s = {question: calibrated_cpu_s(used_s.get(question, 0.0), rule) for question in timed.asked}
-    done: set[Question] = set()
+    done: set[Call] = set()
     for group in each.groups:
         asked = tuple(
             question

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
@@ -16,59 +15,51 @@ from codea1_env.rules.validation import SolutionEvidence
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.submissions import Suite, TestCase
 
-__all__ = ["Answers", "Question", "SolutionValues", "SuiteQuestions", "program_job"]
+__all__ = ["Answers", "SolutionValues", "SuiteCalls", "call_of_case", "call_of_prediction", "program_job"]
 
 _MAX_REMEMBERED = 65_536
 
 
-class Question(NamedTuple):
-    """One distinct thing to evaluate; equal questions are asked once. A tuple, since each is hashed many times."""
-
-    expression: str
-    imports: tuple[str, ...]
-    direct: bool
-
-    @classmethod
-    def of_case(cls, case: TestCase) -> Question:
-        """Return what a case evaluates."""
-        return cls(case.expression, case.imports, case.direct)
-
-    @classmethod
-    def of_prediction(cls, case: TestCase, max_bytes: int) -> Question | None:
-        """Return what has to be evaluated to know what a case predicts; None if it predicts nothing or it is known.
-
-        A literal harms nobody, so that it needs no second process. One that is longer than `max_bytes` is left to the
-        sandbox, which says so.
-        """
-        if case.prediction is None or (case.predicted is not None and len(case.predicted) <= max_bytes):
-            return None
-        return cls(case.prediction, case.imports, _is_literal(case.prediction))
-
-    def to_call(self) -> Call:
-        """Return the sandbox's form of it."""
-        return Call(self.expression) if self.direct else Call(self.expression, self.imports, Place.HARNESS)
+def call_of_case(case: TestCase) -> Call:
+    """Return what a case evaluates."""
+    return _called(case.expression, case.imports, direct=case.direct)
 
 
-Answers = Mapping[Question, SolutionEvidence]
+def call_of_prediction(case: TestCase, max_bytes: int) -> Call | None:
+    """Return what has to be evaluated to know what a case predicts; None if it predicts nothing or it is known.
+
+    A literal harms nobody, so that it needs no second process. One that is longer than `max_bytes` is left to the
+    sandbox, which says so.
+    """
+    if case.prediction is None or (case.predicted is not None and len(case.predicted) <= max_bytes):
+        return None
+    return _called(case.prediction, case.imports, direct=_is_literal(case.prediction))
+
+
+def _called(expression: str, imports: tuple[str, ...], *, direct: bool) -> Call:
+    return Call(expression) if direct else Call(expression, imports, Place.HARNESS)
+
+
+Answers = Mapping[Call, SolutionEvidence]
 
 
 @dataclass(frozen=True, slots=True)
-class SuiteQuestions:
+class SuiteCalls:
     """What a suite asks of the solution."""
 
-    calls: tuple[Question, ...]
+    calls: tuple[Call, ...]
     """One per case."""
-    predictions: tuple[Question | None, ...]
+    predictions: tuple[Call | None, ...]
     """One per case; None where nothing has to be evaluated."""
 
     @classmethod
-    def of(cls, suite: Suite, max_bytes: int) -> SuiteQuestions:
-        """Return the questions of a suite under a bound on the length of values."""
+    def of(cls, suite: Suite, max_bytes: int) -> SuiteCalls:
+        """Return what a suite asks under a bound on the length of values."""
         cases = suite.cases
-        predictions = tuple(Question.of_prediction(case, max_bytes) for case in cases)
-        return cls(tuple(map(Question.of_case, cases)), predictions)
+        predictions = tuple(call_of_prediction(case, max_bytes) for case in cases)
+        return cls(tuple(map(call_of_case, cases)), predictions)
 
-    def __iter__(self) -> Iterator[Question]:
+    def __iter__(self) -> Iterator[Call]:
         yield from self.calls
         yield from filter(None, self.predictions)
 
@@ -87,9 +78,9 @@ class SolutionValues:
         self._sandbox = sandbox
         self._limits = limits
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, ...], dict[Question, SolutionEvidence]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, ...], dict[Call, SolutionEvidence]] = OrderedDict()
 
-    def answers(self, asked: Sequence[tuple[Problem, Iterable[Question]]]) -> list[Answers]:
+    def answers(self, asked: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
         """Return all answers to the questions about each problem, in the order of `asked`."""
         found = [self._recalled(problem, questions) for problem, questions in asked]
         open_questions = [
@@ -103,7 +94,7 @@ class SolutionValues:
                 self._remember(problem, new)
         return [known for known, _ in found]
 
-    def _found_out(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, SolutionEvidence]]:
+    def _found_out(self, asked: Sequence[tuple[Problem, Sequence[Call]]]) -> list[dict[Call, SolutionEvidence]]:
         """Ask all questions about a problem together, and those once more that only their company left unanswered."""
         found = self._put(asked)
         again = [
@@ -116,7 +107,7 @@ class SolutionValues:
             found[position].update(answers)
         return found
 
-    def _put(self, asked: Sequence[tuple[Problem, Sequence[Question]]]) -> list[dict[Question, SolutionEvidence]]:
+    def _put(self, asked: Sequence[tuple[Problem, Sequence[Call]]]) -> list[dict[Call, SolutionEvidence]]:
         jobs = [
             job
             for problem, questions in asked
@@ -129,16 +120,14 @@ class SolutionValues:
             found.append(dict(zip(questions, map(SolutionEvidence, forward, backward), strict=True)))
         return found
 
-    def _recalled(
-        self, problem: Problem, questions: Iterable[Question]
-    ) -> tuple[dict[Question, SolutionEvidence], list[Question]]:
+    def _recalled(self, problem: Problem, questions: Iterable[Call]) -> tuple[dict[Call, SolutionEvidence], list[Call]]:
         distinct = dict.fromkeys(questions)
         with self._lock:
             known = self._known.get(_key(problem), {})
             recalled = {question: known[question] for question in distinct if question in known}
         return recalled, [question for question in distinct if question not in recalled]
 
-    def _remember(self, problem: Problem, new: dict[Question, SolutionEvidence]) -> None:
+    def _remember(self, problem: Problem, new: dict[Call, SolutionEvidence]) -> None:
         with self._lock:
             known = self._known.setdefault(_key(problem), {})
             known.update((question, runs) for question, runs in new.items() if not runs.internal_error)
@@ -149,20 +138,19 @@ class SolutionValues:
                 known.clear()
 
 
-def program_job(problem: Problem, program: str, questions: Iterable[Question], limits: Limits) -> Job:
-    """Return the job that puts the questions to a program.
+def program_job(problem: Problem, program: str, calls: Iterable[Call], limits: Limits) -> Job:
+    """Return the job that asks a program for all calls.
 
     The statement's imports are everyone's: the program's, and those of tests that use them unasked.
     """
-    calls = tuple(question.to_call() for question in questions)
-    return Job(program, problem.entry_point, calls, problem.imports, Harness(problem.imports), limits)
+    return Job(program, problem.entry_point, tuple(calls), problem.imports, Harness(problem.imports), limits)
 
 
 def _both_orders(job: Job) -> tuple[Job, Job]:
     return job, replace(job, calls=job.calls[::-1])
 
 
-def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Question, ...]]:
+def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
     """Yield what must be asked again, in groups that cannot keep each other from an answer.
 
     A tester's suites share the solution's process with those of others. Calls that hang use up its restarts, so that

@@ -13,6 +13,7 @@ from codea1_env.audit.surroundings import Surroundings
 from codea1_env.errors import SandboxError
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, JobReport, Sandbox
+from codea1_env.sandbox.local import EACH_KIND
 from codea1_env.values import describe, encode, equal
 
 __all__ = ["Auditor", "run_audit"]
@@ -121,7 +122,7 @@ class Auditor:
 
     def _fill(self) -> None:
         """Have the back end start all the processes that it will keep, so that no later one is taken for a rest."""
-        busy = [Job(f"{_BUSY}# {kind}", "f", (Call("f(1)"),)) for kind in ("plain", "numpy") for _ in range(8)]
+        busy = [Job(f"{_BUSY}{kind}", "f", (Call("f(1)"),)) for kind in EACH_KIND for _ in range(8)]
         self._sandbox.run(busy)
         for _ in range(_ROUNDS_TO_FILL):
             if not self._surroundings.settle():

@@ -74,9 +74,11 @@ class Limits:
             raise ValueError(f"limits must be positive: {self}")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One expression to evaluate; every call has a fresh namespace and fresh arguments."""
+class Call(NamedTuple):
+    """One expression to evaluate; every call has a fresh namespace and fresh arguments.
+
+    A tuple, since there are many, each is hashed many times, and equal ones are asked once.
+    """
 
     expression: str
     imports: tuple[str, ...] = ()

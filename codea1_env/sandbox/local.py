@@ -22,6 +22,7 @@ from codea1_env.sandbox.worker import Setup
 
 __all__ = [
     "ALLOW_WEAK_VARIABLE",
+    "EACH_KIND",
     "PACKAGES",
     "REQUIRE_VARIABLE",
     "TIERS",
@@ -44,6 +45,9 @@ REQUIRE_VARIABLE = "CODEA1_REQUIRE_TIER"
 
 PACKAGES = ("numpy",)
 """Site packages that programs may import by default."""
+
+EACH_KIND = ("", "# import threading", "# import numpy")
+"""Comments, one of which in a program has it run by each kind of interpreter."""
 
 _POLL_S = 1.0  # for the case that the scheduler has died
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.sandbox import Guarantee, Job, JobReport, Limits
-from codea1_env.solution_values import Question, SolutionValues
+from codea1_env.sandbox import Call, Guarantee, Job, JobReport, Limits
+from codea1_env.solution_values import SolutionValues
 from codea1_env.values import encode
 
 PROBLEM = Problem("p", "def f(x): ...", "f", "def f(x): return x", (GoldenCase("f(1)", "1"),))
@@ -47,7 +47,7 @@ class Fragile:
 
 
 def ask(sandbox: Fragile, *expressions: str) -> dict[str, tuple[OutcomeKind, OutcomeKind]]:
-    questions = [Question(expression, (), True) for expression in expressions]
+    questions = [Call(expression) for expression in expressions]
     (answers,) = SolutionValues(sandbox, LIMITS).answers([(PROBLEM, questions)])
     return {question.expression: (runs.first.kind, runs.second.kind) for question, runs in answers.items()}
 
@@ -80,7 +80,7 @@ def test_a_question_without_company_is_asked_once() -> None:
 def test_what_is_answered_is_asked_once_and_remembered_but_our_own_failure_is_not() -> None:
     sandbox = Fragile()
     known = SolutionValues(sandbox, LIMITS)
-    questions = [Question(expression, (), True) for expression in ("1", "fail", "hang")]
+    questions = [Call(expression) for expression in ("1", "fail", "hang")]
     for _ in range(2):
         (answers,) = known.answers([(PROBLEM, questions)])
         assert answers[questions[1]].internal_error
@@ -90,8 +90,8 @@ def test_what_is_answered_is_asked_once_and_remembered_but_our_own_failure_is_no
 def test_problems_are_asked_apart() -> None:
     sandbox = Fragile()
     other = Problem("q", "def f(x): ...", "f", "def f(x): return x", (GoldenCase("f(1)", "1"),))
-    hanging = [Question(f"hang {n}", (), True) for n in range(3)]
-    first, second = SolutionValues(sandbox, LIMITS).answers([(PROBLEM, hanging), (other, [Question("1", (), True)])])
+    hanging = [Call(f"hang {n}") for n in range(3)]
+    first, second = SolutionValues(sandbox, LIMITS).answers([(PROBLEM, hanging), (other, [Call("1")])])
     assert {runs.first.kind for runs in first.values()} == {OutcomeKind.TIME_LIMIT}
-    assert second[Question("1", (), True)].first.value == encode("1")
+    assert second[Call("1")].first.value == encode("1")
     assert len(sandbox.batches) == 2

@@ -27,7 +27,7 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Validation, preset
 from codea1_env.rules.validation import validate
 from codea1_env.sandbox.interface import Limits, Sandbox
-from codea1_env.solution_values import SolutionValues, SuiteQuestions
+from codea1_env.solution_values import SolutionValues, SuiteCalls
 from codea1_env.submissions import Suite
 from codea1_env.verdicts import ValidCase, ValidSuite
 from codea1_env.whole_files import write_whole
@@ -139,7 +139,7 @@ def _suites(problems: Sequence[Problem], tester: Asker, task: ExportTask, coder:
 
 
 def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, task: ExportTask) -> ValidSuite:
-    questions = SuiteQuestions.of(suite, Limits().value_bytes)
+    questions = SuiteCalls.of(suite, Limits().value_bytes)
     (answers,) = solutions.answers([(problem, questions)])
     validation = Validation.FILL if task.fill else Validation.DROP_WRONG
     return validate(suite, questions.evidence(answers), validation=validation, comparison=preset("fixed").comparison)

@@ -22,7 +22,7 @@ from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, preset
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import Limits, Sandbox
-from codea1_env.solution_values import Question, program_job
+from codea1_env.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.submissions import Suite, TestCase
 
 __all__ = [
@@ -156,7 +156,7 @@ def _scores(contests: Sequence[Contest], sandbox: Sandbox, comparison: Compariso
     tests = [unique_tests(contest.suites) for contest in contests]
     expected = _predictions(contests, tests, sandbox, _LIMITS)
     jobs = [
-        program_job(contest.problem, program, map(Question.of_case, of_contest), _LIMITS)
+        program_job(contest.problem, program, map(call_of_case, of_contest), _LIMITS)
         for contest, of_contest in zip(contests, tests, strict=True)
         for program in contest.programs
         if program
@@ -182,7 +182,7 @@ def _predictions(
     contests: Sequence[Contest], tests: Sequence[Sequence[TestCase]], sandbox: Sandbox, limits: Limits
 ) -> list[list[bytes | None]]:
     """Return each test's predicted value; what is no literal is evaluated apart from every candidate."""
-    asked = [[Question.of_prediction(case, limits.value_bytes) for case in of_contest] for of_contest in tests]
+    asked = [[call_of_prediction(case, limits.value_bytes) for case in of_contest] for of_contest in tests]
     jobs = [
         program_job(
             contest.problem,

@@ -18,7 +18,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
 from codea1_env.rules.validation import validate, values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
-from codea1_env.solution_values import Question, SolutionValues, SuiteQuestions, program_job
+from codea1_env.solution_values import SolutionValues, SuiteCalls, call_of_case, program_job
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidSuite
 
@@ -65,7 +65,7 @@ def check_tests(
     """
     bounds = limits_of_solutions(limits)
     solutions = SolutionValues(sandbox, bounds)
-    questions = [SuiteQuestions.of(suite, limits.value_bytes) for _, suite, _ in asked]
+    questions = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in asked]
     answers = solutions.answers([(problem, q) for (problem, _, _), q in zip(asked, questions, strict=True)])
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
     for (_, suite, tests), question, known in zip(asked, questions, answers, strict=True):
@@ -147,8 +147,8 @@ def run_mutants(
 _UNKNOWN = -1
 
 
-def _questions(tests: Sequence[CheckedTest]) -> list[Question]:
-    return [Question.of_case(test.case) for test in tests if test.case is not None and test.right]
+def _questions(tests: Sequence[CheckedTest]) -> list[Call]:
+    return [call_of_case(test.case) for test in tests if test.case is not None and test.right]
 
 
 def _killer(report: JobReport, tests: Sequence[CheckedTest], comparison: Comparison) -> int | None:
@@ -191,7 +191,7 @@ def _n_run(tests: Sequence[CheckedTest]) -> int:
 def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Instrumented) -> Iterator[Job]:
     """One that only loads, and one per test, so that none is charged with what another did."""
     question = Call(solution.question)
-    calls = [(), *((Question.of_case(test.case).to_call(),) for test in tests if test.case is not None)]
+    calls = [(), *((call_of_case(test.case),) for test in tests if test.case is not None)]
     for before in calls:
         yield Job(
             solution.program,

@@ -43,7 +43,6 @@ __all__ = ["GRPO"]
 
 _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
-_MAX_ROUNDS = 4  # of dealing tasks out, before what is still owed is left out
 _BOOK_STREAM = 11  # sets the book's draws apart from all others of a task
 _PATIENCE_S = 60.0  # until a learner that does not answer counts as lost
 _ROLLOUT_TIMER = "rollouts"
@@ -165,13 +164,9 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             RunnerFailed: a runner raised an exception, or none has brought anything.
         """
         done: dict[int, Harvest] = {}
-        for _ in range(_MAX_ROUNDS):
-            owed = [task for task in tasks if task.number not in done]
-            if not owed:
-                break
-            for brought in dealt(self, owed, _Share):
-                done.update({each.tree.task.number: each for each in brought.harvests})
-                self._rollout_times.append(brought.times)
+        for brought in dealt(self, tasks, _Share, lambda task: task.number in done):
+            done.update({each.tree.task.number: each for each in brought.harvests})
+            self._rollout_times.append(brought.times)
         if tasks and not done:
             raise RunnerFailed(f"no runner has brought anything in iteration {self.iteration + 1}: all were lost")
         return done

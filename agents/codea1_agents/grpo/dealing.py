@@ -10,21 +10,39 @@ from codea1_agents.grpo.failures import RunnerFailed
 
 __all__ = ["dealt"]
 
+_MAX_ROUNDS = 4  # of dealing out, before what is still owed is left out
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-def dealt(algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]) -> Iterator[_R]:
-    """Yield what each runner makes of its share; one that is lost yields nothing, and is started again.
+def dealt(
+    algorithm: Any,
+    items: Sequence[_T],
+    work_on: Callable[[Sequence[_T]], Callable[[Any], _R]],
+    is_done: Callable[[_T], bool],
+) -> Iterator[_R]:
+    """Yield what each runner makes of its share; what a lost one owes is dealt again, a few times.
 
     Args:
         algorithm: a `GRPO`.
         items: what is to be shared out.
         work_on: a share -> what a runner is to do with it; travels to remote runners.
+        is_done: whether an item is owed no more, given all that was yielded.
 
     Raises:
         RunnerFailed: a remote runner raised an exception. RLlib itself would log it and go on without.
     """
+    for _ in range(_MAX_ROUNDS):
+        owed = [item for item in items if not is_done(item)]
+        if not owed:
+            return
+        yield from _dealt_once(algorithm, owed, work_on)
+
+
+def _dealt_once(
+    algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]
+) -> Iterator[_R]:
+    """Yield what each runner makes of its share; one that is lost yields nothing, and is started again."""
     group = algorithm.env_runner_group
     ids = group.healthy_worker_ids()
     if not ids:

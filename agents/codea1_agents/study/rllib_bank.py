@@ -144,11 +144,11 @@ class PpoPoint:
 def train_ppo(bank: JudgedBank, *, iterations: int, seed: int = 0, batch: int = 2048) -> Iterator[PpoPoint]:
     """Train both roles together and tell after each iteration how far they are from an equilibrium.
 
-    Everything runs in this process; where Ray is not up yet, a small one is started and stopped again.
+    Everything runs in this process; where Ray is not up yet, a small one of its own is started and stopped again.
     """
     starts_ray = not ray.is_initialized()
     if starts_ray:
-        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     game = BankGame.of(bank.payoffs())
     algorithm = ppo_config(bank, seed=seed, batch=batch).build_algo()
     past: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []

@@ -30,7 +30,6 @@ from codea1_env.sandbox import load_sandbox
 
 __all__ = ["Finding", "evaluate_held_out", "held_out_problems", "require_evaluation", "summed_up"]
 
-_MAX_ROUNDS = 4  # of dealing problems out, before those still owed are left out
 _STREAM = 1 << 32  # keeps the seeds apart from those of training
 _MOST_K = (1, 8)
 
@@ -64,12 +63,8 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
     algorithm.sync_runners()
     positions = range(len(held_out_problems(options.problems, options.limit)))
     found: dict[int, Finding] = {}
-    for _ in range(_MAX_ROUNDS):
-        owed = [position for position in positions if position not in found]
-        if not owed:
-            break
-        for findings in dealt(algorithm, owed, partial(_Share, options=options)):
-            found.update({each.position: each for each in findings})
+    for findings in dealt(algorithm, positions, partial(_Share, options=options), found.__contains__):
+        found.update({each.position: each for each in findings})
     return summed_up([found[position] for position in sorted(found)])
 
 
