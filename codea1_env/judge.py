@@ -311,7 +311,7 @@ class _Entry:
     def answered(self, report: JobReport) -> Answered:
         """Put the outcomes beside the questions."""
         outcomes = dict(zip(self.expected, report.outcomes, strict=True))
-        applied = dict(zip(self.expected, report.applied, strict=False))
+        applied = dict(zip(self.expected, report.applied, strict=False)) if any(report.applied) else {}
         return Answered(self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, applied)
 
     def _groups(self) -> tuple[tuple[Call, ...], ...]:

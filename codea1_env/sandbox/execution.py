@@ -13,14 +13,14 @@ import marshal
 import math
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
 
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox.interface import TOO_MANY, Applied, Job, JobReport, Place
-from codea1_env.sandbox.process import Process, as_outcome, error_fields
+from codea1_env.sandbox.interface import TOO_MANY, Applied, Call, Job, JobReport, Place
+from codea1_env.sandbox.process import Process, as_outcome, as_value, error_fields
 from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
@@ -32,6 +32,7 @@ _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time 
 _MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
 _COSTLY = 0.25  # of the limit
 _MAX_APPLIED = 256
+_MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
 _NO_PROCESS = -1
 _FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
 
@@ -112,15 +113,14 @@ class Execution:
 
     def on_readable(self, process: Process) -> None:
         """Take what a process has sent."""
-        take = self._take_from_program if process is self._program else self._take_from_harness
+        n_received = 0
         try:
-            frames = process.frames()
-            self._take_answers(frames)
-            for frame in frames:
-                if self._stage is _Stage.DONE:
+            while not self._takes_no_more_from(process):
+                self._take_all(process)
+                n_new = process.receive() if n_received < _MAX_RECEIVED_AT_ONCE else 0
+                if not n_new:
                     return
-                take(frame)
-                self._take_answers(frames)
+                n_received += n_new
         except WireError as error:
             message = f"wrote to the sandbox's channel: {error}"
             self._lose(Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message[:300]))
@@ -182,28 +182,44 @@ class Execution:
             self._pass_back(frame)
         elif self._stage is _Stage.LOADING and frame.call == LOAD:
             self._take_load(frame)
+        elif self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
+            self._take_answer(frame)
         else:
             raise WireError("a frame that nobody asked for")
 
-    def _take_answers(self, frames: Iterator[Frame]) -> None:
-        """Take as many of the direct calls' answers as have come. Most frames are such, so this is all one loop."""
-        if self._stage is not _Stage.DIRECT:
+    def _takes_no_more_from(self, process: Process) -> bool:
+        return self._stage is _Stage.DONE or process.abandoned
+
+    def _take_all(self, process: Process) -> None:
+        """Take all frames that have been received."""
+        while not self._takes_no_more_from(process):
+            if self._stage is _Stage.DIRECT and process is self._program:
+                self._take_values()
+            frame = process.next_frame()
+            if frame is None:
+                return
+            if process is not self._program:
+                self._take_from_harness(frame)
+            else:
+                self._take_from_program(frame)
+
+    def _take_values(self) -> None:
+        """Take the answers of the next direct calls, as far as they are values: most frames are."""
+        direct, outcomes, limit_s = self._direct, self._outcomes, self.job.limits.cpu_s
+        found = self._program.values(direct)
+        if not found.payloads:
             return
-        direct, outcomes, used_s = self._direct, self._outcomes, self._used_s
-        count_after, limit_s = self._program.count_after, self.job.limits.cpu_s
-        n_open = len(direct)
-        for frame in frames:
-            index = direct[0]
-            if frame.call != index:
-                raise WireError("a frame that nobody asked for")
-            outcome, seconds = as_outcome(frame), count_after(frame.cpu_us)
-            del direct[0]
+        for payload, seconds in zip(found.payloads, self._program.begin_after_all(found.cpu_us), strict=True):
+            outcome = as_value(payload)
+            index = direct.popleft()
             outcomes[index] = outcome if seconds <= limit_s else self._took_too_long()
-            used_s[index] = seconds
-            if not direct:
-                break
-        if len(direct) < n_open:
-            self._program.begin()
+            self._used_s[index] = seconds
+        self._next_stage()
+
+    def _take_answer(self, frame: Frame) -> None:
+        outcome = self._within_time(self._program, frame, as_outcome(frame))
+        index = self._direct.popleft()
+        self._outcomes[index], self._used_s[index] = outcome, self._program.begin_after(frame)
         self._next_stage()
 
     def _take_load(self, frame: Frame) -> None:
@@ -303,7 +319,7 @@ class Execution:
             role="program",
             preamble=_plain(job.preamble),
             program=_plain(job.program),
-            calls=[(index, _plain(job.calls[index].expression)) for index in self._direct],
+            calls=_numbered(job.calls, self._direct),
             serve=bool(self._indirect),
         )
 
@@ -387,6 +403,13 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
     """Return the report of a job that we could not run."""
     outcome = Outcome(OutcomeKind.INTERNAL_ERROR, message=message[:300])
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
+
+
+def _numbered(calls: Sequence[Call], indices: Iterable[int]) -> list[tuple[int, str]]:
+    texts = [(index, calls[index].expression) for index in indices]
+    if {type(text) for _, text in texts} <= {str}:  # nearly always
+        return texts
+    return [(index, _plain(text)) for index, text in texts]
 
 
 def _plain(text: str) -> str:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from time import monotonic
 
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox.wire import Frame, FrameReader, Notice, Op, Tag, WireError, frame_bytes
+from codea1_env.sandbox.wire import Frame, FrameReader, Notice, Op, Tag, Values, WireError, frame_bytes
 from codea1_env.sandbox.worker import Worker
 from codea1_env.values import Malformed, validate
 
-__all__ = ["Process", "as_outcome", "error_fields", "printable"]
+__all__ = ["Process", "as_outcome", "as_value", "error_fields", "printable"]
 
 _MAX_MESSAGE = 300
-_VALUE = Tag.VALUE
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
 _MAX_GLANCED_AT = 4096  # bytes
 _RECEIVE_BYTES = 1 << 18
 _MAX_INTERVAL_S = 0.1  # a few times as long as the scheduler's tick
-_MAX_RECEIVED_AT_ONCE = 1 << 22  # then others get their turn
 
 _TEXT = rb'"[ !#-\[\]-~]*+"'
 _ATOM = rb"(?:null|true|false|-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?|%b)" % _TEXT
@@ -82,28 +80,26 @@ class Process:
         except OSError:  # it has ended or closed its end; its exit notice says which
             self._unsent.clear()
 
-    def frames(self) -> Iterator[Frame]:
-        """Yield the frames that have come.
+    def receive(self) -> int:
+        """Read some of what has come; return how many bytes, 0 if there is nothing more."""
+        try:
+            data = self.channel.recv(_RECEIVE_BYTES)
+        except (BlockingIOError, ConnectionError):
+            return 0
+        self._reader.feed(data)
+        return len(data)
+
+    def next_frame(self) -> Frame | None:
+        """Return the next frame of what was received, if it is all there.
 
         Raises:
             WireError: what came are no frames.
         """
-        n_received, reader = 0, self._reader
-        while n_received < _MAX_RECEIVED_AT_ONCE:
-            for frame in reader.take():
-                if self.abandoned:  # killed for what an earlier frame says
-                    return
-                yield frame
-            if reader.is_broken:
-                reader.take()  # raises
-            try:
-                data = self.channel.recv(_RECEIVE_BYTES)
-            except (BlockingIOError, ConnectionError):
-                return
-            if not data:
-                return
-            n_received += len(data)
-            reader.feed(data)
+        return self._reader.next()
+
+    def values(self, calls: Iterable[int]) -> Values:
+        """Return the values of calls, in their order, that come next in what was received."""
+        return self._reader.values(calls)
 
     # Clocks
 
@@ -118,17 +114,20 @@ class Process:
         Returns:
             The processor seconds of the activity that the frame ends, by the process's own account.
         """
-        self.started = monotonic()
-        return self.count_after(frame.cpu_us)
+        return self.begin_after_all((frame.cpu_us,))[0]
 
-    def count_after(self, cpu_us: int) -> float:
-        """Do what `begin_after` does, given what the frame states, without a look at the clock on the wall."""
-        used_us = cpu_us - self._base_us
-        if cpu_us > self._claimed_us:
-            self._claimed_us = cpu_us
-        self._base_us = self._claimed_us
-        self._is_base_checked = False
-        return used_us / 1e6
+    def begin_after_all(self, cpu_times_us: Iterable[int]) -> list[float]:
+        """Do what `begin_after` does for several activities, given what the frames that end them state."""
+        used_s, base_us = [], self._base_us
+        claimed_us = self._claimed_us
+        for cpu_us in cpu_times_us:
+            used_s.append((cpu_us - base_us) / 1e6)
+            if cpu_us > claimed_us:
+                claimed_us = cpu_us
+            base_us = claimed_us
+        self._claimed_us = claimed_us
+        self.begin()
+        return used_s
 
     def begin(self) -> None:
         """Start the clocks of an activity (loading, one call)."""
@@ -180,8 +179,8 @@ def as_outcome(frame: Frame) -> Outcome:
     Raises:
         WireError: it claims nothing that can be.
     """
-    if frame.tag == _VALUE:
-        return _short_value(frame.payload) if len(frame.payload) <= _SHORT else _value(frame.payload)
+    if frame.tag == Tag.VALUE:
+        return as_value(frame.payload)
     if frame.tag == Tag.OPAQUE:
         return Outcome(OutcomeKind.OPAQUE, message=printable(frame.payload.decode("utf-8", "replace")))
     if frame.tag == Tag.TOO_LARGE:
@@ -192,6 +191,15 @@ def as_outcome(frame: Frame) -> Outcome:
         name, _, message, _ = error_fields(frame)
         return Outcome(OutcomeKind.ERROR, error_type=name, message=message)
     raise WireError(f"no outcome has the tag {frame.tag!r}")
+
+
+def as_value(payload: bytes) -> Outcome:
+    """Return the outcome of a call that claims to have returned an encoded value.
+
+    Raises:
+        WireError: it is none.
+    """
+    return _short_value(payload) if len(payload) <= _SHORT else _value(payload)
 
 
 def _value(payload: bytes) -> Outcome:

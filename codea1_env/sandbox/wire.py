@@ -11,6 +11,7 @@ Two kinds of socket:
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Op",
     "Request",
     "Tag",
+    "Values",
     "WireError",
     "frame_bytes",
 ]
@@ -120,7 +122,16 @@ class Notice(NamedTuple):
         return cls(*NOTICE.unpack(data))
 
 
-_HEADER_BYTES, _unpack_header = HEADER.size, HEADER.unpack_from
+class Values(NamedTuple):
+    """What consecutive frames state, each of which is the value of a call."""
+
+    cpu_us: list[int]
+    """(n,)"""
+    payloads: list[bytes]
+    """(n,)"""
+
+
+_HEADER_BYTES, _unpack_header, _VALUE = HEADER.size, HEADER.unpack_from, Tag.VALUE
 _new_frame = tuple.__new__
 
 
@@ -134,8 +145,6 @@ class FrameReader:
 
     def __init__(self, max_payload: int) -> None:
         self._max_payload = max_payload
-        self.is_broken = False
-        """Whether the frame after all those that were taken is too long."""
         self._buffer: bytes | bytearray = b""
         self._start = 0  # of the next frame
 
@@ -152,26 +161,44 @@ class FrameReader:
             self._buffer = rest
         self._start = 0
 
-    def take(self) -> list[Frame]:
-        """Return all whole frames that are here, each once; what stands after a frame that is too long is never read.
+    def next(self) -> Frame | None:
+        """Return the next whole frame, or None if more must be received first.
 
         Raises:
-            WireError: the next frame is longer than may be (see `is_broken`).
+            WireError: a frame longer than may be.
         """
-        buffer, begin, n_here = self._buffer, self._start + _HEADER_BYTES, len(self._buffer)
-        found: list[Frame] = []
-        while begin <= n_here:
-            tag, call, cpu_us, length = _unpack_header(buffer, begin - _HEADER_BYTES)
-            end = begin + length
-            if length > self._max_payload:
-                self.is_broken = True
-                if found:
-                    break
-                raise WireError(f"a frame of {length} bytes")
-            if end > n_here:
+        buffer, start = self._buffer, self._start
+        begin = start + _HEADER_BYTES
+        if len(buffer) < begin:
+            return None
+        tag, call, cpu_us, length = _unpack_header(buffer, start)
+        if length > self._max_payload:
+            raise WireError(f"a frame of {length} bytes")
+        end = begin + length
+        if len(buffer) < end:
+            return None
+        self._start = end
+        return _new_frame(Frame, (tag, call, cpu_us, bytes(buffer[begin:end])))  # without the detour by names
+
+    def values(self, calls: Iterable[int]) -> Values:
+        """Return what the next frames say, as long as they are whole and state values of these calls, in this order.
+
+        Most of what a program says is that, so this is one loop without a call per frame. Any other frame is left to
+        `next`.
+        """
+        buffer, start, n_here, longest = self._buffer, self._start, len(self._buffer), self._max_payload
+        cpu_times: list[int] = []
+        payloads: list[bytes] = []
+        for expected in calls:
+            begin = start + _HEADER_BYTES
+            if begin > n_here:
                 break
-            # Without the detour by names.
-            found.append(_new_frame(Frame, (tag, call, cpu_us, bytes(buffer[begin:end]))))
-            begin = end + _HEADER_BYTES
-        self._start = begin - _HEADER_BYTES
-        return found
+            tag, call, cpu_us, length = _unpack_header(buffer, start)
+            end = begin + length
+            if tag != _VALUE or call != expected or length > longest or end > n_here:
+                break
+            cpu_times.append(cpu_us)
+            payloads.append(bytes(buffer[begin:end]))
+            start = end
+        self._start = start
+        return Values(cpu_times, payloads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -30,7 +31,8 @@ def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(frames: list[
     reader, found = FrameReader(1000), []
     for start in range(0, len(stream), step):
         reader.feed(stream[start : start + step])
-        found += reader.take()
+        while (frame := reader.next()) is not None:
+            found.append(frame)
     assert found == frames
 
 
@@ -38,20 +40,22 @@ def test_a_frame_longer_than_may_be_is_refused_by_its_header_alone() -> None:
     reader = FrameReader(10)
     reader.feed(frame_bytes(Tag.VALUE, 0, b"x" * 11)[:17])
     with pytest.raises(WireError, match="11 bytes"):
-        reader.take()
+        reader.next()
 
 
-def test_frames_before_one_that_is_too_long_are_taken_first() -> None:
-    reader = FrameReader(10)
-    reader.feed(
-        frame_bytes(Tag.VALUE, 0, b"1") + frame_bytes(Tag.VALUE, 1, b"x" * 11) + frame_bytes(Tag.VALUE, 2, b"3")
-    )
-    assert not reader.is_broken
-    assert [frame.call for frame in reader.take()] == [0]
-    assert reader.is_broken
-    for _ in range(2):
-        with pytest.raises(WireError, match="11 bytes"):
-            reader.take()
+def test_values_are_taken_together_up_to_the_first_frame_that_is_anything_else() -> None:
+    value, longer = frame_bytes(Tag.VALUE, 1, b"12", 5), frame_bytes(Tag.VALUE, 2, b"x" * 11)
+    for other in (longer, frame_bytes(Tag.ERROR, 2), frame_bytes(Tag.VALUE, 3), frame_bytes(Tag.VALUE, 2, b"1")[:-1]):
+        reader = FrameReader(10)
+        reader.feed(value + other)
+        assert reader.values([1, 2, 3]) == ([5], [b"12"])
+        assert reader.values([2, 3]) == ([], [])
+    reader = FrameReader(20)
+    reader.feed(value + longer + value)
+    assert reader.values([1]) == ([5], [b"12"])
+    assert reader.next() == Frame(Tag.VALUE, 2, 0, b"x" * 11)
+    assert reader.values([1, 1]) == ([5], [b"12"])
+    assert reader.next() is None
 
 
 def test_control_messages_come_back_as_they_were_packed() -> None:
@@ -149,5 +153,5 @@ def test_frames_survive_any_mixture_of_whole_and_broken_pieces(payloads: list[by
         step = steps[turn % len(steps)]
         reader.feed(stream[start : start + step])
         start += step
-        found += [(frame.call, frame.payload) for frame in reader.take()]
+        found += zip(count(len(found)), reader.values(range(len(found), len(payloads))).payloads, strict=False)
     assert found == list(enumerate(payloads))
