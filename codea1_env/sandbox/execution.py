@@ -13,7 +13,7 @@ import marshal
 import math
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
@@ -60,8 +60,9 @@ class Execution:
         self._spawn = spawn
         self._load: Outcome | None = None
         self._outcomes = [_NOT_RUN] * len(job.calls)
-        self._direct = deque([index for index, call in enumerate(job.calls) if call.place is Place.PROGRAM])
-        self._indirect = deque([index for index, call in enumerate(job.calls) if call.place is Place.HARNESS])
+        places = [call.place for call in job.calls]
+        self._direct = _positions(places, Place.PROGRAM)
+        self._indirect = _positions(places, Place.HARNESS)
         self._n_faults = 0
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
@@ -405,11 +406,18 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
 
 
-def _numbered(calls: Sequence[Call], indices: Iterable[int]) -> list[tuple[int, str]]:
-    texts = [(index, calls[index].expression) for index in indices]
-    if {type(text) for _, text in texts} <= {str}:  # nearly always
-        return texts
-    return [(index, _plain(text)) for index, text in texts]
+def _numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str]]:
+    texts = [calls[index].expression for index in indices]
+    if not {str}.issuperset(map(type, texts)):
+        texts = [*map(_plain, texts)]
+    return [*zip(indices, texts, strict=True)]
+
+
+def _positions(places: Sequence[Place], wanted: Place) -> deque[int]:
+    n = places.count(wanted)
+    if n == len(places):
+        return deque(range(n))
+    return deque([position for position, place in enumerate(places) if place is wanted] if n else ())
 
 
 def _plain(text: str) -> str:

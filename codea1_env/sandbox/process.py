@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -19,6 +20,7 @@ _MAX_MESSAGE = 300
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
 _MAX_GLANCED_AT = 4096  # bytes
 _RECEIVE_BYTES = 1 << 18
+_CLOSED = -1
 _MAX_INTERVAL_S = 0.1  # a few times as long as the scheduler's tick
 
 _TEXT = rb'"[ !#-\[\]-~]*+"'
@@ -33,7 +35,7 @@ _PLAIN_VALUE = re.compile(rb'%b|%b|\{"t":%b\}|\{"d":%b\}' % (_ITEM, _ITEMS, _ITE
 
 
 class Process:
-    """A program's or a harness's process."""
+    """A program's or a harness's process; `incoming` and `outgoing` are our ends of its channel."""
 
     def __init__(self, number: int, worker: Worker, *, cpu_s: int, memory_mb: int, max_payload: int) -> None:
         self.number = number
@@ -55,8 +57,7 @@ class Process:
         self._is_base_checked = False
         self._unsent = bytearray()
         self._reader = FrameReader(max_payload)
-        self.channel = worker.fork(number, cpu_s, memory_mb)
-        self.channel.setblocking(False)
+        self.incoming, self.outgoing = worker.fork(number, cpu_s, memory_mb)
 
     # Talking
 
@@ -74,7 +75,7 @@ class Process:
         """Write what the channel takes."""
         try:
             while self._unsent:
-                del self._unsent[: self.channel.send(self._unsent)]
+                del self._unsent[: os.write(self.outgoing, self._unsent)]
         except BlockingIOError:
             return
         except OSError:  # it has ended or closed its end; its exit notice says which
@@ -83,8 +84,8 @@ class Process:
     def receive(self) -> int:
         """Read some of what has come; return how many bytes, 0 if there is nothing more."""
         try:
-            data = self.channel.recv(_RECEIVE_BYTES)
-        except (BlockingIOError, ConnectionError):
+            data = os.read(self.incoming, _RECEIVE_BYTES)
+        except BlockingIOError:
             return 0
         self._reader.feed(data)
         return len(data)
@@ -170,7 +171,9 @@ class Process:
 
     def close(self) -> None:
         """Close the channel; idempotent."""
-        self.channel.close()
+        for fd in {self.incoming, self.outgoing} - {_CLOSED}:
+            os.close(fd)
+        self.incoming = self.outgoing = _CLOSED
 
 
 def as_outcome(frame: Frame) -> Outcome:

@@ -306,12 +306,11 @@ class Scheduler:
         """Listen to a channel for some events, or no more."""
         if process.listened == wanted:
             return
-        if not process.listened:
-            self._selector.register(process.channel, wanted, process)
-        elif wanted:
-            self._selector.modify(process.channel, wanted, process)
-        else:
-            self._selector.unregister(process.channel)
+        for event, fd in ((selectors.EVENT_READ, process.incoming), (selectors.EVENT_WRITE, process.outgoing)):
+            if event & wanted & ~process.listened:
+                self._selector.register(fd, event, process)
+            elif event & process.listened & ~wanted:
+                self._selector.unregister(fd)
         process.listened = wanted
 
     # Time

@@ -1,11 +1,12 @@
 """What crosses between trusted code, a zygote and the processes that it forks. Standard library only, no state.
 
-Two kinds of socket:
+Two kinds of connection:
 
 * one *control* socket per zygote, message-oriented, on which only trusted code and the zygote speak;
-* one *channel* per forked process: a stream of frames, each a header (tag, call, processor time used so far by the
-  sender in microseconds, length) and a payload. The far end of a channel belongs to a stranger: whatever comes from
-  there is a claim about one call, or ends the conversation.
+* one *channel* per forked process, a pipe in either direction: a stream of frames, each a header (tag, call, processor
+  time used so far by the sender in microseconds, length) and a payload. The far end of a channel belongs to a stranger:
+  whatever comes from there is a claim about one call, or ends the conversation. Pipes, since a process writes each
+  answer at once, and a pipe joins what is written where a socket keeps each piece apart, which costs its reader most.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Tag:
 class Op:
     """First byte of a control message."""
 
-    FORK = b"F"  # trusted -> zygote, with the channel's far end attached
+    FORK = b"F"  # trusted -> zygote, with the channel's far ends attached: to write to, to read from
     KILL = b"K"
     CPU = b"C"  # question and answer: processor time of a process
     READY = b"R"  # zygote -> trusted, first message: b"R" and JSON

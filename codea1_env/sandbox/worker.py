@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import math
 import os
@@ -14,18 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.wire import Notice, Op, Request
 
-__all__ = ["Launch", "Launched", "Setup", "Worker", "WorkerDied", "clean_environment", "launch_here"]
+__all__ = ["Ends", "Launch", "Launched", "Setup", "Worker", "WorkerDied", "clean_environment", "launch_here"]
 
 _BOOTSTRAP = Path(__file__).parent / "inside" / "bootstrap.py"
 _ROOT = Path(__file__).parents[2]
 # macOS has no SOCK_SEQPACKET for local sockets.
 _CONTROL_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _LISTEN_TIMEOUT_S = 5.0
+_PIPE_BYTES = 1 << 18
 _ANSWER_TIMEOUT_S = 20.0
 # Without site packages, user's or working folder. Bytecode of what only zygotes import is kept, unless that is not
 # wanted: to compile it anew leaves holes in the memory of each, which their children pay for.
@@ -42,6 +44,13 @@ _CLEAN_ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",  # each arena takes 64 MB of address space
     "LD_BIND_NOW": "1",  # else each job looks the same symbols up again; no program sees this
 }
+
+
+class Ends(NamedTuple):
+    """Our ends of a channel: descriptors that never block."""
+
+    incoming: int
+    outgoing: int
 
 
 class WorkerDied(SandboxError):
@@ -134,23 +143,34 @@ class Worker:
         """Process id of what was started (the zygote or its launcher)."""
         return self._process.pid
 
-    def fork(self, number: int, cpu_s: int, memory_mb: int) -> socket.socket:
-        """Ask for a process; return our end of its channel.
+    def fork(self, number: int, cpu_s: int, memory_mb: int) -> Ends:
+        """Ask for a process; return our ends of its channel.
 
         Raises:
             WorkerDied: the zygote does not listen.
         """
-        near, far = socket.socketpair()
+        its_incoming, outgoing = os.pipe()
+        try:
+            incoming, its_outgoing = os.pipe()
+        except OSError:
+            os.close(its_incoming)
+            os.close(outgoing)
+            raise
         self.n_forks += 1
         request = Request(Op.FORK, number, cpu_s, memory_mb).pack()
         try:
-            self._insist(lambda: socket.send_fds(self.control, [request], [far.fileno()]))
+            self._insist(lambda: socket.send_fds(self.control, [request], [its_outgoing, its_incoming]))
         except OSError as error:
-            near.close()
+            os.close(incoming)
+            os.close(outgoing)
             raise WorkerDied(f"a zygote does not listen: {error}") from error
         finally:
-            far.close()
-        return near
+            os.close(its_incoming)
+            os.close(its_outgoing)
+        os.set_blocking(incoming, False)
+        os.set_blocking(outgoing, False)
+        _enlarge(incoming)
+        return Ends(incoming, outgoing)
 
     def tell(self, op: bytes, number: int) -> None:
         """Send a message about one process. A dead zygote is noticed by `notices`."""
@@ -222,6 +242,13 @@ class Worker:
         """Let go of a zygote that belongs to another process (after a fork of ours)."""
         self.control.close()
         self._process.returncode = 0  # not our child: nothing to wait for, nothing to warn of
+
+
+def _enlarge(pipe: int) -> None:
+    """Make room for all that most jobs say, so that they need not wait until someone listens."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # beyond what this user may have: they wait
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def clean_environment() -> dict[str, str]:

@@ -28,10 +28,11 @@ exit_now = os._exit
 
 
 class Channel:
-    """Frames over one file descriptor; ends the process when the other side is gone."""
+    """Frames over two file descriptors; ends the process when the other side is gone."""
 
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
 
     def receive(self) -> Frame:
         """Wait for the next frame. At most one is ever under way in this direction."""
@@ -48,7 +49,7 @@ class Channel:
         return _new(Frame, (tag, call, cpu_us, data[_HEADER_BYTES:]))  # without the detour by names
 
     def _read(self) -> bytes:
-        data = _receive(self._fd, _READ_BYTES)
+        data = _receive(self._incoming, _READ_BYTES)
         if not data:
             exit_now(0)
         return data
@@ -56,10 +57,10 @@ class Channel:
     def send(self, tag: bytes, call: int = 0, payload: bytes = b"") -> None:
         """Write one frame with the processor time used so far."""
         data = _pack_header(tag, call, process_time_ns() // 1000, len(payload)) + payload
-        n_written = _write(self._fd, data)
+        n_written = _write(self._outgoing, data)
         while n_written < len(data):
             data = data[n_written:]
-            n_written = _write(self._fd, data)
+            n_written = _write(self._outgoing, data)
 
     def send_value(self, call: int, value: object, max_bytes: int) -> None:
         """Report what a call returned."""

@@ -19,9 +19,9 @@ from codea1_env.sandbox.inside.channel import Channel, exit_now
 from codea1_env.sandbox.wire import APPLY, LOAD, Tag, frame_bytes
 from codea1_env.values.encoding import encode
 
-__all__ = ["CHANNEL_FD", "become_job", "rehearse"]
+__all__ = ["become_job", "rehearse"]
 
-CHANNEL_FD = 3
+_OUTGOING, _INCOMING = 3, 4
 _MAX_FD = 256
 _SIGCHLD, _SIG_DFL = int(_signal.SIGCHLD), _signal.SIG_DFL
 # Looked up now: in a child each look-up writes to memory. The C functions behind `signal`: Python code does so, too.
@@ -48,16 +48,28 @@ class A:
 _REHEARSED_CALLS = ["f([1, 2, 3])", "f('abc')", "f([1.5, True])", "f([], y=-1)", "(f([1]), {'a': {1}, None: 2})"]
 
 
-def become_job(channel: int, cpu_s: int, address_space: int, seal_child: Callable[[int, int], None]) -> NoReturn:
-    """Run one job and end."""
+def become_job(
+    outgoing: int, incoming: int, cpu_s: int, address_space: int, seal_child: Callable[[int, int], None]
+) -> NoReturn:
+    """Run one job and end.
+
+    Args:
+        outgoing: where answers go to.
+        incoming: where the job comes from; larger than `outgoing`, as the kernel numbers what is received together.
+        cpu_s: for life.
+        address_space: in bytes.
+        seal_child: takes rights from this process.
+    """
     try:
         _set_wakeup_fd(-1)
         _set_handler(_SIGCHLD, _SIG_DFL)
-        if channel != CHANNEL_FD:
-            _dup2(channel, CHANNEL_FD)
-        _closerange(CHANNEL_FD + 1, _MAX_FD)
+        if outgoing != _OUTGOING:
+            _dup2(outgoing, _OUTGOING)
+        if incoming != _INCOMING:
+            _dup2(incoming, _INCOMING)
+        _closerange(_INCOMING + 1, _MAX_FD)
         seal_child(cpu_s, address_space)
-        _run(Channel(CHANNEL_FD))
+        _run(Channel(_INCOMING, _OUTGOING))
     finally:
         exit_now(0)
 
@@ -70,7 +82,7 @@ def _run(frames: Channel) -> None:
 def rehearse() -> None:
     """Run trusted jobs here, in the zygote, so that everything in their way is warm."""
     near, far = _socket.socketpair()
-    frames = Channel(far.fileno())
+    frames = Channel(far.fileno(), far.fileno())
     main = sys.modules["__main__"]
     fields: dict[str, Any] = {"entry": "f", "value_bytes": 65_536, "preamble": "import math\n"}
     as_program = {

@@ -22,7 +22,7 @@ from codea1_env.sandbox.wire import NOTICE, REQUEST, Op
 
 __all__ = ["serve"]
 
-_FD_SPACE = _socket.CMSG_SPACE(4)
+_FD_SPACE = _socket.CMSG_SPACE(8)
 _NO_FORK = -1
 
 
@@ -55,8 +55,8 @@ def serve(control: _socket.socket, own_bytes: int, seal_child: Callable[[int, in
         seal_child: takes rights from a forked process; see `seal.child_seal`.
     """
 
-    def become(channel: int, cpu_s: int, memory_mb: int) -> NoReturn:
-        become_job(channel, cpu_s, own_bytes + (memory_mb << 20), seal_child)
+    def become(outgoing: int, incoming: int, cpu_s: int, memory_mb: int) -> NoReturn:
+        become_job(outgoing, incoming, cpu_s, own_bytes + (memory_mb << 20), seal_child)
 
     living = _Living({}, {})
     tell = _teller(control, living)
@@ -87,11 +87,11 @@ def _teller(control: _socket.socket, living: _Living) -> _Tell:
 
 
 def _obeyer(
-    control: _socket.socket, living: _Living, tell: _Tell, become: Callable[[int, int, int], NoReturn]
+    control: _socket.socket, living: _Living, tell: _Tell, become: Callable[[int, int, int, int], NoReturn]
 ) -> Callable[[], None]:
     """Return what does the next thing that is asked for."""
     number_of, pid_of = living
-    fork_op, receive, read_request, read_fd = Op.FORK, control.recvmsg, REQUEST.unpack, struct.Struct("i").unpack
+    fork_op, receive, read_request, read_fds = Op.FORK, control.recvmsg, REQUEST.unpack, struct.Struct("ii").unpack
     fork, close = os.fork, os.close
 
     def obey() -> None:
@@ -102,16 +102,18 @@ def _obeyer(
         if op != fork_op:
             answer(op, number)
             return
-        (channel,) = read_fd(ancillary[0][2])
+        outgoing, incoming = read_fds(ancillary[0][2])
         try:
             pid = fork()
         except OSError:
-            close(channel)
+            close(incoming)
+            close(outgoing)
             tell(Op.EXIT, number, _NO_FORK, 0, 0)
             return
         if pid == 0:
-            become(channel, cpu_s, memory_mb)
-        close(channel)
+            become(outgoing, incoming, cpu_s, memory_mb)
+        close(incoming)
+        close(outgoing)
         number_of[pid] = number
         pid_of[number] = pid
 

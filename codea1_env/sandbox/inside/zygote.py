@@ -43,6 +43,8 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     control = _socket.socket(fileno=options["control"])  # `socket` around it would be memory in every child
     if options["tier"] == "bwrap" and "is_inside" not in options:
         _start_again_in_bubblewrap(options, control)
+    control = _lowered(control)
+    options = {**options, "control": control.fileno()}
     for name in ("PWD", "LD_BIND_NOW"):  # bubblewrap's, which no other tier has; only for this interpreter's start
         os.environ.pop(name, None)
     sys.meta_path.append(_AllowedPackages(options["packages"]))
@@ -67,6 +69,16 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     control.send(Op.READY + json.dumps(sealed).encode())
     serve: Callable[[_socket.socket, int, Callable[[int, int], None]], NoReturn] = server.serve
     serve(control, own_bytes, seal_child)
+
+
+def _lowered(control: _socket.socket) -> _socket.socket:
+    """Move the control socket to a low descriptor, so that each child closes it with all others (`job`).
+
+    It comes with the number that it had in the process that started us, which may have thousands of open files.
+    """
+    low = os.dup(control.fileno())
+    control.close()
+    return _socket.socket(fileno=low)
 
 
 def _refuse(control: _socket.socket, refusal: OSError) -> NoReturn:

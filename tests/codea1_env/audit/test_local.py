@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +19,10 @@ PROBES = [attack for attack in ATTACKS.programs if attack.evidence or attack.val
 
 
 def auditor_in(tier: str) -> Iterator[Auditor]:
-    with LocalSandbox(1, tiers=(tier, "seccomp")) as sandbox:
+    # As in a trainer with much else open: what is inherited has high numbers then.
+    with contextlib.ExitStack() as held, LocalSandbox(1, tiers=(tier, "seccomp")) as sandbox:
+        for _ in range(300):
+            held.enter_context(open(os.devnull))
         if sandbox.tier != tier:
             pytest.skip(f"no {tier} here: {sandbox.refusals}")
         with Auditor(sandbox) as auditor:

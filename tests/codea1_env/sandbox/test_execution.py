@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 from collections.abc import Sequence
 from typing import Any, cast
@@ -16,7 +17,7 @@ from codea1_env.sandbox.execution import Execution, internal_error_report
 from codea1_env.sandbox.interface import Applied, Call, Job, JobReport, Limits, Place
 from codea1_env.sandbox.process import Process
 from codea1_env.sandbox.wire import APPLY, LOAD, Notice, Op, Tag, frame_bytes
-from codea1_env.sandbox.worker import Worker
+from codea1_env.sandbox.worker import Ends, Worker
 
 ENDED, KILLED, ABORTED = 0, 9, 6
 HARNESS = Call("check(f)", place=Place.HARNESS)
@@ -36,9 +37,11 @@ class Stage:
         number = len(self.far)
         return Process(number, cast(Worker, self), cpu_s=cpu_s, memory_mb=1, max_payload=max_payload)
 
-    def fork(self, number: int, cpu_s: int, memory_mb: int) -> socket.socket:
+    def fork(self, number: int, cpu_s: int, memory_mb: int) -> Ends:
         near, self.far[number] = socket.socketpair()
-        return near
+        near.setblocking(False)
+        with near:
+            return Ends(os.dup(near.fileno()), os.dup(near.fileno()))
 
     def tell(self, op: bytes, number: int) -> None:
         assert op == Op.KILL

@@ -116,6 +116,35 @@ def as_ourselves(tier: str, attempts: dict[str, str]) -> Any:
         return [report.tier, sandbox.guarantee, said]
 
 
+FILES = """
+import fcntl
+def f():
+    found = []
+    for number in range(2000):
+        try:
+            fcntl.fcntl(number, fcntl.F_GETFD)
+            found.append(number)
+        except OSError:
+            pass
+    return found
+"""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_job_has_no_file_but_its_own_however_many_the_trainer_has(tier: str) -> None:
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(400)]
+    try:
+        with LocalSandbox(1, tiers=(tier,)) as sandbox:
+            try:
+                report = sandbox.run([Job(FILES, "f", (Call("f()"),))])[0]
+            except SandboxError as error:
+                pytest.skip(str(error))
+    finally:
+        for number in held:
+            os.close(number)
+    assert report.outcomes[0].value == b"[0,1,2,3,4]"
+
+
 @pytest.mark.parametrize("user", ["ourselves", "nobody"])
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_tier_keeps_what_it_promises_whoever_starts_it(tier: str, user: str) -> None:
