@@ -38,8 +38,8 @@ class DockerSandbox(LocalSandbox):
     use from any thread and after forks.
 
     Args:
-        workers: how many interpreters run jobs at the same time, per kind (with and without numpy); by default one per
-            usable core.
+        workers: how many interpreters run jobs at the same time, per kind (plain, with more imported, with numpy); by
+            default one per usable core.
         image: an image that the engine has, with `python3` 3.11 or newer; what it has of `packages` can be imported. By
             default an image is made of the interpreter that runs this, once, without a network.
         memory_mb: most memory of one container; a job may have two processes of at most `Limits.memory_mb` each.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import marshal
 import math
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -34,6 +35,8 @@ _COSTLY = 0.25  # of the limit
 _MAX_APPLIED = 256
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
 _NO_PROCESS = -1
+_N_CORES = os.cpu_count() or 1
+_MAX_LIFE_S = 1 << 30
 _FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
 
 Spawn = Callable[[int, int], Process]
@@ -224,9 +227,8 @@ class Execution:
         self._next_stage()
 
     def _take_load(self, frame: Frame) -> None:
-        outcome = _NULL if frame.tag == Tag.LOADED else as_outcome(frame)
-        outcome = self._within_time(self._program, frame, outcome)
-        if outcome.kind is not OutcomeKind.VALUE or frame.tag != Tag.LOADED:
+        outcome = self._within_time(self._program, frame, _of_loading(frame))
+        if outcome.kind is not OutcomeKind.VALUE:
             self._lose(outcome)
             return
         self._load = outcome
@@ -245,7 +247,7 @@ class Execution:
                 self._stage = _Stage.HARNESS
                 self._begin_harness_call(frame)
             else:
-                self._lose(self._harness_outcome(frame))
+                self._lose(_failure(self._harness_outcome(frame)))
         elif self._stage is _Stage.HARNESS and frame.call == self._indirect[0] and not self._applying:
             outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
             self._outcomes[self._indirect.popleft()] = outcome
@@ -338,7 +340,10 @@ class Execution:
 
     def _start(self, n_activities: int, **fields: object) -> Process:
         limits = self.job.limits
-        process = self._spawn(math.ceil(limits.cpu_s * n_activities) + 1, limits.value_bytes + _FRAME_EXTRA)
+        # Far more than all activities together may take, since the kernel counts whole ticks here: a program can make
+        # it count several times what it uses. What it uses is measured from outside.
+        life_s = 2 * _N_CORES * (limits.cpu_s * n_activities + limits.wall_s)
+        process = self._spawn(min(math.ceil(life_s) + 1, _MAX_LIFE_S), limits.value_bytes + _FRAME_EXTRA)
         self.processes.append(process)
         text: dict[str, object] = {"entry": _plain(self.job.entry_point), "value_bytes": limits.value_bytes, **fields}
         process.send(Tag.JOB, LOAD, marshal.dumps(text))
@@ -366,6 +371,7 @@ class Execution:
 
     def _lose(self, outcome: Outcome) -> None:
         """The present activity ends with `outcome` and with its processes."""
+        assert outcome.kind is not OutcomeKind.VALUE  # it becomes the answer to all that is still open
         stage = self._stage
         self._kill_all()
         if stage is _Stage.DONE:
@@ -418,6 +424,17 @@ def _positions(places: Sequence[Place], wanted: Place) -> deque[int]:
     if n == len(places):
         return deque(range(n))
     return deque([position for position, place in enumerate(places) if place is wanted] if n else ())
+
+
+def _of_loading(frame: Frame) -> Outcome:
+    return _NULL if frame.tag == Tag.LOADED else _failure(as_outcome(frame))
+
+
+def _failure(outcome: Outcome) -> Outcome:
+    """Return the outcome of what did not load; to load is to say so, not to return something."""
+    if outcome.kind is OutcomeKind.VALUE:
+        raise WireError("a value that nobody asked for")
+    return outcome
 
 
 def _plain(text: str) -> str:

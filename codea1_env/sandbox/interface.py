@@ -35,7 +35,7 @@ class Guarantee(StrEnum):
 
     Under all of them the solution, the tests and the candidate are apart and values are compared outside, so that no
     program can report a pass that it did not earn from inside. But where it can read the host's files, it can look the
-    answers up: benchmarks are installed as packages.
+    answers up: benchmarks are installed as packages; and where only limits hold, it can speak for another job.
     """
 
     ISOLATED = "isolated"

@@ -53,7 +53,9 @@ _POLL_S = 1.0  # for the case that the scheduler has died
 
 # Imported beforehand only for programs that name them: all others would pay for their memory.
 _RARER = ("calendar", "dataclasses", "datetime", "decimal", "fractions", "queue", "statistics", "textwrap", "threading")
-_IMPORTS_RARER = re.compile(rf"(?:import|from)\b[^\n]*\b(?:{'|'.join(_RARER)})\b")
+# Bounded, as is where it is looked for: the text is a stranger's, and the trainer waits.
+_IMPORTS_RARER = re.compile(rf"\b(?:import|from)[ \t][^\n]{{0,80}}?\b(?:{'|'.join(_RARER)})\b")
+_MAX_SEARCHED = 20_000
 
 
 class LocalSandbox:
@@ -258,7 +260,7 @@ class _Kinds:
         texts += [text for call in job.calls if call.imports for text in call.imports]
         if any("numpy" in text for text in texts):
             return self._with_numpy
-        if any(_IMPORTS_RARER.search(text) is not None for text in texts):
+        if any(_IMPORTS_RARER.search(text, 0, _MAX_SEARCHED) is not None for text in texts):
             return self._with_more
         return self.plain
 

@@ -7,7 +7,9 @@ everything else that takes long is looked at on a tick.
 
 from __future__ import annotations
 
+import contextlib
 import selectors
+import signal
 import socket
 import threading
 from collections import deque
@@ -114,6 +116,8 @@ class Scheduler:
     def _main(self) -> None:
         error = "the sandbox was closed"
         try:
+            # A process that closes its end must not end this one where the host has given up Python's own handling.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
             self._loop()
         except Exception as fault:  # noqa: BLE001  -- the boundary: a waiting caller must never hang for our mistake
             error = f"the sandbox's scheduler failed: {fault!r}"
@@ -121,7 +125,8 @@ class Scheduler:
             self._is_closing = True
             self._fail_all(error)
             for running in list(self._running):
-                running.execution.abort()
+                with contextlib.suppress(Exception):  # whatever is wrong with one, all others must end, too
+                    running.execution.abort()
                 self._drop(running)
             self.pool.close()
             self._close_own()
@@ -176,13 +181,13 @@ class Scheduler:
                 worker = self.pool.free(ticket.batch.setup_of(ticket.position), busy, asleep)
                 if worker is not None:
                     self._queue.take(ticket)
-                    self._start(ticket, worker)
-                    has_started = True
+                    has_started = self._start(ticket, worker)
             if self.pool.failure:
                 self._fail_all(self.pool.failure)
                 self.pool.failure = ""
 
-    def _start(self, ticket: Ticket, worker: Worker) -> None:
+    def _start(self, ticket: Ticket, worker: Worker) -> bool:
+        """Begin a job; whether there is any sense in beginning more."""
         running = _Running(ticket, worker)
 
         def spawn(cpu_s: int, max_payload: int) -> Process:
@@ -198,9 +203,15 @@ class Scheduler:
         except WorkerDied:
             self._queue.put_back(ticket)
             self._lose(worker)
-            return
+            return True
+        except OSError:  # too many open files: those of the jobs that run will be closed
+            if not self._running:
+                raise
+            self._queue.put_back(ticket)
+            return False
         self._running[running] = None
         self._listen_for(running)
+        return True
 
     # Following
 
@@ -227,7 +238,7 @@ class Scheduler:
             self._advance(running, lambda: execution.on_exit(process, notice))
         elif notice.op == Op.CPU:
             self._note_sleep(running, notice)
-            process.pid = notice.pid
+            process.pid, process.is_asked = notice.pid, False
 
             def waited_s() -> float | None:
                 pids = [each.pid for each in execution.processes if each.pid is not None]
@@ -245,12 +256,14 @@ class Scheduler:
 
     def _advance(self, running: _Running, step: Callable[[], None]) -> None:
         """Do one step of a job, then what follows from it."""
+        execution = running.execution
         try:
             step()
         except WorkerDied:
             self._lose(running.worker)
             return
-        execution = running.execution
+        except OSError:  # too many open files: no fault of the program's
+            execution.is_starved = True
         if execution.is_starved:
             execution.abort()
         if execution.is_over:
@@ -298,7 +311,7 @@ class Scheduler:
     def _listen_for(self, running: _Running) -> None:
         for process in running.execution.processes:
             wanted = selectors.EVENT_WRITE if process.has_unsent else 0
-            if running.execution.needs_answers and not process.abandoned:
+            if running.execution.needs_answers and not process.abandoned and not process.is_silent:
                 wanted |= selectors.EVENT_READ
             self._select(process, wanted)
 
@@ -341,7 +354,9 @@ class Scheduler:
         def step() -> None:
             for process in list(execution.processes):
                 execution.on_readable(process)
-            if not execution.is_done and now - execution.active.started > _MEASURE_AFTER_S:
-                running.worker.ask_for_cpu(execution.active.number)
+            active = execution.active
+            if not execution.is_done and not active.is_asked and now - active.started > _MEASURE_AFTER_S:
+                active.is_asked = True  # one question at a time: a zygote that does not listen must not be flooded
+                running.worker.ask_for_cpu(active.number)
 
         self._advance(running, step)

@@ -64,7 +64,7 @@ class Setup:
     packages: Mapping[str, str] = field(default_factory=dict)
     """Site packages that programs may import: name to the folder that holds them."""
     preload: Sequence[str] = ()
-    """Those of them that are imported before any fork."""
+    """Those of them, and of the rarer modules of the standard library, that are imported before any fork."""
 
 
 class Launched(Protocol):
@@ -148,6 +148,7 @@ class Worker:
 
         Raises:
             WorkerDied: the zygote does not listen.
+            OSError: we may have no more files open.
         """
         its_incoming, outgoing = os.pipe()
         try:
@@ -182,7 +183,9 @@ class Worker:
         try:
             send()
         except BlockingIOError:
-            select.select([], [self.control], [], _LISTEN_TIMEOUT_S)
+            listening = select.poll()  # `select.select` knows no descriptor beyond 1023
+            listening.register(self.control, select.POLLOUT)
+            listening.poll(1000 * _LISTEN_TIMEOUT_S)
             send()
 
     def ask_for_cpu(self, number: int) -> None:

@@ -31,20 +31,24 @@ def _exact(data: bytes) -> Any:
     if b"\\" in data or b"true" in data or b"false" in data or b"-0" in data:
         return INEXACT
     try:
-        return _read(data.decode())
+        text = data.decode()
+        value, end = _read(text)
     except (ValueError, TypeError, RecursionError):  # not exact, or never checked
         return INEXACT
+    return value if end == len(text) else INEXACT
 
 
 # The same value comes from both runs of the solution and from every candidate that is right.
 _remembered = lru_cache(_MAX_REMEMBERED)(_exact)
 
 
-def _built(node: dict[str, Any]) -> Any:
-    ((tag, payload),) = node.items()
+def _built(pairs: list[tuple[str, Any]]) -> Any:
+    ((tag, payload),) = pairs
+    if type(payload) is not list:
+        raise ValueError("a payload that is no list")
     if tag == "t":
         return tuple(payload)
-    if tag not in ("s", "d"):
+    if tag not in ("s", "d") or (tag == "d" and {type(pair) for pair in payload} - {list}):
         raise ValueError(f"the tag {tag}")
     found: set[Any] | dict[Any, Any] = set(payload) if tag == "s" else dict(payload)
     if len(found) < len(payload):
@@ -56,4 +60,4 @@ def _refuse(text: str) -> NoReturn:
     raise ValueError(f"{text} may be close to another number")
 
 
-_read = json.JSONDecoder(object_hook=_built, parse_float=_refuse, parse_constant=_refuse).decode
+_read = json.JSONDecoder(object_pairs_hook=_built, parse_float=_refuse, parse_constant=_refuse).raw_decode

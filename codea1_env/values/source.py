@@ -45,7 +45,7 @@ def describe(data: bytes, limit: int = 300) -> str:
         Malformed: not an encoded value.
     """
     value = exact(data)
-    if value is not INEXACT and b'{"s"' not in data:  # Python writes these as we do, but for the order of a set
+    if value is not INEXACT and b'"s"' not in data:  # Python writes these as we do, but for the order of a set
         text = repr(value)
     else:
         tree = parse(data)

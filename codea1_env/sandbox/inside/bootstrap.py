@@ -1,4 +1,4 @@
-"""First code of a zygote's interpreter: `python -S -s -P -B bootstrap.py OPTIONS`, with a clean environment.
+"""First code of a zygote's interpreter: `python -S -s -P bootstrap.py OPTIONS`, with a clean environment.
 
 Makes this project's stdlib-only modules importable without running any package's `__init__`, then starts `zygote`.
 """

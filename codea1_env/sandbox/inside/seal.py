@@ -101,6 +101,8 @@ def _seal_rlimits(options: dict[str, Any]) -> None:
     _limit(bounds_processes=leaves_root)
     if leaves_root:
         _leave_root(None)
+    if kernel.is_supported():
+        kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
     _follow(options["parent"])
 
 

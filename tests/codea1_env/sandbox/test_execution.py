@@ -132,6 +132,25 @@ def test_a_value_before_loading_does_not_count() -> None:
     assert kinds(report) == ["not_run", "not_run"]
 
 
+def test_a_value_for_loading_is_neither_loading_nor_an_answer() -> None:
+    forged = frame_bytes(Tag.VALUE, LOAD, b"true")
+    stage = Stage(TWO)
+    stage.says(0, forged)
+    assert stage.report().load.error_type == "BrokenChannel"
+    stage = Stage((*TWO, HARNESS))
+    stage.says(0, loaded())
+    stage.ends(0, ABORTED)
+    stage.says(1, forged)
+    assert {outcome.kind for outcome in stage.report().outcomes} == {OutcomeKind.CRASHED}
+
+
+def test_a_value_for_loading_a_harness_answers_none_of_its_calls() -> None:
+    stage = Stage([HARNESS, HARNESS])
+    stage.says(0, loaded())
+    stage.says(1, frame_bytes(Tag.VALUE, LOAD, b"null"))
+    assert {outcome.kind for outcome in stage.report().outcomes} == {OutcomeKind.CRASHED}
+
+
 def test_the_rest_goes_on_in_a_new_process() -> None:
     stage = Stage(TWO)
     stage.says(0, loaded())
@@ -241,7 +260,9 @@ def test_how_a_harness_call_uses_the_program_is_reported() -> None:
 def test_who_dies_of_its_processor_limit_is_to_blame() -> None:
     stage = Stage(TWO, cpu_s=1.0, max_restarts=0)
     stage.says(0, loaded())
-    stage.ends(0, KILLED, cpu_us=4_000_000)
+    process = stage.process(0)
+    assert process is not None
+    stage.ends(0, KILLED, cpu_us=process.cpu_limit_s * 1_000_000)
     assert kinds(stage.report()) == ["time_limit", "not_run"]
 
 
