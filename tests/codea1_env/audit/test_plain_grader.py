@@ -69,7 +69,8 @@ def test_suites_without_a_test_pass_and_suites_that_look_at_the_text_fail_right_
     looking = replace(SUITES["walrus"], n_valid=1, reply="assert 'number' in total.__code__.co_varnames")
     assert grader.try_suite(looking).sentence == "a right program fails"
     assert grader.try_suite(SUITES["disguised_duplicates"]).result is PlainResult.HELD
-    assert grader.try_suite(SUITES["read_the_clock"]).sentence == "the solution fails it, so that it is dropped"
+    wrong = replace(SUITES["walrus"], n_valid=1, reply="assert total(3) == 7")
+    assert grader.try_suite(wrong).sentence == "the solution fails it, so that it is dropped"
 
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if not a.is_safe], ids=lambda attack: attack.name)
