@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -149,6 +150,32 @@ def test_a_value_for_loading_a_harness_answers_none_of_its_calls() -> None:
     stage.says(0, loaded())
     stage.says(1, frame_bytes(Tag.VALUE, LOAD, b"null"))
     assert {outcome.kind for outcome in stage.report().outcomes} == {OutcomeKind.CRASHED}
+
+
+def test_who_has_closed_its_end_is_not_listened_to() -> None:
+    stage = Stage([HARNESS])
+    stage.says(0, loaded())
+    process = stage.process(0)
+    assert process is not None
+    assert not process.is_silent
+    stage.far[0].shutdown(socket.SHUT_WR)
+    stage.execution.on_readable(process)
+    assert process.is_silent
+    stage.report()
+
+
+def test_who_waits_for_us_to_listen_does_not_sleep() -> None:
+    stage = Stage(TWO)
+    process = stage.process(0)
+    assert process is not None
+    time.sleep(0.02)
+    assert process.idle_s(0) > 0.0
+    stage.says(0, loaded(), gives(0, b'"' + b"x" * 5000 + b'"'))
+    time.sleep(0.02)
+    assert process.idle_s(0) == 0.0
+    time.sleep(0.02)
+    assert process.idle_s(0) > 0.0
+    stage.report()
 
 
 def test_the_rest_goes_on_in_a_new_process() -> None:

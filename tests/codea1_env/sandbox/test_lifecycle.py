@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import errno
 import gc
+import itertools
 import os
 import pickle
 import signal
@@ -296,6 +298,33 @@ def test_a_sleeper_is_told_from_a_starved_process(sandbox: LocalSandbox) -> None
     started = time.monotonic()
     assert sandbox.run([job])[0].outcomes[0].kind is OutcomeKind.TIME_LIMIT
     assert time.monotonic() - started < 1.5  # at once, without a second try
+
+
+def test_jobs_wait_where_no_more_files_may_be_open(sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork, n_asked = codea1_env.sandbox.worker.Worker.fork, itertools.count()
+
+    def refused(self: Any, *arguments: Any) -> Any:
+        if next(n_asked) in (1, 2):
+            raise OSError(errno.EMFILE, "too many open files")
+        return fork(self, *arguments)
+
+    monkeypatch.setattr(codea1_env.sandbox.worker.Worker, "fork", refused)
+    reports = sandbox.run([NAP, DOUBLE, DOUBLE])
+    assert [report.outcomes[0].value for report in reports] == [b"0.4", b"42", b"42"]
+    assert next(n_asked) == 5
+
+
+def test_it_is_said_if_no_job_can_begin_for_want_of_files(
+    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(codea1_env.sandbox.worker.Worker, "fork", refused)
+        with pytest.raises(SandboxError, match="too many open files"):
+            sandbox.run([DOUBLE])
+    assert answers(sandbox)
 
 
 def test_an_interpreter_that_does_not_start_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
