@@ -106,14 +106,14 @@ def _obeyer(
         try:
             pid = fork()
         except OSError:
-            close(incoming)
-            close(outgoing)
-            tell(Op.EXIT, number, _NO_FORK, 0, 0)
-            return
+            pid = _NO_FORK
         if pid == 0:
             become(outgoing, incoming, cpu_s, memory_mb)
         close(incoming)
         close(outgoing)
+        if pid == _NO_FORK:
+            tell(Op.EXIT, number, _NO_FORK, 0, 0)
+            return
         number_of[pid] = number
         pid_of[number] = pid
 
