@@ -1,47 +1,89 @@
 """Equal answers, equal verdicts: no expression may tell apart what counts as equal.
 
 `str(f(1))`, `f(1) != 0.3` and `list(f('ba'))` have other values for 0.3 and 0.30000000000000004, or for equal dicts in
-another order. A candidate whose answers to all calls that a test has made of it equal the solution's has passed the
-test, whatever the test makes of them (method.md 2.2, D15).
+another order. So a harness case that the candidate fails is passed all the same if the candidate answers each call that
+the test makes of the *solution* as the solution does (`answers_equal`), in a fresh process and to the end, and has not
+answered otherwise before (`is_equal_so_far`). What the test makes of its answers then does not count (method.md 2.2,
+D15).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal
-from codea1_env.sandbox.interface import TOO_MANY, Applied
 from codea1_env.values import Malformed
 
-__all__ = ["equal_answers"]
+__all__ = ["answers_equal", "can_be_repeated", "is_equal_so_far", "yields_equal_items"]
+
+_SEQUENCES_AND_SETS = tuple(b'{"%b":[' % tag for tag in (b"t", b"q", b"s", b"z"))
 
 
-def equal_answers(mine: Sequence[Applied], others: Sequence[Applied], comparison: Comparison) -> bool:
-    """Whether two programs have answered all that one test asked them alike.
+def can_be_repeated(of_solution: Sequence[EntryPointCall]) -> bool:
+    """Whether the record of a test on the solution is whole, and of at least one call."""
+    return bool(of_solution) and all(call is not TOO_MANY and call.answer is not None for call in of_solution)
 
-    Where the test goes on to ask different things, it does so for differences that do not count: the answers before
-    that decide, and there must be one.
+
+def is_equal_so_far(
+    of_solution: Sequence[EntryPointCall], of_candidate: Sequence[EntryPointCall], comparison: Comparison
+) -> bool:
+    """Whether the candidate has answered as the solution has, up to the first call with other arguments.
+
+    From there on the test asks other questions because of differences that do not count.
 
     Args:
-        mine: how the test has used one program.
-        others: how it has used the other.
-        comparison: when two values count as the same.
+        of_solution: the calls that one test has made of the solution; see `can_be_repeated`.
+        of_candidate: those that it has made of the candidate.
+        comparison: when two values count as equal.
     """
-    if TOO_MANY in mine or TOO_MANY in others:
-        return False
-    n_equal = 0
-    for one, other in zip(mine, others, strict=False):
-        if not _same(one.arguments, other.arguments, comparison):
-            break
-        if one.answer is None or other.answer is None or not _same(one.answer, other.answer, comparison):
+    for expected, actual in zip(of_solution, of_candidate, strict=False):
+        if actual is TOO_MANY or expected.answer is None or actual.answer is None:
             return False
-        n_equal += 1
-    return n_equal > 0
+        if not _equal(expected.arguments, actual.arguments, comparison):
+            return True
+        if not (answers_equal(expected.answer, actual.answer, comparison)):
+            return False
+    return True
 
 
-def _same(one: bytes, other: bytes, comparison: Comparison) -> bool:
+def answers_equal(expected: Outcome, actual: Outcome, comparison: Comparison) -> bool:
+    """Whether two programs have answered one call alike: value, class of exception or items, and arguments afterwards.
+
+    Args:
+        expected: the solution's answer.
+        actual: the candidate's.
+        comparison: when two values count as equal.
+    """
+    if expected.kind is not actual.kind or not _both(expected.arguments, actual.arguments, comparison):
+        return False
+    if expected.kind is OutcomeKind.VALUE:
+        return _both(expected.value, actual.value, comparison)
+    if expected.kind is OutcomeKind.ERROR:
+        return expected.error_type == actual.error_type
+    return expected.items is not None and _both(expected.items, actual.items, comparison)
+
+
+def yields_equal_items(expected: Outcome, actual: Outcome, comparison: Comparison) -> bool:
+    """Whether the candidate's answer is no plain data, but yields the items of the solution's sequence or set."""
+    if expected.value is None or actual.items is None:
+        return False
+    items = actual.items
+    if expected.value.startswith(_SEQUENCES_AND_SETS):
+        items = expected.value[: len(_SEQUENCES_AND_SETS[0]) - 1] + items + b"}"
+    return _equal(expected.value, items, comparison)
+
+
+def _both(expected: bytes | None, actual: bytes | None, comparison: Comparison) -> bool:
+    """Whether both are missing, or both are there and equal."""
+    if not expected or not actual:
+        return expected == actual
+    return _equal(expected, actual, comparison)
+
+
+def _equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool:
     try:
-        return values_equal(one, other, comparison)
+        return values_equal(expected, actual, comparison)
     except Malformed:  # nobody has looked at these bytes before
         return False

@@ -12,7 +12,7 @@ in a harness process with a stand-in for the entry point. So tests, solution and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 
@@ -21,16 +21,17 @@ from codea1_env.candidate_runs import run_candidates
 from codea1_env.golden import golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
+from codea1_env.rechecks import Answered, recheck_failures
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.validation import validate, values_equal, without_doubted
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
-from codea1_env.second_looks import Answered, look_again
 from codea1_env.solution_values import Answers, SolutionValues, SuiteCalls, call_of_case, program_job
-from codea1_env.submissions import Candidate, Suite
+from codea1_env.submissions import Candidate, RejectionReason, Suite
 from codea1_env.verdicts import (
     CandidateReport,
     CaseReport,
     ProblemReport,
+    Rechecks,
     SuiteReport,
     ValidCase,
     ValidSuite,
@@ -170,7 +171,7 @@ class Judge:
             entry.answered(replace(report, outcomes=self._outcomes(report)))
             for entry, report in zip(run, reports, strict=False)
         ]
-        answered = look_again(answered, self.sandbox, limits=self.limits, comparison=comparison)
+        answered = recheck_failures(answered, self.sandbox, limits=self.limits, comparison=comparison)
         position = len(jobs)
         found: dict[int, CandidateReport] = {}
         for entry, golden, report, answers in zip(run, goldens, reports, answered, strict=False):
@@ -185,7 +186,7 @@ class Judge:
     def _report(
         self, entry: _Entry, check: CandidateCheck, answers: Answered | None, golden_pass_rate: float | None
     ) -> CandidateReport:
-        doubted: frozenset[Call] = frozenset()
+        doubted: Mapping[Call, RejectionReason] = {}
         if answers is None or check.verdict is not Verdict.PASSED:
             judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in entry.cases])
         else:
@@ -198,6 +199,7 @@ class Judge:
             replayed=_silenced(islice(judged, len(entry.duel.replayed)), doubted),
             suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), doubted) for suite in entry.suites),
             golden_pass_rate=golden_pass_rate,
+            rechecks=answers.rechecks if answers is not None else Rechecks(),
         )
 
     def _checked(self, report: JobReport | None, candidate: Candidate) -> CandidateCheck:
@@ -260,7 +262,7 @@ def limits_of_solutions(limits: Limits) -> Limits:
     )
 
 
-def _silenced(reports: Iterable[CaseReport], doubted: frozenset[Call]) -> tuple[CaseReport, ...]:
+def _silenced(reports: Iterable[CaseReport], doubted: Mapping[Call, RejectionReason]) -> tuple[CaseReport, ...]:
     """Return `reports` in which doubted cases say nothing."""
     if not doubted:
         return tuple(reports)
@@ -269,13 +271,20 @@ def _silenced(reports: Iterable[CaseReport], doubted: frozenset[Call]) -> tuple[
     )
 
 
-def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], doubted: frozenset[Call]) -> SuiteReport:
+def _suite_report(
+    suite: ValidSuite, reports: Iterable[CaseReport], doubted: Mapping[Call, RejectionReason]
+) -> SuiteReport:
     """Return a suite's report without doubted cases."""
     if not doubted:
         return SuiteReport(suite, tuple(reports))
-    reports = tuple(reports)
-    lost = [each.case for each in reports if call_of_case(each.case.case) in doubted]
-    return SuiteReport(without_doubted(suite, lost), tuple(each for each in reports if each.case not in lost))
+    kept, lost = list[CaseReport](), list[tuple[ValidCase, RejectionReason]]()
+    for each in reports:
+        reason = doubted.get(call_of_case(each.case.case))
+        if reason is None:
+            kept.append(each)
+        else:
+            lost.append((each.case, reason))
+    return SuiteReport(without_doubted(suite, lost), tuple(kept))
 
 
 def invalid_report(duel: Duel, check: CandidateCheck) -> ProblemReport:
@@ -309,10 +318,11 @@ class _Entry:
         """The solution's value for each distinct one."""
 
     def answered(self, report: JobReport) -> Answered:
-        """Put the outcomes beside the questions."""
+        """Put the outcomes beside the calls."""
         outcomes = dict(zip(self.expected, report.outcomes, strict=True))
-        applied = dict(zip(self.expected, report.applied, strict=False)) if any(report.applied) else {}
-        return Answered(self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, applied)
+        are_recorded = any(report.entry_point_calls)
+        records = dict(zip(self.expected, report.entry_point_calls, strict=False)) if are_recorded else {}
+        return Answered(self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, records)
 
     def _groups(self) -> tuple[tuple[Call, ...], ...]:
         asked = iter(self.asked)

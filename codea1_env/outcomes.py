@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-__all__ = ["Outcome", "OutcomeKind"]
+__all__ = ["TOO_MANY", "EntryPointCall", "Outcome", "OutcomeKind"]
 
 
 class OutcomeKind(StrEnum):
@@ -14,7 +15,8 @@ class OutcomeKind(StrEnum):
     VALUE = "value"
     """Returned plain data within the limits."""
     OPAQUE = "opaque"
-    """Returned something that is not plain data; equal to nothing."""
+    """Returned something that is not plain data, equal to nothing; or, in a harness, used something that cannot cross
+    between the harness and the program (`error_type` says what)."""
     ERROR = "error"
     """Raised an exception (`error_type`, `message`)."""
     TIME_LIMIT = "time_limit"
@@ -44,6 +46,12 @@ class Outcome:
     """Name of the exception's class, or of the signal."""
     message: str = ""
     """At most 300 characters, printable."""
+    items: bytes | None = None
+    """OPAQUE only, and only where the call came with encoded arguments: the encoded list of what the result yields, if
+    it can be iterated. Of an endless or long one only the first items."""
+    arguments: bytes | None = None
+    """The encoded arguments as the call left them, where it changed them and the job asks for that; empty where they
+    are no longer plain data. Nobody has checked what the bytes encode."""
 
     def __post_init__(self) -> None:
         if (self.value is not None) != (self.kind is OutcomeKind.VALUE):
@@ -57,3 +65,16 @@ class Outcome:
         if self.error_type:
             return f"{self.error_type}: {self.message}".removesuffix(": ")[:300]
         return (self.message or self.kind.value.replace("_", " "))[:300]
+
+
+class EntryPointCall(NamedTuple):
+    """One call of the entry point by a harness expression. Nobody has checked what the bytes encode."""
+
+    arguments: bytes
+    """Encoded pair of positional and keyword arguments."""
+    answer: Outcome | None = None
+    """What the program answered; None if it gave no answer (it hung, or its process ended)."""
+
+
+TOO_MANY = EntryPointCall(b"")
+"""Stands for the calls that one expression makes after its record has grown too long."""

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
@@ -116,8 +117,10 @@ class SolutionValues:
         reports = iter(self._sandbox.run(jobs) if jobs else ())
         found = []
         for _, questions in asked:
-            forward, backward = _outcomes(next(reports)), _outcomes(next(reports))[::-1]
-            found.append(dict(zip(questions, map(SolutionEvidence, forward, backward), strict=True)))
+            first, second = next(reports), next(reports)
+            calls = first.entry_point_calls or ((),) * len(questions)
+            evidence = map(SolutionEvidence, _outcomes(first), _outcomes(second)[::-1], repeat(None), calls)
+            found.append(dict(zip(questions, evidence, strict=False)))
         return found
 
     def _recalled(self, problem: Problem, questions: Iterable[Call]) -> tuple[dict[Call, SolutionEvidence], list[Call]]:
@@ -143,7 +146,8 @@ def program_job(problem: Problem, program: str, calls: Iterable[Call], limits: L
 
     The statement's imports are everyone's: the program's, and those of tests that use them unasked.
     """
-    return Job(program, problem.entry_point, tuple(calls), problem.imports, Harness(problem.imports), limits)
+    harness = Harness(problem.imports, is_trusted=False)
+    return Job(program, problem.entry_point, tuple(calls), problem.imports, harness, limits)
 
 
 def _both_orders(job: Job) -> tuple[Job, Job]:

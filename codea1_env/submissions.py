@@ -46,7 +46,13 @@ class RejectionReason(StrEnum):
     FLAKY = "flaky"
     """Two runs of the solution gave different values."""
     OPAQUE_VALUE = "opaque_value"
-    """The solution's value cannot be carried as plain data, so nothing can equal it."""
+    """The solution's value, an argument or a result that the case uses cannot be carried as plain data."""
+    UNPASSABLE = "unpassable"
+    """The solution's value is not equal to itself (nan), so nothing can equal it."""
+    TOO_MANY_CALLS = "too_many_calls"
+    """The expression calls the entry point more often than can be recorded."""
+    UNKNOWABLE = "unknowable"
+    """What the case says about the candidate cannot be known (`codea1_env.rechecks`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Order of nesting: `ProblemReport` > `CandidateReport` (axis M) > `SuiteReport` (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from codea1_env.outcomes import Outcome, OutcomeKind
@@ -15,6 +15,7 @@ __all__ = [
     "CandidateReport",
     "CaseReport",
     "ProblemReport",
+    "Rechecks",
     "SuiteReport",
     "ValidCase",
     "ValidSuite",
@@ -138,6 +139,22 @@ class SuiteReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Rechecks:
+    """How often something else than a first comparison of values has decided about one candidate's cases."""
+
+    equal_answers: int = 0
+    """Cases passed because the candidate answers every call as the solution does."""
+    doubted: int = 0
+    """Cases that say nothing about anyone."""
+    rerun: int = 0
+    """Calls that ran again: for memory, time, or because others had used up the job."""
+
+    def plus(self, *, equal_answers: int = 0, doubted: int = 0, rerun: int = 0) -> Rechecks:
+        """Return these counts and more."""
+        return Rechecks(self.equal_answers + equal_answers, self.doubted + doubted, self.rerun + rerun)
+
+
+@dataclass(frozen=True, slots=True)
 class CandidateReport:
     """Everything that is known about one candidate."""
 
@@ -152,6 +169,7 @@ class CandidateReport:
     """(N,) the suites written for this candidate."""
     golden_pass_rate: float | None = None
     """Share of golden tests passed, in [0, 1]; None where they were not run."""
+    rechecks: Rechecks = field(default_factory=Rechecks)
 
     @property
     def is_valid(self) -> bool:

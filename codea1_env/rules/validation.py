@@ -11,14 +11,17 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from codea1_env import values
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidCase, ValidSuite
 
 __all__ = ["COUNTED_AS_INVALID", "SolutionEvidence", "validate", "values_equal", "without_doubted"]
 
-_DISAGREED = "the solution gives something else when it is asked as the candidate was"
+_WHY_DOUBTED = {
+    RejectionReason.FLAKY: "the solution gives something else when it runs as the candidate did",
+    RejectionReason.UNKNOWABLE: "what it says about this candidate cannot be known",
+}
 
 COUNTED_AS_INVALID = frozenset(
     {
@@ -30,11 +33,12 @@ COUNTED_AS_INVALID = frozenset(
         RejectionReason.SOLUTION_ERROR,
         RejectionReason.SOLUTION_TIME_LIMIT,
         RejectionReason.FLAKY,
-        RejectionReason.OPAQUE_VALUE,
+        RejectionReason.UNPASSABLE,
     }
 )
 """Rejections that are failed attempts at a test. Prose, unread forms and surplus cases are reported but not counted,
-as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME."""
+as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME. Nor is what fails for our limits:
+what cannot be carried between processes, and calls beyond what can be recorded."""
 
 
 class SolutionEvidence(NamedTuple):
@@ -46,6 +50,8 @@ class SolutionEvidence(NamedTuple):
     prediction: Outcome | None = None
     """The tester's own value, evaluated without the solution; None where the case has none, or carries it itself
     (`TestCase.predicted`)."""
+    entry_point_calls: tuple[EntryPointCall, ...] = ()
+    """The calls of the entry point in the first run, in order; none of a direct call."""
 
     @property
     def internal_error(self) -> bool:
@@ -136,21 +142,24 @@ class _Seen:
         return False
 
 
-def without_doubted(suite: ValidSuite, doubted: Sequence[ValidCase]) -> ValidSuite:
-    """Return `suite` without cases on which the solution has disagreed with itself after all: they are FLAKY."""
-    kept = tuple(case for case in suite.cases if case not in doubted)
-    rejections = [_rejection(case.case, RejectionReason.FLAKY, _DISAGREED) for case in doubted]
+def without_doubted(suite: ValidSuite, doubted: Sequence[tuple[ValidCase, RejectionReason]]) -> ValidSuite:
+    """Return `suite` without cases that say nothing, each with its reason: FLAKY or UNKNOWABLE."""
+    lost = [case for case, _ in doubted]
+    kept = tuple(case for case in suite.cases if case not in lost)
+    rejections = [_rejection(case.case, reason, _WHY_DOUBTED[reason]) for case, reason in doubted]
     # A corrected case counts as invalid already.
-    n_more = sum(case.prediction_right is not False for case in doubted)
+    n_more = sum(case.prediction_right is not False and reason in COUNTED_AS_INVALID for case, reason in doubted)
     return replace(suite, cases=kept, rejections=(*suite.rejections, *rejections), n_invalid=suite.n_invalid + n_more)
 
 
 def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReason | None:
     value = item.first.value or b""
-    return None if values_equal(value, value, comparison) else RejectionReason.OPAQUE_VALUE
+    return None if values_equal(value, value, comparison) else RejectionReason.UNPASSABLE
 
 
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
+    if item.entry_point_calls and item.entry_point_calls[-1] is TOO_MANY:
+        return RejectionReason.TOO_MANY_CALLS
     if item.first.value is not None and item.first.value == item.second.value:
         return None
     for outcome in (item.first, item.second):

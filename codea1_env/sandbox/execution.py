@@ -19,10 +19,10 @@ from dataclasses import replace
 from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
 
-from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox.interface import TOO_MANY, Applied, Call, Job, JobReport, Place
+from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.sandbox.interface import BROKEN_HARNESS, RECORD_FACTOR, SLEPT, Call, Job, JobReport, Place
 from codea1_env.sandbox.process import Process, as_outcome, as_value, error_fields
-from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Notice, Tag, WireError
+from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
 __all__ = ["Execution", "internal_error_report"]
@@ -32,7 +32,8 @@ _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
 _MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
 _COSTLY = 0.25  # of the limit
-_MAX_APPLIED = 256
+_CALL_BYTES = 32  # of a record, beside what is encoded
+_REFUSALS = frozenset({"OpaqueArgument", "OpaqueResultUse"})  # of the stand-in, see `inside.harness`
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
 _NO_PROCESS = -1
 _N_CORES = os.cpu_count() or 1
@@ -69,8 +70,8 @@ class Execution:
         self._n_faults = 0
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
-        self._applied: dict[int, list[Applied]] = {}
-        """By harness call that has been asked."""
+        self._records: dict[int, _Record] = {}
+        """By harness call that has begun."""
         self._lost_s = 0.0
         """Processor seconds of the activity in which a process ended last."""
         self._idle_s = 0.0
@@ -106,11 +107,11 @@ class Execution:
 
     def report(self, tier: str) -> JobReport:
         """Return what was found; call it when `is_over`."""
-        applied: list[tuple[Applied, ...]] = [()] * len(self.job.calls)
-        for index, uses in self._applied.items():
-            applied[index] = tuple(uses)
+        records: list[tuple[EntryPointCall, ...]] = [()] * len(self.job.calls)
+        for index, record in self._records.items():
+            records[index] = tuple(record.calls)
         return JobReport(
-            self._load or _NOT_RUN, tuple(self._outcomes), self._cpu_us / 1e6, tier, tuple(self._used_s), tuple(applied)
+            self._load or _NOT_RUN, tuple(self._outcomes), self._cpu_us / 1e6, tier, tuple(self._used_s), tuple(records)
         )
 
     # Events
@@ -126,8 +127,10 @@ class Execution:
                     return
                 n_received += n_new
         except WireError as error:
-            message = f"wrote to the sandbox's channel: {error}"
-            self._lose(Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message[:300]))
+            if process is self._harness:
+                self._lose(Outcome(OutcomeKind.CRASHED, error_type=BROKEN_HARNESS, message=str(error)[:300]))
+            else:
+                self._condemn(str(error))
 
     def on_exit(self, process: Process, notice: Notice) -> None:
         """Take the end of a process, after what it had sent before."""
@@ -158,6 +161,9 @@ class Execution:
         if process.measured_use_s(cpu_us) > self.job.limits.cpu_s + _CPU_SLACK_S:
             self._lose(self._took_too_long())
             return
+        if self._cpu_us + cpu_us > self.job.limits.cpu_s * self.job.limits.job_factor * 1e6:
+            self._end_exhausted()
+            return
         self._idle_s += process.idle_s(cpu_us)
         if self._idle_s > self._patience_s:
             self._run_out_of_patience(waited_s(), is_retry)
@@ -168,7 +174,7 @@ class Execution:
         if waited_s is None and not is_retry:
             self.is_starved = True
         elif waited_s is None or self._idle_s > wall_s + waited_s:
-            self._lose(_time_limit(f"slept more than {wall_s:g} s"))
+            self._lose(replace(_time_limit(f"slept more than {wall_s:g} s"), error_type=SLEPT))
         elif self._idle_s > wall_s * _MAX_STRETCH:
             self.is_starved = True
         else:
@@ -238,17 +244,24 @@ class Execution:
 
     def _take_from_harness(self, frame: Frame) -> None:
         assert self._harness is not None
-        if frame.tag == Tag.APPLY and not self._applying:
+        if self._applying:
+            raise WireError("a frame that nobody asked for")
+        if frame.tag == Tag.APPLY or self._stage is _Stage.HARNESS:
+            self._program.receive()
+            if self._program.has_unread:
+                self._condemn("a frame that nobody asked for")
+                return
+        if frame.tag == Tag.APPLY:
             self._applying = True
-            self._note_application(frame.payload)
+            self._record_call(frame.payload)
             self._program.send(Tag.APPLY, APPLY, frame.payload)
-        elif self._stage is _Stage.HARNESS_LOADING and frame.call == LOAD and not self._applying:
+        elif self._stage is _Stage.HARNESS_LOADING and frame.call == LOAD:
             if frame.tag == Tag.LOADED:
                 self._stage = _Stage.HARNESS
                 self._begin_harness_call(frame)
             else:
                 self._lose(_failure(self._harness_outcome(frame)))
-        elif self._stage is _Stage.HARNESS and frame.call == self._indirect[0] and not self._applying:
+        elif self._stage is _Stage.HARNESS and frame.call == self._indirect[0]:
             outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
             self._outcomes[self._indirect.popleft()] = outcome
             self._begin_harness_call(frame)
@@ -260,32 +273,31 @@ class Execution:
     def _pass_back(self, frame: Frame) -> None:
         """Hand the program's answer to the harness, cleaned of what only a tampered process would send."""
         assert self._harness is not None
-        # A value is not looked at here: it never reaches trusted code, and the harness checks what it decodes.
-        outcome = _NULL if frame.tag == Tag.VALUE else as_outcome(frame)
-        outcome = self._within_time(self._program, frame, outcome)
-        if outcome.kind is OutcomeKind.TIME_LIMIT:
-            self._lose(outcome)
+        answer = self._within_time(self._program, frame, self._as_answer(frame))
+        if answer.kind is OutcomeKind.TIME_LIMIT:
+            self._lose(answer)
             return
-        payload = frame.payload
-        if frame.tag == Tag.ERROR:
-            payload = json.dumps(error_fields(frame)).encode()
-        if outcome.kind is not OutcomeKind.VALUE:
-            self._program_fault = outcome
-        elif self._stage is _Stage.HARNESS:
-            applied = self._applied[self._indirect[0]]  # noted when it was asked
-            if applied[-1] is not TOO_MANY:
-                applied[-1] = applied[-1]._replace(answer=frame.payload)
+        if answer.kind is not OutcomeKind.VALUE:
+            self._program_fault = answer
+        if self._stage is _Stage.HARNESS:
+            self._records[self._indirect[0]].add_answer(answer)  # begun when it was called
         self._applying = False
         self._program.note(frame)
-        self._harness.send(frame.tag, APPLY, payload)
+        self._harness.send(frame.tag, APPLY, _cleaned(frame.tag, frame))
 
-    def _note_application(self, arguments: bytes) -> None:
+    def _as_answer(self, frame: Frame) -> Outcome:
+        """Return what the program answers to a harness call."""
+        if frame.tag == Tag.VALUE:
+            # It is not looked at here: the harness checks what it decodes, and who compares it does so, too.
+            return Outcome(OutcomeKind.VALUE, frame.payload)
+        if frame.tag == Tag.CHANGED and self.job.harness.is_trusted:
+            raise WireError("changed arguments that nobody asked for")
+        return as_outcome(frame)
+
+    def _record_call(self, arguments: bytes) -> None:
         if self._stage is _Stage.HARNESS:
-            applied = self._applied.setdefault(self._indirect[0], [])
-            if len(applied) < _MAX_APPLIED:
-                applied.append(Applied(arguments))
-            elif applied[-1] is not TOO_MANY:
-                applied.append(TOO_MANY)
+            budget = RECORD_FACTOR * self.job.limits.value_bytes
+            self._records.setdefault(self._indirect[0], _Record(budget)).add_call(arguments)
 
     def _harness_outcome(self, frame: Frame) -> Outcome:
         """Tell the harness's own exceptions from those that the program raised and nobody caught."""
@@ -296,8 +308,15 @@ class Execution:
             return outcome
         *_, from_program = error_fields(frame)
         if from_program:
-            return self._program_fault or outcome
+            return self._of_program(outcome)
         return replace(outcome, message=f"in the harness: {outcome.message}"[:300])
+
+    def _of_program(self, raised: Outcome) -> Outcome:
+        """Return the outcome of an expression that ended with what the stand-in has raised."""
+        fault = self._program_fault
+        if raised.error_type in _REFUSALS and (fault is None or fault.error_type != raised.error_type):
+            return replace(raised, kind=OutcomeKind.OPAQUE)  # no exception of the program's of that name
+        return fault or raised
 
     def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
         """Replace an outcome that took too long, so that the verdict does not depend on when we measured."""
@@ -324,6 +343,7 @@ class Execution:
             program=_plain(job.program),
             calls=_numbered(job.calls, self._direct),
             serve=bool(self._indirect),
+            changes=not job.harness.is_trusted,
         )
 
     def _start_harness(self) -> None:
@@ -334,6 +354,7 @@ class Execution:
             len(calls) + 1,
             role="harness",
             source=_plain(job.harness.source),
+            trusted=job.harness.is_trusted,
             calls=[(index, _plain(call.expression), [*map(_plain, call.imports)]) for index, call in calls],
         )
         self._program_fault = None
@@ -343,7 +364,8 @@ class Execution:
         # Far more than all activities together may take, since the kernel counts whole ticks here: a program can make
         # it count several times what it uses. What it uses is measured from outside.
         life_s = 2 * _N_CORES * (limits.cpu_s * n_activities + limits.wall_s)
-        process = self._spawn(min(math.ceil(life_s) + 1, _MAX_LIFE_S), limits.value_bytes + _FRAME_EXTRA)
+        longest = 2 * limits.value_bytes + _FRAME_EXTRA  # an answer, and the arguments that it changed
+        process = self._spawn(min(math.ceil(life_s) + 1, _MAX_LIFE_S), longest)
         self.processes.append(process)
         text: dict[str, object] = {"entry": _plain(self.job.entry_point), "value_bytes": limits.value_bytes, **fields}
         process.send(Tag.JOB, LOAD, marshal.dumps(text))
@@ -396,6 +418,21 @@ class Execution:
         else:
             self._stage = _Stage.DONE
 
+    def _end_exhausted(self) -> None:
+        """End a job whose calls have used all that a job may use, though none of them more than a call may."""
+        self._kill_all()
+        self._load = self._load or self._took_too_long()
+        self._stage = _Stage.DONE
+
+    def _condemn(self, reason: str) -> None:
+        """Fail all that was asked of a program that writes what nobody asked for: any answer of its may be forged."""
+        message = f"wrote to the sandbox's channel: {reason}"[:300]
+        outcome = Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message)
+        self._kill_all()
+        self._load = self._load or outcome
+        self._outcomes = [outcome] * len(self.job.calls)
+        self._stage = _Stage.DONE
+
     def _is_costly(self, outcome: Outcome) -> bool:
         """Whether a lost call took so long that there cannot be many of them."""
         return outcome.kind is OutcomeKind.TIME_LIMIT or self._lost_s > self.job.limits.cpu_s * _COSTLY
@@ -412,10 +449,12 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
 
 
-def _numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str]]:
-    texts = [calls[index].expression for index in indices]
+def _numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
+    """Return the number of each direct call and what it is: an expression, or encoded arguments."""
+    chosen = [calls[index] for index in indices]
+    texts = [call.arguments or call.expression for call in chosen]
     if not {str}.issuperset(map(type, texts)):
-        texts = [*map(_plain, texts)]
+        texts = [text if type(text) is bytes else _plain(str(text)) for text in texts]
     return [*zip(indices, texts, strict=True)]
 
 
@@ -435,6 +474,43 @@ def _failure(outcome: Outcome) -> Outcome:
     if outcome.kind is OutcomeKind.VALUE:
         raise WireError("a value that nobody asked for")
     return outcome
+
+
+def _cleaned(tag: bytes, frame: Frame) -> bytes:
+    """Return the payload of a checked answer as it goes to the harness."""
+    if tag == Tag.ERROR:
+        return json.dumps(error_fields(frame)).encode()
+    if tag == Tag.CHANGED:
+        changed = Changed.unpack(frame.payload)
+        inner = frame._replace(tag=changed.tag, payload=changed.payload)
+        return changed._replace(payload=_cleaned(changed.tag, inner)).pack()
+    return frame.payload
+
+
+class _Record:
+    """The calls of the entry point that one harness call has made, as far as they fit into a budget of bytes."""
+
+    __slots__ = ("_budget", "calls")
+
+    def __init__(self, budget: int) -> None:
+        self.calls: list[EntryPointCall] = []
+        self._budget = budget
+
+    def add_call(self, arguments: bytes) -> None:
+        """Record a call that has no answer yet."""
+        self._budget -= len(arguments) + _CALL_BYTES
+        if self._budget >= 0:
+            self.calls.append(EntryPointCall(arguments))
+        elif not self.calls or self.calls[-1] is not TOO_MANY:
+            self.calls.append(TOO_MANY)
+
+    def add_answer(self, answer: Outcome) -> None:
+        """Record the answer to the last call."""
+        parts = (answer.value, answer.items, answer.arguments)
+        self._budget -= sum(len(part) for part in parts if part is not None)
+        if self.calls[-1] is TOO_MANY:
+            return
+        self.calls[-1] = self.calls[-1]._replace(answer=answer) if self._budget >= 0 else TOO_MANY
 
 
 def _plain(text: str) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
 
 __all__ = [
-    "TOO_MANY",
-    "Applied",
+    "BROKEN_HARNESS",
+    "RECORD_FACTOR",
+    "SLEPT",
     "Call",
     "Finished",
     "Guarantee",
@@ -46,6 +47,13 @@ class Guarantee(StrEnum):
     """Limits only; files of the host, answers included, may be read. For your own programs, not for learners'."""
 
 
+BROKEN_HARNESS = "BrokenHarness"
+"""Error type of a CRASHED outcome where the harness's process wrote what is no frame; says nothing of the program."""
+
+SLEPT = "Slept"
+"""Error type of a TIME_LIMIT outcome where a process slept for longer than it may, over all its calls."""
+
+
 class Place(StrEnum):
     """The process in which an expression is evaluated."""
 
@@ -68,9 +76,12 @@ class Limits:
     max_restarts: int = 3
     """How many calls of one job may hang, or take long and then kill their process, before the rest is NOT_RUN. Quick
     deaths cost little and end only themselves."""
+    job_factor: float = 16.0
+    """Times `cpu_s` that all processes of a job may use together; what has not run by then is NOT_RUN."""
 
     def __post_init__(self) -> None:
-        if min(self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes) <= 0 or self.max_restarts < 0:
+        positive = (self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes, self.job_factor)
+        if min(positive) <= 0 or self.max_restarts < 0:
             raise ValueError(f"limits must be positive: {self}")
 
 
@@ -80,10 +91,13 @@ class Call(NamedTuple):
     A tuple, since there are many, each is hashed many times, and equal ones are asked once.
     """
 
-    expression: str
+    expression: str = ""
     imports: tuple[str, ...] = ()
     """Import statements executed before it, in its own namespace (harness only)."""
     place: Place = Place.PROGRAM
+    arguments: bytes = b""
+    """Encoded pair of positional and keyword arguments. If given, the call is one of the entry point with them, made in
+    the program's process, and `expression` is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,10 @@ class Harness:
 
     source: str = ""
     """Its names are visible to harness calls. The entry point and `candidate` name the stand-in."""
+    is_trusted: bool = True
+    """Whether the source and the expressions are a benchmark's own. Then what the program does to its arguments stays
+    unseen, since a benchmark may use them again, and a function of the source may have the entry point's name. What a
+    tester wrote sees its arguments changed, as in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +125,8 @@ class Job:
     limits: Limits = field(default_factory=Limits)
 
 
-class Applied(NamedTuple):
-    """One use of the stand-in by a harness call. Nobody has checked what the bytes encode."""
-
-    arguments: bytes
-    """Encoded pair of positional and keyword arguments."""
-    answer: bytes | None = None
-    """The program's encoded value; None if it gave none."""
-
-
-TOO_MANY = Applied(b"")
-"""Stands for the uses after the first 256."""
+RECORD_FACTOR = 4
+"""Times `Limits.value_bytes` that the record of one harness call may hold; then `TOO_MANY` stands in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +145,9 @@ class JobReport:
     call_s: tuple[float, ...] = ()
     """Processor seconds of each call by the process's own account: to be believed of trusted programs only, such as
     solutions. Empty where a back end does not tell."""
-    applied: tuple[tuple[Applied, ...], ...] = ()
-    """How each harness call has used the stand-in, in order; nothing for direct calls, and where a back end does not
-    tell."""
+    entry_point_calls: tuple[tuple[EntryPointCall, ...], ...] = ()
+    """The calls of the entry point that each harness call has made, in order; none for direct calls, and where a back
+    end does not record them."""
 
     @property
     def loaded(self) -> bool:

@@ -6,11 +6,12 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from time import monotonic
 
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox.wire import Frame, FrameReader, Notice, Op, Tag, Values, WireError, frame_bytes
+from codea1_env.sandbox.wire import Changed, Frame, FrameReader, Items, Notice, Op, Tag, Values, WireError, frame_bytes
 from codea1_env.sandbox.worker import Worker
 from codea1_env.values import Malformed, validate
 
@@ -98,6 +99,11 @@ class Process:
         self._n_heard += len(data)
         self._reader.feed(data)
         return len(data)
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether something has been received that was not taken."""
+        return not self._reader.is_empty
 
     def next_frame(self) -> Frame | None:
         """Return the next frame of what was received, if it is all there.
@@ -187,24 +193,44 @@ class Process:
         self.incoming = self.outgoing = _CLOSED
 
 
+_WITHOUT_PAYLOAD = {
+    Tag.TOO_LARGE: Outcome(OutcomeKind.OUTPUT_LIMIT, message="returned more than may travel"),
+    Tag.MEMORY: Outcome(
+        OutcomeKind.MEMORY_LIMIT, error_type="MemoryError", message="asked for more memory than allowed"
+    ),
+}
+
+
 def as_outcome(frame: Frame) -> Outcome:
     """Return what a frame claims about a call.
 
     Raises:
         WireError: it claims nothing that can be.
     """
+    fixed = _WITHOUT_PAYLOAD.get(frame.tag)
+    if fixed is not None:
+        return fixed
     if frame.tag == Tag.VALUE:
         return as_value(frame.payload)
     if frame.tag == Tag.OPAQUE:
         return Outcome(OutcomeKind.OPAQUE, message=printable(frame.payload.decode("utf-8", "replace")))
-    if frame.tag == Tag.TOO_LARGE:
-        return Outcome(OutcomeKind.OUTPUT_LIMIT, message="returned more than may travel")
-    if frame.tag == Tag.MEMORY:
-        return Outcome(OutcomeKind.MEMORY_LIMIT, error_type="MemoryError", message="asked for more memory than allowed")
     if frame.tag == Tag.ERROR:
         name, _, message, _ = error_fields(frame)
         return Outcome(OutcomeKind.ERROR, error_type=name, message=message)
+    if frame.tag == Tag.ITEMS:
+        return _of_items(Items.unpack(frame.payload))
+    if frame.tag == Tag.CHANGED:
+        changed = Changed.unpack(frame.payload)
+        answer = as_outcome(frame._replace(tag=changed.tag, payload=changed.payload))
+        return replace(answer, arguments=changed.arguments)
     raise WireError(f"no outcome has the tag {frame.tag!r}")
+
+
+def _of_items(items: Items) -> Outcome:
+    if items.items[:1] != b"[":
+        raise WireError("items that are no list")
+    text = printable(items.description.decode("utf-8", "replace"))
+    return Outcome(OutcomeKind.OPAQUE, message=text, items=as_value(items.items).value)
 
 
 def as_value(payload: bytes) -> Outcome:

@@ -21,8 +21,10 @@ __all__ = [
     "LOAD",
     "NOTICE",
     "REQUEST",
+    "Changed",
     "Frame",
     "FrameReader",
+    "Items",
     "Notice",
     "Op",
     "Request",
@@ -56,6 +58,8 @@ class Tag:
     MEMORY = b"M"  # process: MemoryError
     ERROR = b"E"  # process: JSON [class, nearest builtin class, message, raised by the program]
     APPLY = b"A"  # harness -> trusted -> program: encoded (args, kwargs)
+    ITEMS = b"I"  # program: not plain data, but it can be iterated; an `Items`
+    CHANGED = b"C"  # program: an answer and the arguments that it changed; a `Changed`
 
 
 class Op:
@@ -132,6 +136,70 @@ class Values(NamedTuple):
     """(n,)"""
 
 
+class Items(NamedTuple):
+    """What a result that is no plain data yields when it is iterated."""
+
+    can_repeat: bool
+    """Whether it can be iterated more than once."""
+    length: int
+    """Its `len()`; -1 if it has none."""
+    is_cut: bool
+    """Whether it yields more than `items`."""
+    description: bytes
+    """What it is, in UTF-8."""
+    items: bytes
+    """Encoded list."""
+
+    def pack(self) -> bytes:
+        """Return the payload of its frame."""
+        flags = self.can_repeat | self.is_cut << 1
+        return _ITEMS.pack(flags, self.length, len(self.description)) + self.description + self.items
+
+    @classmethod
+    def unpack(cls, payload: bytes) -> Items:
+        """Read the payload of a frame.
+
+        Raises:
+            WireError: it is not of that form.
+        """
+        if len(payload) < _ITEMS.size:
+            raise WireError("items that cannot be read")
+        flags, length, n_description = _ITEMS.unpack_from(payload)
+        middle = _ITEMS.size + n_description
+        return cls(bool(flags & 1), length, bool(flags & 2), payload[_ITEMS.size : middle], payload[middle:])
+
+
+class Changed(NamedTuple):
+    """An answer and the arguments after the call."""
+
+    arguments: bytes
+    """Encoded; empty if they are no longer plain data."""
+    tag: bytes
+    """Of the answer."""
+    payload: bytes
+    """Of the answer."""
+
+    def pack(self) -> bytes:
+        """Return the payload of its frame."""
+        return _CHANGED.pack(self.tag, len(self.arguments)) + self.arguments + self.payload
+
+    @classmethod
+    def unpack(cls, payload: bytes) -> Changed:
+        """Read the payload of a frame.
+
+        Raises:
+            WireError: it is not of that form.
+        """
+        if len(payload) < _CHANGED.size:
+            raise WireError("changed arguments that cannot be read")
+        tag, n_arguments = _CHANGED.unpack_from(payload)
+        middle = _CHANGED.size + n_arguments
+        if tag == Tag.CHANGED or middle > len(payload):
+            raise WireError("changed arguments that cannot be read")
+        return cls(payload[_CHANGED.size : middle], tag, payload[middle:])
+
+
+_ITEMS, _CHANGED = struct.Struct("<BqI"), struct.Struct("<cI")
 _HEADER_BYTES, _unpack_header, _VALUE = HEADER.size, HEADER.unpack_from, Tag.VALUE
 _new_frame = tuple.__new__
 
@@ -148,6 +216,11 @@ class FrameReader:
         self._max_payload = max_payload
         self._buffer: bytes | bytearray = b""
         self._start = 0  # of the next frame
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been received that was not taken."""
+        return self._start == len(self._buffer)
 
     def feed(self, data: bytes) -> None:
         """Add what was received."""

@@ -10,12 +10,12 @@ import json
 import os
 from collections.abc import Callable
 from time import process_time_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.sandbox.wire import HEADER, Frame, Tag
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 
-__all__ = ["BUILTINS", "Channel", "describe_error", "exit_now"]
+__all__ = ["BUILTINS", "Answer", "Channel", "as_answer", "as_error_answer", "describe_error", "exit_now"]
 
 BUILTINS = dict(vars(builtins))  # as they were before any program ran
 _MAX_MESSAGE = 300
@@ -24,6 +24,7 @@ _mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
 _pack_header, _unpack_header, _HEADER_BYTES = HEADER.pack, HEADER.unpack_from, HEADER.size
 _write, _receive, _new = os.write, os.read, tuple.__new__
+_VALUE = Tag.VALUE
 exit_now = os._exit
 
 
@@ -64,22 +65,38 @@ class Channel:
 
     def send_value(self, call: int, value: object, max_bytes: int) -> None:
         """Report what a call returned."""
-        try:
-            payload = encode(value, max_bytes=max_bytes)
-        except Opaque as error:
-            self.send(Tag.OPAQUE, call, str(error).encode("utf-8", "replace"))
-        except TooLarge:
-            self.send(Tag.TOO_LARGE, call)
-        else:
-            self.send(Tag.VALUE, call, payload)
+        answer = as_answer(value, max_bytes)
+        self.send(answer.tag, call, answer.payload)
 
     def send_error(self, call: int, error: BaseException, from_program: bool = False) -> None:
         """Report what a call raised."""
-        error.__traceback__ = None  # lets go of the frames, and of what filled the memory
-        if MemoryError in _mro_of(type(error)):
-            self.send(Tag.MEMORY, call)
-        else:
-            self.send(Tag.ERROR, call, describe_error(error, from_program=from_program))
+        answer = as_error_answer(error, from_program)
+        self.send(answer.tag, call, answer.payload)
+
+
+class Answer(NamedTuple):
+    """What a frame says of a call."""
+
+    tag: bytes
+    payload: bytes = b""
+
+
+def as_answer(value: object, max_bytes: int) -> Answer:
+    """Return what to say of what a call returned."""
+    try:
+        return _new(Answer, (_VALUE, encode(value, max_bytes=max_bytes)))
+    except Opaque as error:
+        return Answer(Tag.OPAQUE, str(error).encode("utf-8", "replace"))
+    except TooLarge:
+        return Answer(Tag.TOO_LARGE)
+
+
+def as_error_answer(error: BaseException, from_program: bool = False) -> Answer:
+    """Return what to say of what a call raised."""
+    error.__traceback__ = None  # lets go of the frames, and of what filled the memory
+    if MemoryError in _mro_of(type(error)):
+        return Answer(Tag.MEMORY)
+    return Answer(Tag.ERROR, describe_error(error, from_program=from_program))
 
 
 def describe_error(error: BaseException, name: str = "", from_program: bool = False) -> bytes:

@@ -1,27 +1,30 @@
 """The process of a test harness: the program under test is elsewhere, behind a stand-in.
 
-The stand-in sends its arguments as plain data and returns what comes back, or raises it. So the program sees copies:
-what it does to its arguments is not visible to the harness. A result that is not plain data comes back as an object
-that is true, equal to nothing, and good for nothing else.
+The stand-in sends its arguments as plain data and returns what comes back, or raises it. So the program sees copies;
+where the harness is a tester's, what the program does to its arguments comes back with the answer and is done here. A
+result that is not plain data comes back as an object that is equal to nothing: one that can be iterated yields the same
+items, any other is good for nothing.
 """
 
 from __future__ import annotations
 
+import collections
 import json
 import sys
 from _thread import allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside.channel import BUILTINS, Channel
-from codea1_env.sandbox.wire import APPLY, LOAD, Frame, Tag
+from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel
+from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 from codea1_env.values.tree import Malformed
 
 __all__ = ["run"]
 
+_HOLDING = frozenset({bytearray, collections.deque, dict, list, set, tuple})
 _CATCHES = "except"  # in a source that can mean to catch what the program raises; an expression cannot
 
 
@@ -33,6 +36,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     sys.modules["harness"] = sys.modules["__main__"] = module
     namespace = vars(module)
     namespace.update(names)
+    scope_of = (lambda: dict(namespace)) if job["trusted"] else (lambda: {**namespace, **names})
     try:
         exec(compile(job["source"], "<harness>", "exec", dont_inherit=True), namespace)
     except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
@@ -42,7 +46,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     for number, expression, imports in job["calls"]:
         stand_in.forget()
         try:
-            value = _evaluated(expression, imports, {**namespace, **names})
+            value = _evaluated(expression, imports, scope_of())
             if _CATCHES not in job["source"]:
                 stand_in.raise_lost()
             channel.send_value(number, value, job["value_bytes"])
@@ -82,16 +86,50 @@ class OpaqueResult:
     def __getattr__(self, name: str) -> NoReturn:
         self.__refuse(self.__description)
 
-    def __refused(self, *_: Any, **__: Any) -> NoReturn:
+    def _refused(self, *_: Any, **__: Any) -> Any:
         self.__refuse(self.__description)
 
-    __call__ = __iter__ = __next__ = __len__ = __getitem__ = __setitem__ = __contains__ = __refused
-    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __refused
-    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __neg__ = __abs__ = __int__ = __float__ = __refused
-    __index__ = __round__ = __enter__ = __exit__ = __refused
+    __call__ = __iter__ = __next__ = __len__ = __getitem__ = __setitem__ = __contains__ = _refused
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __neg__ = __abs__ = __int__ = __float__ = _refused
+    __index__ = __round__ = __enter__ = __exit__ = _refused
 
     def __bool__(self) -> bool:
         return True
+
+
+class IterableResult(OpaqueResult):
+    """What the program returned is not plain data, but yields some: a generator, a view, an iterator of its own."""
+
+    def __init__(self, items: Items, refuse: Callable[[str], NoReturn]) -> None:
+        super().__init__(items.description.decode("utf-8", "replace"), refuse)
+        self.__stated, self.__values = items, decode(items.items)
+        self.__iterator = self.__yielding()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name == "keys":  # by which `dict` tells a mapping from pairs
+            raise AttributeError(name)
+        raise self._refused()
+
+    def __yielding(self) -> Iterator[Any]:
+        yield from self.__values
+        if self.__stated.is_cut:
+            self._refused()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.__yielding() if self.__stated.can_repeat else self
+
+    def __next__(self) -> Any:
+        return self._refused() if self.__stated.can_repeat else next(self.__iterator)
+
+    def __len__(self) -> int:
+        return self._refused() if self.__stated.length < 0 else self.__stated.length
+
+    def __bool__(self) -> bool:
+        return self.__stated.length != 0
+
+    def __contains__(self, item: object) -> bool:
+        return any(item is each or item == each for each in self)
 
 
 class _StandIn:
@@ -128,21 +166,28 @@ class _StandIn:
         try:
             arguments = encode((args, kwargs), max_bytes=self._max_bytes)
         except (Opaque, TooLarge) as error:
-            raise OpaqueArgument(str(error)) from None
+            self._raise(OpaqueArgument(str(error)))
         with self._lock:
             self._channel.send(Tag.APPLY, APPLY, arguments)
-            reply = self._channel.receive()
-        if reply.tag == Tag.VALUE:
-            return self._decoded(reply.payload)
-        if reply.tag == Tag.OPAQUE:
-            return OpaqueResult(reply.payload.decode("utf-8", "replace"), self._refuse_use)
-        return self._raise(_as_exception(reply))
-
-    def _decoded(self, payload: bytes) -> Any:
+            frame = self._channel.receive()
         try:
-            return decode(payload)
+            answer = Answer(frame.tag, frame.payload)
+            if answer.tag == Tag.CHANGED:
+                changed = Changed.unpack(answer.payload)
+                answer = Answer(changed.tag, changed.payload)
+                _update_arguments(args, kwargs, changed.arguments)
+            return self._result(answer)
         except Malformed as error:
             return self._raise(error)
+
+    def _result(self, answer: Answer) -> Any:
+        if answer.tag == Tag.VALUE:
+            return decode(answer.payload)
+        if answer.tag == Tag.OPAQUE:
+            return OpaqueResult(answer.payload.decode("utf-8", "replace"), self._refuse_use)
+        if answer.tag == Tag.ITEMS:
+            return IterableResult(Items.unpack(answer.payload), self._refuse_use)
+        return self._raise(_as_exception(answer))
 
     def _refuse_use(self, description: str) -> NoReturn:
         self._raise(OpaqueResultUse(f"{description} is not plain data"))
@@ -152,7 +197,7 @@ class _StandIn:
         raise error
 
 
-def _as_exception(reply: Frame) -> BaseException:
+def _as_exception(reply: Answer) -> BaseException:
     if reply.tag == Tag.MEMORY:
         return MemoryError()
     if reply.tag == Tag.TOO_LARGE:
@@ -167,3 +212,56 @@ def _as_exception(reply: Frame) -> BaseException:
     except TypeError:  # UnicodeDecodeError and the like take other arguments
         substitute: type[BaseException] = type(name, (Exception,), {})
         return substitute(message)
+
+
+# What a program has done to its arguments
+
+
+def _update_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], after: bytes) -> None:
+    """Do to arguments what a call has done to its copies of them; nothing where that is no plain data."""
+    if not after:
+        return
+    new_args, new_kwargs = decode(after)
+    for old, new in [*zip(args, new_args, strict=False), *((kwargs[name], new_kwargs[name]) for name in kwargs)]:
+        if type(old) is type(new):
+            _update(old, new)
+
+
+def _update(old: Any, new: Any) -> None:
+    """Make a container equal to another one of its type, keeping the objects within it that are still there."""
+    if isinstance(old, dict):
+        keep = _Keeper(old.values())
+        items = {key: keep(old.get(key), value) for key, value in new.items()}
+        old.clear()
+        old.update(items)
+    elif isinstance(old, set):
+        old.clear()
+        old.update(new)
+    elif isinstance(old, bytearray):
+        old[:] = new
+    elif isinstance(old, list | collections.deque):
+        keep = _Keeper(old)
+        kept = [keep(here, value) for here, value in zip([*old, *[None] * len(new)], new, strict=False)]
+        old.clear()
+        old.extend(kept)
+
+
+class _Keeper:
+    """Finds the objects of a container among the copies that it holds after a call."""
+
+    def __init__(self, objects: Iterable[Any]) -> None:
+        self._moved = {encode(each): each for each in objects if type(each) in _HOLDING}
+
+    def __call__(self, here: Any, value: Any) -> Any:
+        """Return the object that `value` is a copy of: the one that was in its place, or that moved there, if any."""
+        if type(value) not in _HOLDING:
+            return value
+        encoded = encode(value)
+        if type(here) in _HOLDING and encode(here) == encoded:
+            return here
+        if encoded in self._moved:
+            return self._moved[encoded]
+        if type(here) is not type(value) or type(here) is tuple:
+            return value
+        _update(here, value)
+        return here

@@ -91,8 +91,15 @@ def rehearse() -> None:
         "program": _REHEARSED_PROGRAM,
         "calls": [*enumerate([*_REHEARSED_CALLS, "f(5)"])],
         "serve": False,
+        "changes": True,
     }
-    as_harness = {**fields, "role": "harness", "source": "def check(f): return f(1)\n", "calls": [(0, "check(f)", [])]}
+    as_harness = {
+        **fields,
+        "role": "harness",
+        "trusted": False,
+        "source": "def check(f): return f(1)\n",
+        "calls": [(0, "check(f)", [])],
+    }
     for _ in range(_N_REHEARSALS):
         near.send(frame_bytes(Tag.JOB, LOAD, marshal.dumps(as_program)))
         _run(frames)

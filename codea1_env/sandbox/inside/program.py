@@ -1,50 +1,125 @@
 """The process of a candidate or a solution: loads the program, then answers calls one by one.
 
-Direct calls stand in the job; calls of a harness arrive later as frames, one at a time, with encoded arguments.
+Direct calls stand in the job, as expressions or as encoded arguments; calls of a harness arrive later as frames, one at
+a time, with encoded arguments. The body of a program, a direct call and a call of a harness begin at the same depth of
+the stack, and have as many frames left as a script's.
 """
 
 from __future__ import annotations
 
 import sys
+from time import process_time
 from types import ModuleType
 from typing import Any
 
-from codea1_env.sandbox.inside.channel import BUILTINS, Channel, describe_error
-from codea1_env.sandbox.wire import APPLY, LOAD, Tag
+from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel, as_answer, as_error_answer, describe_error
+from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
 from codea1_env.values.decoding import decode
+from codea1_env.values.encoding import Opaque, TooLarge, encode
 
 __all__ = ["run"]
 
-_compile, _eval, _exec = compile, eval, exec  # as they were before any program ran
+_compile, _eval, _exec, _iter, _len, _next = compile, eval, exec, iter, len, next  # as before any program ran
 _modules = sys.modules
+_set_recursion_limit, _recursion_limit, _frame = sys.setrecursionlimit, sys.getrecursionlimit(), sys._getframe
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for odd text
+_NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
+_MAX_ITEMS, _MAX_ITEMS_S = 10_000, 0.2  # of a result that is iterated in order to be sent
 
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
-    """Load `job["program"]`, evaluate `job["calls"]`, then serve stand-in calls if asked to."""
+    """Load `job["program"]`, answer `job["calls"]`, then serve stand-in calls if asked to."""
+    _set_recursion_limit(_recursion_limit + _depth())
     entry = _load(channel, job)
     if entry is None:
         return
-    max_bytes = job["value_bytes"]
+    max_bytes, changes = job["value_bytes"], job["changes"]
     channel.send(Tag.LOADED, LOAD)
-    for index, expression in job["calls"]:
+    for index, call in job["calls"]:
+        if type(call) is bytes:
+            _apply(channel, index, entry, call, max_bytes, changes)
+            continue
         try:
             # A new namespace and newly made arguments for each call: nothing carries over but the program's own state.
-            value = _eval(_compile(expression, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
+            value = _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
             channel.send_value(index, value, max_bytes)
         except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
             channel.send_error(index, error)
         value = None
     while job["serve"]:
-        _apply(channel, entry, channel.receive().payload, max_bytes)
+        _apply(channel, APPLY, entry, channel.receive().payload, max_bytes, changes)
 
 
-def _apply(channel: Channel, entry: Any, arguments: bytes, max_bytes: int) -> None:
+def _depth() -> int:
+    """Return how many frames lie below the first one of a program."""
+    frame: Any = _frame()
+    depth = 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, max_bytes: int, changes: bool) -> None:
+    """Call the entry point with encoded arguments; say what it returned and, with `changes`, what it did to them."""
+    args: Any = ()
+    kwargs: Any = {}
     try:
-        args, kwargs = decode(arguments)
-        channel.send_value(APPLY, entry(*args, **kwargs), max_bytes)
+        args, kwargs = decode(encoded)
+        answer = _answer(entry(*args, **kwargs), max_bytes)
     except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
-        channel.send_error(APPLY, error)
+        answer = as_error_answer(error)
+    if changes and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
+        after = _encoded(args, kwargs, max_bytes)
+        if after != encoded:
+            answer = Answer(Tag.CHANGED, Changed(after, *answer).pack())
+    channel.send(answer.tag, number, answer.payload)
+
+
+def _encoded(args: Any, kwargs: Any, max_bytes: int) -> bytes:
+    """Return arguments as they are now; nothing if they are no longer plain data."""
+    try:
+        return encode((args, kwargs), max_bytes=max_bytes)
+    except (Opaque, TooLarge):
+        return b""
+
+
+def _answer(value: Any, max_bytes: int) -> Answer:
+    """Return what to say of a result; of one that is no plain data, what it yields if it can be iterated."""
+    answer = as_answer(value, max_bytes)
+    if answer.tag != Tag.OPAQUE:
+        return answer
+    try:
+        iterator = _iter(value)
+    except TypeError:
+        return answer
+    try:
+        length = _len(value)
+    except Exception:  # noqa: BLE001  -- it has no length
+        length = -1
+    items, is_cut = _first_items(iterator)
+    while True:
+        try:
+            encoded = encode(items, max_bytes=max_bytes // 2)
+        except Opaque:
+            return answer
+        except TooLarge:
+            del items[len(items) // 2 :]
+            is_cut = True
+            continue
+        can_repeat = iterator is not value
+        return Answer(Tag.ITEMS, Items(can_repeat, length, is_cut, answer.payload[:200], encoded).pack())
+
+
+def _first_items(iterator: Any) -> tuple[list[Any], bool]:
+    """Return what an iterator yields until it ends or that takes too long, and whether there is more."""
+    items: list[Any] = []
+    until = process_time() + _MAX_ITEMS_S
+    while len(items) < _MAX_ITEMS and process_time() < until:
+        try:
+            items.append(_next(iterator))
+        except StopIteration:
+            return items, False
+    return items, True
 
 
 def _load(channel: Channel, job: dict[str, Any]) -> Any:
@@ -52,6 +127,7 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
     module = ModuleType("program")  # dataclasses, pickle and typing look for a class's module by name
     _modules["program"] = _modules["__main__"] = module
     namespace = vars(module)
+    namespace["__file__"] = "program.py"  # of a script; there is no such file
     try:
         for name in ("preamble", "program"):
             code = _compiled(channel, job[name])

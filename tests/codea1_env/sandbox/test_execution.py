@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.outcomes import OutcomeKind
+from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.execution import Execution, internal_error_report
-from codea1_env.sandbox.interface import Applied, Call, Job, JobReport, Limits, Place
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place
 from codea1_env.sandbox.process import Process
 from codea1_env.sandbox.wire import APPLY, LOAD, Notice, Op, Tag, frame_bytes
 from codea1_env.sandbox.worker import Ends, Worker
@@ -122,7 +122,7 @@ def test_an_answer_to_another_call_breaks_the_channel() -> None:
 def test_nothing_counts_that_a_process_says_after_its_channel_broke() -> None:
     stage = Stage(TWO, max_restarts=0)
     stage.says(0, loaded(), gives(5), gives(0), gives(1))
-    assert kinds(stage.report()) == ["crashed", "exited"]
+    assert kinds(stage.report()) == ["crashed", "crashed"]
 
 
 def test_a_value_before_loading_does_not_count() -> None:
@@ -281,7 +281,11 @@ def test_how_a_harness_call_uses_the_program_is_reported() -> None:
     stage.says(1, frame_bytes(Tag.APPLY, APPLY, b"two"))
     stage.says(0, frame_bytes(Tag.OPAQUE, APPLY, b"a generator"))
     stage.says(1, gives(1, b"true"))
-    assert stage.report().applied == ((), (Applied(b"one", b'"answer"'), Applied(b"two")))
+    answers = [Outcome(OutcomeKind.VALUE, b'"answer"'), Outcome(OutcomeKind.OPAQUE, message="a generator")]
+    assert stage.report().entry_point_calls == (
+        (),
+        tuple(map(EntryPointCall, (b"one", b"two"), answers)),
+    )
 
 
 def test_who_dies_of_its_processor_limit_is_to_blame() -> None:

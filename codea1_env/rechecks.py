@@ -1,0 +1,259 @@
+"""Failures that something other than the candidate could explain are checked again before they count.
+
+All cases of a candidate share its process, and those that are no plain calls share another one. So:
+
+- What runs out of memory runs again alone, since earlier calls may have kept too much of it.
+- What takes long runs again if the solution takes so long that more time is due (`rules.limits`).
+- What was not run, because others used up the job's restarts or its time to sleep, runs again, each suite by itself.
+- What fails a case that is no plain call is compared call by call (`equal_answers`): the case may tell apart answers
+  that count as equal. The solution runs the same cases in the same company first.
+
+What the judge cannot know is *doubted*, and says nothing about anyone: a case on which the solution no longer confirms
+its value, because it depends on the time, on an address or on what another case has left behind; one whose harness
+process has broken its channel; one that uses a result which cannot cross between processes, though it holds the right
+items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from codea1_env import values
+from codea1_env.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
+from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.limits import Calibration, calibrated_cpu_s
+from codea1_env.rules.ruleset import Comparison
+from codea1_env.rules.validation import values_equal
+from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.solution_values import program_job
+from codea1_env.submissions import RejectionReason
+from codea1_env.verdicts import Rechecks
+
+__all__ = ["Answered", "recheck_failures"]
+
+_CEILING = 8.0  # times the ordinary limit: as long as a hard question may take a candidate
+_SELF_ENDED = frozenset({OutcomeKind.VALUE, OutcomeKind.ERROR, OutcomeKind.OPAQUE})
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What one candidate has answered."""
+
+    problem: Problem
+    program: str
+    groups: tuple[tuple[Call, ...], ...]
+    """What belongs together: the replayed cases, and each suite."""
+    expected: Mapping[Call, bytes]
+    """The solution's value for each call, in the order in which they ran."""
+    outcomes: Mapping[Call, Outcome]
+    """One per call."""
+    entry_point_calls: Mapping[Call, tuple[EntryPointCall, ...]] = field(default_factory=dict)
+    """How harness calls have called the candidate, where that is recorded."""
+    doubted: Mapping[Call, RejectionReason] = field(default_factory=dict)
+    """Calls that say nothing, and why: FLAKY (the tester's fault) or UNKNOWABLE (nobody's)."""
+    rechecks: Rechecks = field(default_factory=Rechecks)
+
+    def of_kind(self, *kinds: OutcomeKind) -> list[Call]:
+        """Return the calls that ended so."""
+        return [call for call, outcome in self.outcomes.items() if outcome.kind in kinds]
+
+    def failed_harness_calls(self, comparison: Comparison) -> list[Call]:
+        """Return the calls, plain ones apart, whose answers are failures."""
+        return [
+            call
+            for call, outcome in self.outcomes.items()
+            if call.place is Place.HARNESS
+            and outcome.kind not in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR)
+            and (outcome.value is None or not values_equal(self.expected[call], outcome.value, comparison))
+        ]
+
+    def with_report(self, calls: Sequence[Call], report: JobReport) -> Answered:
+        """Return this with the answers of another job in place of those to the same calls."""
+        outcomes = dict(zip(calls, report.outcomes, strict=True))
+        records = dict(zip(calls, report.entry_point_calls, strict=False))
+        return replace(
+            self,
+            outcomes={**self.outcomes, **outcomes},
+            entry_point_calls={**self.entry_point_calls, **records},
+            rechecks=self.rechecks.plus(rerun=len(calls)),
+        )
+
+    def with_doubts(self, doubted: Mapping[Call, RejectionReason]) -> Answered:
+        """Return this where these calls say nothing."""
+        return replace(self, doubted={**self.doubted, **doubted}, rechecks=self.rechecks.plus(doubted=len(doubted)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Calls of one candidate, or of its problem's solution, once more."""
+
+    position: int
+    calls: tuple[Call, ...]
+    limits: Limits
+    of_solution: bool = False
+
+    def job(self, answered: Sequence[Answered]) -> Job:
+        each = answered[self.position]
+        program = each.problem.solution if self.of_solution else each.program
+        return program_job(each.problem, program, self.calls, self.limits)
+
+
+def recheck_failures(
+    answered: Sequence[Answered], sandbox: Sandbox, *, limits: Limits, comparison: Comparison
+) -> list[Answered]:
+    """Return the answers that count, in the order of the candidates; nothing runs if all is clear.
+
+    Args:
+        answered: of each candidate.
+        sandbox: where to run again.
+        limits: of candidates.
+        comparison: when two values count as equal.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    found = _rerun(answered, sandbox, limits)
+    disputes = [
+        _Dispute(position, tuple(failed), tuple(each.expected))
+        for position, each in enumerate(found)
+        if (failed := each.failed_harness_calls(comparison))
+    ]
+    solutions = _run([_Again(one.position, one.company, limits, of_solution=True) for one in disputes], found, sandbox)
+    repeats: list[_Repeat] = []
+    for dispute, report in zip(disputes, solutions, strict=True):
+        each, of_dispute = dispute.against_solution(found[dispute.position], report, comparison)
+        found[dispute.position] = each
+        repeats += of_dispute
+    reports = sandbox.run([repeat.job(found[repeat.position], limits) for repeat in repeats]) if repeats else []
+    for repeat, report in zip(repeats, reports, strict=True):
+        found[repeat.position] = repeat.judged(found[repeat.position], report, comparison)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Dispute:
+    """Harness calls that one candidate has failed."""
+
+    position: int
+    failed: tuple[Call, ...]
+    company: tuple[Call, ...]
+    """All calls of the candidate, in their order."""
+
+    def against_solution(
+        self, each: Answered, report: JobReport, comparison: Comparison
+    ) -> tuple[Answered, list[_Repeat]]:
+        """Return what stands after the solution has run in the same company, and which calls are to be repeated."""
+        doubted, settled = dict[Call, RejectionReason](), dict[Call, Outcome]()
+        outcomes = dict(zip(self.company, report.outcomes, strict=True))
+        records = dict(zip(self.company, report.entry_point_calls, strict=False))
+        repeats = []
+        for call in self.failed:
+            expected, found, failure = each.expected[call], outcomes[call], each.outcomes[call]
+            record = records.get(call, ())
+            if found.kind is OutcomeKind.INTERNAL_ERROR:
+                settled[call] = found
+            # To the last bit, as when the suite was validated; nan is nan, whatever the comparison of answers says.
+            elif found.value is None or not values.equal(expected, found.value, nan_equal=True):
+                doubted[call] = RejectionReason.FLAKY
+            elif failure.error_type == BROKEN_HARNESS and failure.kind is OutcomeKind.CRASHED:
+                doubted[call] = RejectionReason.UNKNOWABLE
+            elif (
+                failure.kind in _SELF_ENDED
+                and can_be_repeated(record)
+                and is_equal_so_far(record, each.entry_point_calls.get(call, ()), comparison)
+            ):
+                repeats.append(_Repeat(self.position, call, record))
+        return replace(each.with_doubts(doubted), outcomes={**each.outcomes, **settled}), repeats
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    """The calls that one case has made of the solution, for one candidate in a fresh process."""
+
+    position: int
+    call: Call
+    record: tuple[EntryPointCall, ...]
+
+    def job(self, each: Answered, limits: Limits) -> Job:
+        calls = [Call(arguments=call.arguments) for call in self.record]
+        return program_job(each.problem, each.program, calls, limits)
+
+    def judged(self, each: Answered, report: JobReport, comparison: Comparison) -> Answered:
+        """Return what stands after the repetition."""
+        pairs = [
+            (expected.answer, actual)
+            for expected, actual in zip(self.record, report.outcomes, strict=True)
+            if expected.answer is not None
+        ]
+        ours = next((actual for _, actual in pairs if actual.kind is OutcomeKind.INTERNAL_ERROR), None)
+        if ours is not None:
+            return replace(each, outcomes={**each.outcomes, self.call: ours})
+        different = [pair for pair in pairs if not answers_equal(*pair, comparison)]
+        if not different:
+            passed = Outcome(OutcomeKind.VALUE, each.expected[self.call])
+            return replace(
+                each, outcomes={**each.outcomes, self.call: passed}, rechecks=each.rechecks.plus(equal_answers=1)
+            )
+        used_result = each.outcomes[self.call].kind is OutcomeKind.OPAQUE
+        if used_result and all(yields_equal_items(*pair, comparison) for pair in different):
+            return each.with_doubts({self.call: RejectionReason.UNKNOWABLE})
+        return each
+
+
+def _rerun(answered: Sequence[Answered], sandbox: Sandbox, limits: Limits) -> list[Answered]:
+    """Return the answers after what ran out of memory, time or restarts has run again, within what is due to it."""
+    crowded = [
+        _Again(position, (question,), limits)
+        for position, each in enumerate(answered)
+        if len(each.outcomes) > 1
+        for question in each.of_kind(OutcomeKind.MEMORY_LIMIT)
+    ]
+    timing = [
+        _Again(position, tuple(questions), limits, of_solution=True)
+        for position, each in enumerate(answered)
+        if (questions := each.of_kind(OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN))
+    ]
+    settled = list(answered)
+    reports = _run([*crowded, *timing], answered, sandbox)
+    for one, report in zip(crowded, reports, strict=False):
+        settled[one.position] = settled[one.position].with_report(one.calls, report)
+    late = [
+        again
+        for one, report in zip(timing, reports[len(crowded) :], strict=True)
+        for again in _regrouped(one, report, answered[one.position], limits)
+    ]
+    for again, report in zip(late, _run(late, settled, sandbox), strict=True):
+        settled[again.position] = settled[again.position].with_report(again.calls, report)
+    return settled
+
+
+def _regrouped(timed: _Again, report: JobReport, each: Answered, limits: Limits) -> Iterator[_Again]:
+    """Yield what a candidate is to run again, each group by itself, with the time that its calls take the solution."""
+    rule = Calibration(floor_s=limits.cpu_s, ceiling_s=limits.cpu_s * _CEILING)
+    used_s = dict(zip(timed.calls, report.call_s, strict=False))
+    allowed_s = {question: calibrated_cpu_s(used_s.get(question, 0.0), rule) for question in timed.calls}
+    done: set[Call] = set()
+    for group in each.groups:
+        asked = tuple(
+            question
+            for question in dict.fromkeys(group)
+            if question in allowed_s
+            and question not in done
+            and (_lacked_company(each.outcomes[question]) or allowed_s[question] > limits.cpu_s)
+        )
+        done.update(asked)
+        if asked:
+            cpu_s = max(allowed_s[question] for question in asked)
+            # Who hangs again has had its chance.
+            yield _Again(timed.position, asked, replace(limits, cpu_s=cpu_s, max_restarts=0))
+
+
+def _lacked_company(outcome: Outcome) -> bool:
+    """Whether it was other calls that used up the restarts or the time to sleep."""
+    return outcome.kind is OutcomeKind.NOT_RUN or outcome.error_type == SLEPT
+
+
+def _run(asked: Sequence[_Again], answered: Sequence[Answered], sandbox: Sandbox) -> list[JobReport]:
+    return sandbox.run([again.job(answered) for again in asked]) if asked else []
