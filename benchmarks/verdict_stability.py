@@ -29,7 +29,7 @@ import numpy as np
 from measuring import machine
 
 from codea1_agents.scripted.mutation import mutants
-from codea1_env.golden import GOLDEN_LIMITS, golden_jobs, golden_results
+from codea1_env.golden import GOLDEN_LIMITS, ExpectedValues, golden_jobs, golden_results
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import load_problems
 from codea1_env.rules.ruleset import Comparison
@@ -97,9 +97,10 @@ def judged(those: Sequence[Subject], sandbox: Sandbox) -> list[Judged]:
     for start in range(0, len(those), _BATCH):
         batch = those[start : start + _BATCH]
         reports = iter(sandbox.run([job for subject in batch for job in subject.jobs]))
+        expected = ExpectedValues(sandbox).of(subject.problem for subject in batch)
         for subject in batch:
             own = [next(reports) for _ in subject.jobs]
-            results = golden_results(subject.problem, own, Comparison())
+            results = golden_results(subject.problem, own, expected, Comparison())
             verdicts = tuple(result.verdict for result in results)
             found.append(Judged(verdicts, sum(report.cpu_s for report in own)))
     return found

@@ -27,7 +27,11 @@ def can_be_repeated(of_solution: Sequence[EntryPointCall]) -> bool:
 
 
 def is_equal_so_far(
-    of_solution: Sequence[EntryPointCall], of_candidate: Sequence[EntryPointCall], comparison: Comparison
+    of_solution: Sequence[EntryPointCall],
+    of_candidate: Sequence[EntryPointCall],
+    comparison: Comparison,
+    *,
+    or_items: bool = False,
 ) -> bool:
     """Whether the candidate has answered as the solution has, up to the first call with other arguments.
 
@@ -37,13 +41,15 @@ def is_equal_so_far(
         of_solution: the calls that one test has made of the solution; see `can_be_repeated`.
         of_candidate: those that it has made of the candidate.
         comparison: when two values count as equal.
+        or_items: whether it is enough that an answer yields equal items.
     """
     for expected, actual in zip(of_solution, of_candidate, strict=False):
         if actual is TOO_MANY or expected.answer is None or actual.answer is None:
             return False
         if not _equal(expected.arguments, actual.arguments, comparison):
             return True
-        if not (answers_equal(expected.answer, actual.answer, comparison)):
+        pair = expected.answer, actual.answer
+        if not (answers_equal(*pair, comparison) or (or_items and yields_equal_items(*pair, comparison))):
             return False
     return True
 

@@ -1,13 +1,15 @@
 """Golden tests against a program: which sandbox jobs they take, and what the reports say.
 
-Value cases share one job; each harness has one of its own. The program never shares a process with an expected value:
-literals are encoded here, anything else is evaluated in the harness process, and the comparison happens here.
+Value cases share one job; each harness has one of its own. The program never shares a job with an expected value:
+literals are encoded here, anything else is evaluated in a job without the program, once per problem, and the comparison
+happens here. Only that job can show that a test is broken.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,11 +20,12 @@ from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
-from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place
+from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.verdicts import Verdict, verdict_of
 
 __all__ = [
     "GOLDEN_LIMITS",
+    "ExpectedValues",
     "GoldenResult",
     "golden_jobs",
     "golden_pass_rate",
@@ -31,10 +34,17 @@ __all__ = [
     "require_golden_tests",
 ]
 
-GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=120.0, memory_mb=2048, value_bytes=32 << 20)
+GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Generous, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
 
 _MAX_NAMED = 5
+_MAX_SHOWN = 200  # characters
+_LONGER = 8  # times as long as another may be the encoding of an equal value
+_TOO_LONG = (
+    f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to know more"
+)
+_NO_ENTRY_POINT = "no_entry_point"
+_NO_PROGRAM = f"def {_NO_ENTRY_POINT}(): raise NotImplementedError"
 
 _CHECK = "(check(candidate), None)[1]"
 """Passes iff `check` returns, whatever it returns."""
@@ -48,7 +58,10 @@ class GoldenResult:
     detail: str = ""
     """Why it is not passed, for people; at most 300 characters of the program's own words."""
     broken_test: bool = False
-    """The test itself is at fault: its expected value cannot be evaluated. Says nothing about the program."""
+    """The test itself is at fault: its expected value cannot be evaluated, or it needs what cannot be carried between
+    processes, or more than the limits let through. Says nothing about the program."""
+    is_opaque: bool = False
+    """An argument or a result of the test is not plain data."""
 
     @property
     def passed(self) -> bool | None:
@@ -75,6 +88,37 @@ def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
         )
 
 
+class ExpectedValues:
+    """Evaluates expected values that are no literals, each once. Thread-safe; our own failures are not remembered."""
+
+    def __init__(self, sandbox: Sandbox, limits: Limits = GOLDEN_LIMITS) -> None:
+        self._sandbox = sandbox
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._known: dict[Call, Outcome] = {}
+
+    def of(self, problems: Iterable[Problem]) -> Mapping[Call, Outcome]:
+        """Return what every expected value of these problems is, by the call that evaluates it.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        wanted = {problem.id: dict.fromkeys(_expected_calls(_cases(problem))) for problem in problems}
+        with self._lock:
+            found = {call: self._known[call] for calls in wanted.values() for call in calls if call in self._known}
+        jobs = [
+            Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits)
+            for calls in wanted.values()
+            if (missing := tuple(call for call in calls if call not in found))
+        ]
+        new: dict[Call, Outcome] = {}
+        for job, report in zip(jobs, self._sandbox.run(jobs) if jobs else (), strict=True):
+            new.update(zip(job.calls, report.outcomes, strict=True))
+        with self._lock:
+            self._known.update((call, out) for call, out in new.items() if out.kind is not OutcomeKind.INTERNAL_ERROR)
+        return {**found, **new}
+
+
 def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) -> tuple[Job, ...]:
     """Return the jobs that run `program` against all golden tests: one for all value cases, one per harness."""
 
@@ -82,21 +126,23 @@ def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) 
         return Job(program, problem.entry_point, tuple(calls), problem.imports, Harness(harness), limits)
 
     cases, harnesses = _cases(problem), _harnesses(problem)
-    calls = [*_expected_calls(cases), *(_call(case, problem.entry_point) for case in cases)]
     in_harness = [job([Call(_CHECK, place=Place.HARNESS)], one.source) for one in harnesses]
-    return (job(calls), *in_harness) if cases else tuple(in_harness)
+    return (job([_call(case, problem.entry_point) for case in cases]), *in_harness) if cases else tuple(in_harness)
 
 
-def golden_results(problem: Problem, reports: Sequence[JobReport], comparison: Comparison) -> tuple[GoldenResult, ...]:
+def golden_results(
+    problem: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome], comparison: Comparison
+) -> tuple[GoldenResult, ...]:
     """Return one result per golden test, in the order of `problem.golden`.
 
     Args:
         problem: as given to `golden_jobs`.
         reports: the reports on its jobs, in their order.
+        expected: from `ExpectedValues.of` the problem.
         comparison: when a value case's values are equal; harnesses compare as they please.
     """
     cases = _cases(problem)
-    of_cases = iter(_case_results(cases, reports[0], comparison) if cases else ())
+    of_cases = iter(_case_results(cases, reports[0], expected, comparison) if cases else ())
     of_harnesses = map(_harness_result, reports[1:] if cases else reports)
     return tuple(next(of_cases if isinstance(test, GoldenCase) else of_harnesses) for test in problem.golden)
 
@@ -130,8 +176,11 @@ def _call(case: GoldenCase, entry_point: str) -> Call:
 
 
 def _expected_calls(cases: Iterable[GoldenCase]) -> list[Call]:
-    """Ahead of the program's own calls, which may use up the job's restarts."""
-    return [Call(case.expected, case.imports, Place.HARNESS) for case in cases if _literal(case.expected) is None]
+    return [_expected_call(case) for case in cases if _literal(case.expected) is None]
+
+
+def _expected_call(case: GoldenCase) -> Call:
+    return Call(case.expected, case.imports, Place.HARNESS)
 
 
 @lru_cache(maxsize=65_536)
@@ -143,34 +192,42 @@ def _literal(expected: str) -> bytes | None:
         return None
 
 
-def _case_results(cases: Sequence[GoldenCase], report: JobReport, comparison: Comparison) -> list[GoldenResult]:
+def _case_results(
+    cases: Sequence[GoldenCase], report: JobReport, expected: Mapping[Call, Outcome], comparison: Comparison
+) -> list[GoldenResult]:
     failure = load_failure(report)
     if failure is not None:
         return [failure] * len(cases)
-    n_expected = len(report.outcomes) - len(cases)
-    evaluated = iter(report.outcomes[:n_expected])
     results = []
-    for case, outcome in zip(cases, report.outcomes[n_expected:], strict=True):
-        expected = _literal(case.expected)
-        result = None
-        if expected is None:
-            expected, result = _expected(case, next(evaluated))
-        results.append(result or _compared(case, outcome, expected or b"", comparison))
+    for case, outcome in zip(cases, report.outcomes, strict=True):
+        value = _literal(case.expected)
+        evaluated = None if value is not None else expected[_expected_call(case)]
+        if evaluated is not None and evaluated.value is None:
+            results.append(_unknown(case, evaluated))
+        else:
+            value = value if evaluated is None else evaluated.value
+            results.append(_compared(case, outcome, value or b"", comparison))
     return results
 
 
-def _expected(case: GoldenCase, outcome: Outcome) -> tuple[bytes | None, GoldenResult | None]:
-    if outcome.value is not None:
-        return outcome.value, None
+def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
+    """Return the result of a case whose expected value could not be evaluated."""
     if outcome.kind in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR):  # of which the test is innocent
-        return None, GoldenResult(verdict_of(outcome), f"{case.expression}: {outcome.said}")
-    detail = f"the expected value {case.expected} cannot be evaluated: {outcome.said}"
-    return None, GoldenResult(verdict_of(outcome), detail, broken_test=True)
+        return GoldenResult(Verdict.INTERNAL_ERROR, f"{case.expression}: {outcome.said}")
+    why = _TOO_LONG if outcome.kind is OutcomeKind.OUTPUT_LIMIT else f"cannot be evaluated: {outcome.said}"
+    is_opaque = outcome.kind is OutcomeKind.OPAQUE
+    shown = case.expected if len(case.expected) <= _MAX_SHOWN else f"{case.expected[:_MAX_SHOWN]}..."
+    detail = f"the expected value {shown} {why}"
+    return GoldenResult(verdict_of(outcome), detail, broken_test=True, is_opaque=is_opaque)
 
 
 def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: Comparison) -> GoldenResult:
+    if outcome.kind is OutcomeKind.OUTPUT_LIMIT:
+        # An equal value can be written in several times as many bytes.
+        is_near = len(expected) > GOLDEN_LIMITS.value_bytes // _LONGER
+        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression} {_TOO_LONG}", broken_test=is_near)
     if outcome.value is None:
-        return GoldenResult(verdict_of(outcome), f"{case.expression}: {outcome.said}")
+        return _failed(outcome, case.expression)
     if values_equal(expected, outcome.value, comparison):
         return GoldenResult(Verdict.PASSED)
     return GoldenResult(
@@ -185,5 +242,12 @@ def _harness_result(report: JobReport) -> GoldenResult:
     (outcome,) = report.outcomes
     if outcome.kind is OutcomeKind.VALUE:
         return GoldenResult(Verdict.PASSED)
-    failed_assert = outcome.kind is OutcomeKind.ERROR and outcome.error_type == "AssertionError"
-    return GoldenResult(Verdict.WRONG_ANSWER if failed_assert else verdict_of(outcome), f"check: {outcome.said}")
+    if outcome.kind is OutcomeKind.ERROR and outcome.error_type == "AssertionError":
+        return GoldenResult(Verdict.WRONG_ANSWER, f"check: {outcome.said}")
+    return _failed(outcome, "check")
+
+
+def _failed(outcome: Outcome, what: str) -> GoldenResult:
+    is_opaque = outcome.kind is OutcomeKind.OPAQUE
+    is_test = is_opaque and outcome.error_type == OPAQUE_ARGUMENT
+    return GoldenResult(verdict_of(outcome), f"{what}: {outcome.said}", broken_test=is_test, is_opaque=is_opaque)

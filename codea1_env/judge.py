@@ -18,7 +18,7 @@ from itertools import chain, islice, repeat
 
 from codea1_env import values
 from codea1_env.candidate_runs import run_candidates
-from codea1_env.golden import golden_jobs, golden_pass_rate, golden_results
+from codea1_env.golden import ExpectedValues, golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rechecks import Answered, recheck_failures
@@ -101,6 +101,7 @@ class Judge:
         self.limits = limits or Limits()
         self.golden = rules.reward.scheme.needs_golden if golden is None else golden
         self._solutions = SolutionValues(sandbox, limits_of_solutions(self.limits))
+        self._expected = ExpectedValues(sandbox)
 
     def check(self, problem: Problem, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
         """Load each candidate and call nothing."""
@@ -165,6 +166,7 @@ class Judge:
         jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.expected) for entry in run]
         goldens = [self._golden_jobs(entry) for entry in run]
         others = [job for golden in goldens for job in golden]
+        expected = self._expected.of(entry.duel.problem for entry in run if self.golden)
         comparison = self.rules.comparison
         reports = run_candidates(jobs, others, self.sandbox, confirm=self.rules.confirm, comparison=comparison)
         answered = [
@@ -175,7 +177,7 @@ class Judge:
         position = len(jobs)
         found: dict[int, CandidateReport] = {}
         for entry, golden, report, answers in zip(run, goldens, reports, answered, strict=False):
-            rate = self._golden_rate(entry.duel.problem, reports[position : position + len(golden)])
+            rate = self._golden_rate(entry.duel.problem, reports[position : position + len(golden)], expected)
             position += len(golden)
             found[id(entry)] = self._report(entry, self._checked(report, entry.candidate), answers, rate)
         return [
@@ -233,10 +235,12 @@ class Judge:
     def _golden_jobs(self, entry: _Entry) -> tuple[Job, ...]:
         return golden_jobs(entry.duel.problem, entry.candidate.program) if self.golden else ()
 
-    def _golden_rate(self, problem: Problem, reports: Sequence[JobReport]) -> float | None:
+    def _golden_rate(
+        self, problem: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]
+    ) -> float | None:
         if not self.golden:
             return None
-        return golden_pass_rate(golden_results(problem, reports, self.rules.comparison))
+        return golden_pass_rate(golden_results(problem, reports, expected, self.rules.comparison))
 
 
 def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:

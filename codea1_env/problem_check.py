@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import TypeVar
 
 from codea1_env.errors import UserError
-from codea1_env.golden import GOLDEN_LIMITS, GoldenResult, golden_jobs, golden_results, load_failure
+from codea1_env.golden import GOLDEN_LIMITS, ExpectedValues, GoldenResult, golden_jobs, golden_results, load_failure
+from codea1_env.outcomes import Outcome
 from codea1_env.problems.problem import GoldenTest, Problem
 from codea1_env.problems.snippets import read_test
 from codea1_env.rules.ruleset import Comparison, preset
-from codea1_env.sandbox.interface import Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.verdicts import Verdict
 
 __all__ = ["SLOW_S", "CheckStatus", "ProblemCheck", "check_problems"]
@@ -39,6 +40,8 @@ class CheckStatus(StrEnum):
     """It depends on the run, or on the order of the tests."""
     SLOW = "slow"
     """Right, but over the time that was allowed for."""
+    UNSUPPORTED = "unsupported"
+    """A test passes to it, or gets from it, what cannot be carried between processes: a function, an open file."""
     UNTESTED = "untested"
     """It has no golden tests that could tell: its solution loads, and passes the examples if there are any."""
     UNPARSABLE = "unparsable"
@@ -144,10 +147,11 @@ def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
 
 def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float, comparison: Comparison) -> list[ProblemCheck]:
     reports = iter(sandbox.run([job for plan in plans for jobs in plan.jobs for job in jobs]))
+    expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
     found = []
     for plan in plans:
         runs = [
-            _run(number, order, list(islice(reports, len(jobs))), comparison)
+            _run(number, order, list(islice(reports, len(jobs))), expected, comparison)
             for number, (order, jobs) in enumerate(zip(plan.orders, plan.jobs, strict=True))
         ]
         cpu_s = max(run.cpu_s for run in runs)
@@ -156,8 +160,14 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float, compar
     return found
 
 
-def _run(number: int, order: Problem, reports: Sequence[JobReport], comparison: Comparison) -> _Run:
-    results = golden_results(order, reports, comparison) if order.golden else ()
+def _run(
+    number: int,
+    order: Problem,
+    reports: Sequence[JobReport],
+    expected: Mapping[Call, Outcome],
+    comparison: Comparison,
+) -> _Run:
+    results = golden_results(order, reports, expected, comparison) if order.golden else ()
     failures = (load_failure(report) for report in reports)
     load = next((failure for failure in failures if failure is not None), None)
     return _Run(_reversed_in(number, results), load, sum(report.cpu_s for report in reports))
@@ -193,4 +203,6 @@ def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[
 
 
 def _blamed(result: GoldenResult, otherwise: CheckStatus) -> CheckStatus:
+    if result.is_opaque:
+        return CheckStatus.UNSUPPORTED
     return CheckStatus.SLOW if result.verdict is Verdict.TIME_LIMIT else otherwise

@@ -159,12 +159,10 @@ class _Dispute:
                 doubted[call] = RejectionReason.FLAKY
             elif failure.error_type == BROKEN_HARNESS and failure.kind is OutcomeKind.CRASHED:
                 doubted[call] = RejectionReason.UNKNOWABLE
-            elif (
-                failure.kind in _SELF_ENDED
-                and can_be_repeated(record)
-                and is_equal_so_far(record, each.entry_point_calls.get(call, ()), comparison)
-            ):
-                repeats.append(_Repeat(self.position, call, record))
+            elif failure.kind in _SELF_ENDED and can_be_repeated(record):
+                or_items = failure.kind is OutcomeKind.OPAQUE
+                if is_equal_so_far(record, each.entry_point_calls.get(call, ()), comparison, or_items=or_items):
+                    repeats.append(_Repeat(self.position, call, record, or_items))
         return replace(each.with_doubts(doubted), outcomes={**each.outcomes, **settled}), repeats
 
 
@@ -175,6 +173,8 @@ class _Repeat:
     position: int
     call: Call
     record: tuple[EntryPointCall, ...]
+    may_use_items: bool
+    """Whether the candidate's own run ended because the test used a result that cannot be sent."""
 
     def job(self, each: Answered, limits: Limits) -> Job:
         calls = [Call(arguments=call.arguments) for call in self.record]
@@ -191,13 +191,12 @@ class _Repeat:
         if ours is not None:
             return replace(each, outcomes={**each.outcomes, self.call: ours})
         different = [pair for pair in pairs if not answers_equal(*pair, comparison)]
-        if not different:
+        if not different and not self.may_use_items:
             passed = Outcome(OutcomeKind.VALUE, each.expected[self.call])
             return replace(
                 each, outcomes={**each.outcomes, self.call: passed}, rechecks=each.rechecks.plus(equal_answers=1)
             )
-        used_result = each.outcomes[self.call].kind is OutcomeKind.OPAQUE
-        if used_result and all(yields_equal_items(*pair, comparison) for pair in different):
+        if self.may_use_items and all(yields_equal_items(*pair, comparison) for pair in different):
             return each.with_doubts({self.call: RejectionReason.UNKNOWABLE})
         return each
 

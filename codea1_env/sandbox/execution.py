@@ -20,7 +20,17 @@ from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
 
 from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
-from codea1_env.sandbox.interface import BROKEN_HARNESS, RECORD_FACTOR, SLEPT, Call, Job, JobReport, Place
+from codea1_env.sandbox.interface import (
+    BROKEN_HARNESS,
+    OPAQUE_ARGUMENT,
+    OPAQUE_RESULT_USE,
+    RECORD_FACTOR,
+    SLEPT,
+    Call,
+    Job,
+    JobReport,
+    Place,
+)
 from codea1_env.sandbox.process import Process, as_outcome, as_value, error_fields
 from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
@@ -33,7 +43,7 @@ _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time 
 _MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
 _COSTLY = 0.25  # of the limit
 _CALL_BYTES = 32  # of a record, beside what is encoded
-_REFUSALS = frozenset({"OpaqueArgument", "OpaqueResultUse"})  # of the stand-in, see `inside.harness`
+_REFUSALS = frozenset({OPAQUE_ARGUMENT, OPAQUE_RESULT_USE})  # classes of the stand-in, see `inside.harness`
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
 _NO_PROCESS = -1
 _N_CORES = os.cpu_count() or 1

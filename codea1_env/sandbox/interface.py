@@ -17,6 +17,8 @@ from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
 
 __all__ = [
     "BROKEN_HARNESS",
+    "OPAQUE_ARGUMENT",
+    "OPAQUE_RESULT_USE",
     "RECORD_FACTOR",
     "SLEPT",
     "Call",
@@ -49,6 +51,10 @@ class Guarantee(StrEnum):
 
 BROKEN_HARNESS = "BrokenHarness"
 """Error type of a CRASHED outcome where the harness's process wrote what is no frame; says nothing of the program."""
+
+OPAQUE_ARGUMENT, OPAQUE_RESULT_USE = "OpaqueArgument", "OpaqueResultUse"
+"""Error types of an OPAQUE outcome where a harness passes what is not plain data to the entry point, or uses such a
+result of its."""
 
 SLEPT = "Slept"
 """Error type of a TIME_LIMIT outcome where a process slept for longer than it may, over all its calls."""

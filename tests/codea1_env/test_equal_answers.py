@@ -2,71 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import pytest
 
-from codea1_env.equal_answers import equal_answers
+from codea1_env.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
 from codea1_env.judge import Duel, Judge
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.problems import Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, preset
-from codea1_env.sandbox import Guarantee, Job, JobReport
-from codea1_env.sandbox.interface import TOO_MANY, Applied
-from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.sandbox import Sandbox
 from codea1_env.submissions import Candidate
 from codea1_env.values import encode
-from codea1_env.verdicts import Verdict
+from codea1_env.verdicts import CandidateReport, Verdict
 
-SUM = Problem("sum", "def f(x): ...", "f", "def f(x): return 0.1 * x + 0.2 * x", ())
-NEAR, FAR = Candidate("def f(x): return 0.3 * x"), Candidate("def f(x): return 0.4 * x")
-FACTORS = {SUM.solution: 0.1 + 0.2, NEAR.program: 0.3, FAR.program: 0.4}
-
-
-class Evaluating:
-    """A sandbox that evaluates harmless tests of harmless programs, and remembers what it was asked."""
-
-    name = "evaluating"
-    guarantee = Guarantee.TRUSTED_ONLY
-
-    def __init__(self, says: Callable[[Job, str], Outcome | None] = lambda job, call: None) -> None:
-        self.asked: list[tuple[str, list[str]]] = []
-        self._says = says
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        return [self._report(job) for job in jobs]
-
-    def _report(self, job: Job) -> JobReport:
-        self.asked.append((job.program, [call.expression for call in job.calls]))
-        applied: list[list[Applied]] = [[] for _ in job.calls]
-        outcomes = [
-            self._says(job, call.expression) or self._value(job, call.expression, uses)
-            for call, uses in zip(job.calls, applied, strict=True)
-        ]
-        return JobReport(Outcome(OutcomeKind.VALUE, encode(None)), tuple(outcomes), applied=tuple(map(tuple, applied)))
-
-    def _value(self, job: Job, expression: str, uses: list[Applied]) -> Outcome:
-        def f(x: float) -> float:
-            uses.append(Applied(encode(((x,), {})), encode(FACTORS[job.program] * x)))
-            return FACTORS[job.program] * x
-
-        value = eval(expression, {"f": f})  # the expressions of this file
-        return Outcome(OutcomeKind.VALUE, encode(value))
-
-    def close(self) -> None:
-        """Nothing to end."""
+SUM = "def f(x): return 0.1 * x + 0.2 * x"
+NEAR, FAR = "def f(x): return 0.3 * x", "def f(x): return 0.4 * x"
 
 
-def verdicts(text: str, rules: str = "fixed", sandbox: Evaluating | None = None) -> dict[str, list[Verdict]]:
+def judged(solution: str, program: str, text: str, sandbox: Sandbox, rules: str = "fixed") -> CandidateReport:
+    problem = Problem("toy", "def f(x): ...", "f", solution, ())
     suite = read_suite(text, Reading.STRICT, entry_point="f")
     assert suite.rejections == ()
-    judge = Judge(sandbox or Evaluating(), preset(rules))
-    (report,) = judge.judge([Duel(SUM, (NEAR, FAR), ((suite,),) * 2)])
-    return {
-        name: [case.verdict for case in candidate.suites[0].cases]
-        for name, candidate in zip(("near", "far"), report.candidates, strict=True)
-    }
+    (report,) = Judge(sandbox, preset(rules)).judge([Duel(problem, (Candidate(program),), ((suite,),))])
+    return report.candidates[0]
+
+
+def verdicts(solution: str, program: str, text: str, sandbox: Sandbox, rules: str = "fixed") -> list[Verdict]:
+    report = judged(solution, program, text, sandbox, rules)
+    assert report.suites[0].suite.rejections == ()
+    return [case.verdict for case in report.suites[0].cases]
 
 
 @pytest.mark.parametrize(
@@ -84,20 +48,17 @@ def verdicts(text: str, rules: str = "fixed", sandbox: Evaluating | None = None)
         "f(1) - 0.3 > 0 and f(2) > 0.1",
     ],
 )
-def test_d15_no_expression_tells_equal_answers_apart_in_fixed(condition: str) -> None:
-    found = verdicts(f"assert {condition}")
-    assert found["near"] == [Verdict.PASSED]
-    assert verdicts(f"assert {condition}", "paper")["near"] == [Verdict.WRONG_ANSWER]
+def test_d15_no_expression_tells_equal_answers_apart_in_fixed(condition: str, sandbox: Sandbox) -> None:
+    report = judged(SUM, NEAR, f"assert {condition}", sandbox)
+    assert [case.verdict for case in report.suites[0].cases] == [Verdict.PASSED]
+    assert report.rechecks.equal_answers == 1
+    assert verdicts(SUM, NEAR, f"assert {condition}", sandbox, "paper") == [Verdict.WRONG_ANSWER]
 
 
-def test_other_answers_still_fail() -> None:
-    found = verdicts("assert str(f(1)) == '0.30000000000000004'\nassert f(2) < 0.7")
-    assert found == {"near": [Verdict.PASSED] * 2, "far": [Verdict.WRONG_ANSWER] * 2}
-
-
-def test_every_call_has_to_be_answered_equally() -> None:
-    text = "assert f(0) == 0 and f(1) < 0.35"
-    assert verdicts(text) == {"near": [Verdict.PASSED], "far": [Verdict.WRONG_ANSWER]}
+def test_other_answers_still_fail(sandbox: Sandbox) -> None:
+    text = "assert str(f(1)) == '0.30000000000000004'\nassert f(2) < 0.7\nassert f(0) == 0 and f(1) < 0.35"
+    assert verdicts(SUM, NEAR, text, sandbox) == [Verdict.PASSED] * 3
+    assert verdicts(SUM, FAR, text, sandbox) == [Verdict.WRONG_ANSWER] * 3
 
 
 @pytest.mark.parametrize(
@@ -110,49 +71,132 @@ def test_every_call_has_to_be_answered_equally() -> None:
         "all(f(x) * 10 > 3 for x in [1])",
     ],
 )
-def test_nor_where_arguments_are_computed(condition: str) -> None:
-    assert verdicts(f"assert {condition}")["near"] == [Verdict.PASSED]
+def test_nor_where_arguments_are_computed(condition: str, sandbox: Sandbox) -> None:
+    assert verdicts(SUM, NEAR, f"assert {condition}", sandbox) == [Verdict.PASSED]
 
 
-def test_a_candidate_that_gives_no_answer_is_not_credited() -> None:
-    def says(job: Job, call: str) -> Outcome | None:
-        return Outcome(OutcomeKind.TIME_LIMIT) if job.program == NEAR.program else None
+SQUARE = "def f(x): return x * x"
+WRITES = """
+import os, struct
+def frame(call, payload): return struct.pack("<cIQI", b"V", call, 0, len(payload)) + payload
+"""
 
-    assert verdicts("assert f(1) != 0.3", sandbox=Evaluating(says))["near"] == [Verdict.TIME_LIMIT]
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param("def f(x): return 1 + 1e-12 if x == 1 else -7", id="noise_ends_the_expression"),
+        pytest.param("def f(x): return 1 + 1e-12 if x < 3 else -7", id="noise_later"),
+        pytest.param(f"{WRITES}\ndef f(x): os.write(3, frame(0xFFFFFFFE, b'1') + b'junk' * 9)", id="junk_frame"),
+        pytest.param(f"{WRITES}\ndef f(x): os.write(3, frame(0xFFFFFFFE, b'1') + b'j')", id="junk_byte"),
+        pytest.param(f"{WRITES}\ndef f(x): os.write(3, frame(0xFFFFFFFE, b'1')); os._exit(0)", id="answer_and_exit"),
+        pytest.param(f"{WRITES}\ndef f(x): os.write(3, frame(0xFFFFFFFE, b'1')); os.abort()", id="answer_and_abort"),
+        pytest.param("n = 0\ndef f(x):\n  global n; n += 1\n  return x * x if n == 1 else 1 / 0", id="right_once"),
+        pytest.param("def f(x): raise IndexError", id="raises"),
+        pytest.param("def f(x): return (x * x,)", id="tuple"),
+    ],
+)
+def test_what_was_said_before_the_end_proves_nothing(program: str, sandbox: Sandbox) -> None:
+    (verdict,) = verdicts(SQUARE, program, "assert all(f(i) == i * i for i in range(1, 50))", sandbox)
+    assert verdict.is_failure
+
+
+def test_a_program_that_writes_what_nobody_asked_for_fails_all_its_cases(sandbox: Sandbox) -> None:
+    program = f"{WRITES}\ndef f(x):\n  if x == 3: os.write(3, b'junk' * 9)\n  return x * x"
+    text = "assert f(1) == 1\nassert f(2) + 0 == 4\nassert f(3) + 0 == 9\nassert f(4) == 16"
+    assert verdicts(SQUARE, program, text, sandbox) == [Verdict.RUNTIME_ERROR] * 4
+
+
+def test_exceptions_of_one_class_are_equal_answers(sandbox: Sandbox) -> None:
+    solution = "def f(x):\n  if x < 0: raise ValueError('negative')\n  return {'a': x, 'b': 1}"
+    same = "def f(x):\n  if x < 0: raise ValueError('no')\n  return {'b': 1, 'a': x}"
+    other = same.replace("ValueError", "KeyError")
+    text = "assert str([f(n) for n in [1, 2]]) == \"[{'a': 1, 'b': 1}, {'a': 2, 'b': 1}]\""
+    assert verdicts(solution, same, text, sandbox) == [Verdict.PASSED]
+    assert verdicts(solution, other, text, sandbox) == [Verdict.PASSED]
+    raised, expected = Outcome(OutcomeKind.ERROR, error_type="KeyError"), Outcome(OutcomeKind.ERROR, error_type="E")
+    assert answers_equal(expected, expected, EXACT)
+    assert not answers_equal(expected, raised, EXACT)
+
+
+def test_what_a_program_does_to_its_arguments_counts_where_a_test_can_see_it(sandbox: Sandbox) -> None:
+    copies, sorts = "def f(x): return sorted(x)", "def f(x):\n  x.sort()\n  return list(x)"
+    text = "assert (lambda x: (f(x), x))([3, 1, 2]) == ([1, 2, 3], [3, 1, 2])\nassert f([2, 1]) == [1, 2]"
+    assert verdicts(copies, sorts, text, sandbox) == [Verdict.WRONG_ANSWER, Verdict.PASSED]
+    text = "assert (lambda x: [f(x), x])([[3], [1], [2]]) == [[[1], [2], [3]]] * 2"
+    assert verdicts(sorts, sorts.replace("x.sort()", "x[:] = sorted(x)"), text, sandbox) == [Verdict.PASSED]
+    assert verdicts(sorts, copies, text, sandbox) == [Verdict.WRONG_ANSWER]
 
 
 FORGIVING, EXACT = Comparison(rel_tol=1e-9), Comparison()
-ONE, TWO = (Applied(encode(((x,), {})), encode(float(x))) for x in (1, 2))
-NEARLY_ONE = ONE._replace(answer=encode(1 + 1e-12))
 
 
-def test_all_answers_up_to_where_the_test_goes_another_way_must_be_equal() -> None:
-    assert equal_answers([ONE, TWO], [ONE, TWO], EXACT)
-    assert equal_answers([ONE, TWO], [NEARLY_ONE], FORGIVING)  # it stopped for a difference that does not count
-    assert not equal_answers([ONE, TWO], [NEARLY_ONE], EXACT)
-    assert not equal_answers([ONE, ONE], [ONE, ONE._replace(answer=encode(None))], FORGIVING)  # the second time
-    assert not equal_answers([ONE, TWO._replace(answer=None)], [ONE, TWO], FORGIVING)
+def call(argument: object, answer: object) -> EntryPointCall:
+    return EntryPointCall(encode(((argument,), {})), Outcome(OutcomeKind.VALUE, encode(answer)))
 
 
-def test_without_an_answer_nothing_is_equal() -> None:
-    assert not equal_answers([], [], FORGIVING)
-    assert not equal_answers([ONE], [TWO], FORGIVING)
-    assert not equal_answers([ONE, TOO_MANY], [ONE, TOO_MANY], FORGIVING)
-    broken = Applied(b"[", b"{")
-    assert not equal_answers([broken], [broken._replace(answer=b"[")], FORGIVING)
+ONE, TWO, NEARLY_ONE = call(1, 1.0), call(2, 2.0), call(1, 1 + 1e-12)
+BROKEN = EntryPointCall(b"[", Outcome(OutcomeKind.VALUE, b"{"))
 
 
-def test_dicts_in_another_order_are_equal_answers_under_any_rules(sandbox: LocalSandbox) -> None:
-    problem = Problem("count", "def f(s): ...", "f", "def f(s): return {c: s.count(c) for c in s}", ())
-    other = Candidate("def f(s): return {c: s.count(c) for c in sorted(s)}")
-    suite = read_suite("assert list(f('b' + 'a')) == ['b', 'a']", Reading.STRICT, entry_point="f")
-    (report,) = Judge(sandbox, preset("paper")).judge([Duel(problem, (other,), ((suite,),))])
-    assert [case.verdict for case in report.candidates[0].suites[0].cases] == [Verdict.PASSED]
+def test_answers_must_be_equal_up_to_where_the_test_goes_another_way() -> None:
+    assert is_equal_so_far([ONE, TWO], [ONE, TWO], EXACT)
+    assert is_equal_so_far([ONE, TWO], [NEARLY_ONE], FORGIVING)
+    assert not is_equal_so_far([ONE, TWO], [NEARLY_ONE], EXACT)
+    assert not is_equal_so_far([ONE, ONE], [ONE, call(1, None)], FORGIVING)  # the second time
+    assert not is_equal_so_far([ONE, TWO], [ONE, TWO._replace(answer=None)], FORGIVING)
+    assert not is_equal_so_far([ONE, TWO], [ONE, TOO_MANY], FORGIVING)
+    assert is_equal_so_far([ONE], [TWO], FORGIVING)
+    assert not is_equal_so_far([ONE], [BROKEN._replace(arguments=ONE.arguments)], FORGIVING)
 
 
-def test_an_answer_that_changes_when_it_is_asked_again_is_none(sandbox: LocalSandbox) -> None:
-    problem = Problem("next", "def f(x): ...", "f", "def f(x): return x + 1", ())
-    forgets = Candidate("def f(x, seen=set()):\n    if x in seen: return None\n    seen.add(x)\n    return x + 1\n")
-    suite = read_suite("assert f(3) + f(3) == 8", Reading.STRICT, entry_point="f")
-    (report,) = Judge(sandbox, preset("fixed")).judge([Duel(problem, (forgets,), ((suite,),))])
-    assert [case.verdict for case in report.candidates[0].suites[0].cases] == [Verdict.RUNTIME_ERROR]
+def test_only_a_whole_record_of_calls_can_be_repeated() -> None:
+    assert can_be_repeated([ONE, TWO])
+    assert not can_be_repeated([])
+    assert not can_be_repeated([ONE, TOO_MANY])
+    assert not can_be_repeated([ONE._replace(answer=None)])
+
+
+def test_an_answer_is_its_value_and_what_is_left_of_its_arguments() -> None:
+    value, items = Outcome(OutcomeKind.VALUE, b"1"), Outcome(OutcomeKind.OPAQUE, items=b"[1]")
+    for answer in (value, items):
+        changed = Outcome(answer.kind, answer.value, items=answer.items, arguments=b"[1]")
+        assert answers_equal(answer, answer, EXACT)
+        assert answers_equal(changed, changed, EXACT)
+        assert not answers_equal(answer, changed, EXACT)
+        assert not answers_equal(changed, answer, EXACT)
+    assert not answers_equal(items, Outcome(OutcomeKind.OPAQUE, items=b"[2]"), EXACT)
+    assert not answers_equal(Outcome(OutcomeKind.OPAQUE), Outcome(OutcomeKind.OPAQUE), EXACT)
+    assert not answers_equal(BROKEN.answer or value, value, EXACT)
+
+
+@pytest.mark.parametrize("expected", [[1, 2], (1, 2), {1, 2}, frozenset({2, 1})])
+def test_an_iterator_of_the_right_items_is_neither_right_nor_wrong(expected: object) -> None:
+    value = Outcome(OutcomeKind.VALUE, encode(expected))
+    assert yields_equal_items(value, Outcome(OutcomeKind.OPAQUE, items=b"[1,2]"), EXACT)
+    assert not yields_equal_items(value, Outcome(OutcomeKind.OPAQUE, items=b"[1,3]"), EXACT)
+    assert not yields_equal_items(value, Outcome(OutcomeKind.OPAQUE), EXACT)
+
+
+def test_a_result_that_cannot_be_sent_is_used_as_in_python_or_doubted(sandbox: Sandbox) -> None:
+    solution, yields = "def f(x): return [x, x + 1]", "def f(x):\n  yield x\n  yield x + 1"
+    text = "assert list(f(3)) == [3, 4]\nassert sorted(f(4)) == [4, 5]\nassert f(5) == [5, 6]\nassert f(6)[0] == 6"
+    report = judged(solution, yields, text, sandbox)
+    assert [case.verdict for case in report.suites[0].cases] == [Verdict.PASSED, Verdict.PASSED, Verdict.WRONG_ANSWER]
+    assert [rejection.reason.value for rejection in report.suites[0].suite.rejections] == ["unknowable"]
+    assert report.suites[0].suite.n_invalid == 0
+    assert report.rechecks.doubted == 1
+    wrong = judged(solution, yields.replace("x + 1", "x"), text, sandbox)
+    assert [case.verdict.is_failure for case in wrong.suites[0].cases] == [True] * 4
+
+
+def test_dicts_in_another_order_are_equal_answers_under_any_rules(sandbox: Sandbox) -> None:
+    solution = "def f(s): return {c: s.count(c) for c in s}"
+    other = "def f(s): return {c: s.count(c) for c in sorted(s)}"
+    assert verdicts(solution, other, "assert list(f('b' + 'a')) == ['b', 'a']", sandbox, "paper") == [Verdict.PASSED]
+
+
+def test_an_answer_that_changes_when_it_is_asked_again_is_none(sandbox: Sandbox) -> None:
+    forgets = "def f(x, seen=set()):\n    if x in seen: return None\n    seen.add(x)\n    return x + 1\n"
+    text = "assert f(3) + f(3) == 8"
+    assert verdicts("def f(x): return x + 1", forgets, text, sandbox) == [Verdict.RUNTIME_ERROR]

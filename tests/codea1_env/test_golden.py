@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
-from codea1_env.golden import GOLDEN_LIMITS, GoldenResult, golden_jobs, golden_pass_rate, golden_results
+from codea1_env.golden import GOLDEN_LIMITS, ExpectedValues, GoldenResult, golden_jobs, golden_pass_rate, golden_results
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
 from codea1_env.rules.ruleset import Comparison
-from codea1_env.sandbox.interface import JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Job, JobReport, Limits, Place, Sandbox
 from codea1_env.verdicts import Verdict
 
 DOUBLE = "def f(x):\n    return 2 * x\n"
@@ -28,7 +30,7 @@ def results(
     limits: Limits = GOLDEN_LIMITS,
 ) -> tuple[GoldenResult, ...]:
     reports = sandbox.run(golden_jobs(given, program, limits))
-    return golden_results(given, reports, comparison or Comparison())
+    return golden_results(given, reports, ExpectedValues(sandbox, limits).of([given]), comparison or Comparison())
 
 
 def verdicts(sandbox: Sandbox, given: Problem, program: str = DOUBLE) -> list[Verdict]:
@@ -42,6 +44,8 @@ def test_value_cases_share_one_job_and_each_harness_has_its_own() -> None:
 
 def test_no_expected_value_reaches_the_programs_process() -> None:
     given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "2 + 2"), GoldenCase("f(f(1))", "4"), HARNESS)
+    calls = [call.expression for job in golden_jobs(given, DOUBLE) for call in job.calls]
+    assert "2 + 2" not in calls
     in_program = [call for job in golden_jobs(given, DOUBLE) for call in job.calls if call.place is Place.PROGRAM]
     assert [call.expression for call in in_program] == ["f(1)", "f(2)"]
 
@@ -137,10 +141,66 @@ def test_our_own_failure_is_no_evidence(broken_sandbox: Sandbox) -> None:
 
 
 def test_tests_that_were_not_reached_are_not_passed() -> None:
-    given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "2 + 2"))
+    given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "4"))
     not_run = Outcome(OutcomeKind.NOT_RUN)
-    report = JobReport(Outcome(OutcomeKind.VALUE, b"null"), (not_run, not_run, not_run))
-    assert [result.passed for result in golden_results(given, [report], Comparison())] == [False, False]
+    report = JobReport(Outcome(OutcomeKind.VALUE, b"null"), (not_run, not_run))
+    assert [result.passed for result in golden_results(given, [report], {}, Comparison())] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "program", ["import os\ndef f(x):\n    os.close(4)\n    return 1", "def f(x):\n    while 1: pass"]
+)
+def test_no_program_can_have_a_test_called_broken(sandbox: Sandbox, program: str) -> None:
+    limits = Limits(cpu_s=0.3, max_restarts=0)
+    found = results(
+        sandbox, problem(*(GoldenCase(f"f({n})", f"float('{n}') * 2") for n in range(6))), program, limits=limits
+    )
+    assert [result.passed for result in found] == [False] * 6
+
+
+def test_an_expected_value_is_evaluated_once() -> None:
+    jobs_run: list[Job] = []
+
+    class Counting:
+        def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+            jobs_run.extend(jobs)
+            value = Outcome(OutcomeKind.VALUE, b"4")
+            return [JobReport(value, (value,) * len(job.calls)) for job in jobs]
+
+    known = ExpectedValues(cast(Sandbox, Counting()))
+    given = problem(GoldenCase("f(2)", "2 + 2"), GoldenCase("f(-2)", "2 + 2"), GoldenCase("f(1)", "2"))
+    assert [outcome.value for outcome in known.of([given]).values()] == [b"4"]
+    assert known.of([given]) == known.of([given, given])
+    assert [len(job.calls) for job in jobs_run] == [1]
+
+
+def test_a_value_beyond_our_limit_is_said_to_be_that(sandbox: Sandbox) -> None:
+    limits = Limits(value_bytes=10_000)
+    (found,) = results(sandbox, problem(GoldenCase("f(1)", "'x' * 20_000")), limits=limits)
+    assert (found.passed, found.verdict) == (None, Verdict.OUTPUT_LIMIT)
+    assert "value_bytes" in found.detail
+
+
+def test_what_cannot_be_carried_is_named(sandbox: Sandbox) -> None:
+    takes = GoldenHarness("def check(candidate):\n    assert candidate(lambda x: x) == 3")
+    (found,) = results(sandbox, problem(takes), "def f(g):\n    return g(3)")
+    assert (found.passed, found.is_opaque) == (None, True)
+    gives = GoldenHarness("def check(candidate):\n    assert candidate(1)(2) == 3")
+    (found,) = results(sandbox, problem(gives), "def f(x):\n    return lambda y: x + y")
+    assert (found.passed, found.is_opaque) == (False, True)
+
+
+def test_the_entry_point_may_have_the_name_of_the_harness(sandbox: Sandbox) -> None:
+    harness = GoldenHarness("def check(candidate):\n    assert candidate(3) == 6")
+    named = replace(problem(harness), entry_point="check", solution="def check(x):\n    return 2 * x")
+    assert verdicts(sandbox, named, named.solution) == [Verdict.PASSED]
+    assert verdicts(sandbox, named, "def check(x):\n    return x") == [Verdict.WRONG_ANSWER]
+
+
+def test_a_benchmark_does_not_see_what_a_program_does_to_its_arguments(sandbox: Sandbox) -> None:
+    source = "def check(candidate):\n    x = [2, 1]\n    assert candidate(x) == [1, 2] and x == [2, 1]"
+    program = "def f(x):\n    x.sort()\n    return x"
+    assert verdicts(sandbox, problem(GoldenHarness(source)), program) == [Verdict.PASSED]
 
 
 def test_the_pass_rate_is_the_share_of_tests_passed() -> None:

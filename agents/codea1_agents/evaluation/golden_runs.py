@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from codea1_env.golden import GOLDEN_LIMITS, GoldenResult, golden_jobs, golden_pass_rate, golden_results
+from codea1_env.golden import GOLDEN_LIMITS, ExpectedValues, GoldenResult, golden_jobs, golden_pass_rate, golden_results
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, Limits, Sandbox
@@ -60,8 +60,9 @@ def run_golden(
     plans = {key: [_hurried(job) for job in golden_jobs(problems[key[0]], key[1], limits)] for key in distinct}
     jobs = [job for plan in plans.values() for job in plan]
     reports = iter(sandbox.run(jobs) if jobs else ())
+    expected = ExpectedValues(sandbox, limits).of(problems.values())
     found = {
-        key: _finding(golden_results(problems[key[0]], list(islice(reports, len(plan))), comparison))
+        key: _finding(golden_results(problems[key[0]], list(islice(reports, len(plan))), expected, comparison))
         for key, plan in plans.items()
     }
     nothing = GoldenFinding(False, 0.0, Verdict.NO_CODE)

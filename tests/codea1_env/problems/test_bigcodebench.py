@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import BrokenInput
-from codea1_env.golden import golden_jobs, golden_results
+from codea1_env.golden import ExpectedValues, golden_jobs, golden_results
 from codea1_env.problem_check import CheckStatus, check_problems
 from codea1_env.problems.layouts import read_row
 from codea1_env.rules.ruleset import preset
@@ -67,8 +67,9 @@ def row(**changes: Any) -> dict[str, Any]:
 
 def passes(program: str) -> bool | None:
     problem = read_row(row())
-    reports = load_sandbox("local").run(golden_jobs(problem, program))
-    return golden_results(problem, reports, preset("fixed").comparison)[0].passed
+    sandbox = load_sandbox("local")
+    reports, expected = sandbox.run(golden_jobs(problem, program)), ExpectedValues(sandbox).of([problem])
+    return golden_results(problem, reports, expected, preset("fixed").comparison)[0].passed
 
 
 def test_a_row_is_recognised_and_its_solution_passes_its_own_tests() -> None:
