@@ -1,11 +1,12 @@
-"""The judge against plain Python: mutants and right variants of solutions, under plain, multi-call and property asserts.
+"""The judge against plain Python: mutants and right variants of solutions under asserts of 70 forms.
 
     python benchmarks/differential_fuzz.py [--programs N] [--quick] [--seed N] [--json]
 
 Programs are drawn with a seed: mutants of the solutions of HumanEval, `starter` and `tiny`, and variants of them (other
-types that are equal, floats that are off by little, changed arguments, state). Asserts are those of a list of forms that
-hold for the solution in plain Python. The judge (preset `fixed`) reads and judges them; plain Python (`plain_python.py`)
-executes each program with each assert in a process of its own, where `==` with a literal has the documented tolerance.
+types that are equal, floats that are off by little, changed arguments, state). Asserts are plain, of several calls, or
+of properties, and hold for the solution in plain Python. The judge (preset `fixed`) reads and judges them; plain Python
+(`plain_python.py`) executes each program with each assert in a process of its own, where `==` between a call and a
+literal has the documented tolerance.
 
 Where the two disagree, code decides from the record which of the known reasons it is (`Reason`, docs/rules.md). Exit
 status 1, and the records in full, if one has none.
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ from plain_python import Answer, Ended, Mode, PlainPython, Question
 from codea1_agents.coevolution.problems import load as load_tiny
 from codea1_agents.scripted.fuzz_inputs import InputSource
 from codea1_agents.scripted.literals import call_text
-from codea1_agents.scripted.mutation import bare, mutants
+from codea1_agents.scripted.mutation import Mutant, bare, mutants
 from codea1_agents.scripted.signatures import read_interface
 from codea1_env.judge import Duel, Judge
 from codea1_env.problems.problem import Problem
@@ -42,7 +44,7 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Limits
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.submissions import Candidate, Suite
+from codea1_env.submissions import Candidate
 from codea1_env.verdicts import CandidateReport, CaseReport, Verdict
 
 LIMITS = Limits(cpu_s=0.5, wall_s=5.0)
@@ -92,10 +94,10 @@ _VARIANTS: dict[str, tuple[str, str]] = {
         _CHANGED_NUMBERS.format(number="value * (1 + 1e-12)", types="(int, float)"),
         "return _changed(_solved(*args, **kwargs))",
     ),
-    "a little off, then wrong": (
-        "_seen = []",
-        "_seen.append(1); value = _solved(*args, **kwargs); number = type(value) in (int, float)\n"
-        "    return None if len(_seen) > 1 else value + 1e-12 if number else value",
+    "a little off, or wrong": (
+        "",
+        "value = _solved(*args, **kwargs); number = type(value) in (int, float)\n"
+        "    return None if len(repr(args)) % 2 else value + 1e-12 if number else value",
     ),
     "copies its arguments": (
         "import copy as _copy",
@@ -167,13 +169,23 @@ def programs_of(problem: Problem, number: int, rng: random.Random) -> list[Progr
         for name, (before, body) in rng.sample(sorted(_VARIANTS.items()), len(_VARIANTS))
     ]
     variants[0] = Program("without docstrings", bare(problem.solution)) if rng.random() < 0.2 else variants[0]
-    faulty = [
-        Program(f"mutant: {mutant.note}", mutant.program)
-        for mutant in mutants(problem.solution, entry_point=problem.entry_point)
-    ]
+    faulty = mutants(problem.solution, entry_point=problem.entry_point)
     n_variants = max(1, round(number / (1 + _MUTANTS_PER_VARIANT)))
     drawn = rng.sample(faulty, min(len(faulty), number - n_variants))
-    return [*drawn, *variants[: number - len(drawn)]]
+    # One in six is also off by little where it is right, which must not hide where it is wrong.
+    noisy = [rng.random() < 1 / 6 for _ in drawn]
+    return [
+        *(_mutant(problem, mutant, is_noisy=is_noisy) for mutant, is_noisy in zip(drawn, noisy, strict=True)),
+        *variants[: number - len(drawn)],
+    ]
+
+
+def _mutant(problem: Problem, mutant: Mutant, *, is_noisy: bool) -> Program:
+    if not is_noisy:
+        return Program(f"mutant: {mutant.note}", mutant.program)
+    before, body = _VARIANTS["floats a little off"]
+    wrapped = _WRAPPED.format(name=problem.entry_point, before=before, body=body)
+    return Program(f"mutant, floats a little off: {mutant.note}", mutant.program + wrapped)
 
 
 # -- asserts --
@@ -458,41 +470,51 @@ def fuzz(problems: Sequence[Problem], n_programs: int, seed: int) -> tuple[list[
     figures, differing = Figures(), []
     with PlainPython() as plain, LocalSandbox() as sandbox:
         judge = Judge(sandbox, preset("fixed"), limits=LIMITS)
-        shares = [n_programs * (i + 1) // len(problems) - n_programs * i // len(problems) for i in range(len(problems))]
-        for start in range(0, len(problems), _BATCH):
-            batch = problems[start : start + _BATCH]
-            pairs = _judged(list(zip(batch, shares[start : start + _BATCH], strict=True)), judge, plain, seed, figures)
-            differing += _explained(pairs, plain, figures)
-            print(f"{start + len(batch)} of {len(problems)} problems, {figures.n_compared} compared", file=sys.stderr)
+        drawn = [(problem, asserts_of(problem, plain, _generator(seed, problem))) for problem in problems]
+        usable = [(problem, asserts) for problem, asserts in drawn if asserts]
+        ends = [n_programs * position // len(usable) for position in range(len(usable) + 1)]
+        subjects = [
+            _Subject(problem, tuple(programs_of(problem, end - start, _generator(seed, problem))), tuple(asserts))
+            for (problem, asserts), (start, end) in zip(usable, pairwise(ends), strict=True)
+            if end > start
+        ]
+        for start in range(0, len(subjects), _BATCH):
+            batch = subjects[start : start + _BATCH]
+            differing += _explained(_judged(batch, judge, plain, figures), plain, figures)
+            done = f"{start + len(batch)} of {len(subjects)} problems, {figures.n_compared} compared"
+            print(done, file=sys.stderr)
     return differing, figures
 
 
-def _judged(
-    wanted: Sequence[tuple[Problem, int]], judge: Judge, plain: PlainPython, seed: int, figures: Figures
-) -> list[_Pair]:
-    duels, drawn = [], []
-    for problem, number in wanted:
-        rng = random.Random(f"{seed} {problem.id}")
-        asserts = asserts_of(problem, plain, rng)
-        if not (asserts and number):
-            continue
-        programs = programs_of(problem, number, rng)
-        suites = [_suite(each, problem, judge) for each in asserts]
-        duels.append(Duel.crossed(problem, [Candidate(program.source) for program in programs], suites))
-        drawn.append((programs, asserts))
-        figures.n_programs += len(programs)
-        figures.n_asserts += len(asserts)
+def _generator(seed: int, problem: Problem) -> random.Random:
+    return random.Random(f"{seed} {problem.id}")
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is compared for one problem."""
+
+    problem: Problem
+    programs: tuple[Program, ...]
+    asserts: tuple[Assert, ...]
+
+    def duel(self, judge: Judge) -> Duel:
+        """One suite per assert, so that none is a duplicate of another."""
+        entry_point = self.problem.entry_point
+        suites = [read_suite(each.reply, judge.rules.reading, entry_point=entry_point) for each in self.asserts]
+        return Duel.crossed(self.problem, [Candidate(program.source) for program in self.programs], suites)
+
+
+def _judged(subjects: Sequence[_Subject], judge: Judge, plain: PlainPython, figures: Figures) -> list[_Pair]:
     pairs = []
-    for duel, (programs, asserts), report in zip(duels, drawn, judge.judge(duels), strict=True):
+    reports = judge.judge([subject.duel(judge) for subject in subjects])
+    for subject, report in zip(subjects, reports, strict=True):
+        figures.n_programs += len(subject.programs)
+        figures.n_asserts += len(subject.asserts)
         _count_rejected(report.candidates[0], figures)
-        for program, found in zip(programs, report.candidates, strict=True):
-            pairs += _pairs(duel.problem, program, asserts, found, plain)
+        for program, found in zip(subject.programs, report.candidates, strict=True):
+            pairs += _pairs(subject, program, found, plain)
     return pairs
-
-
-def _suite(each: Assert, problem: Problem, judge: Judge) -> Suite:
-    """One suite per assert, so that none is a duplicate of another."""
-    return read_suite(each.reply, judge.rules.reading, entry_point=problem.entry_point)
 
 
 def _count_rejected(report: CandidateReport, figures: Figures) -> None:
@@ -501,25 +523,23 @@ def _count_rejected(report: CandidateReport, figures: Figures) -> None:
             figures.rejected.update([", ".join(each.reason.value for each in suite.suite.rejections) or "none"])
 
 
-def _pairs(
-    problem: Problem, program: Program, asserts: Sequence[Assert], report: CandidateReport, plain: PlainPython
-) -> list[_Pair]:
+def _pairs(subject: _Subject, program: Program, report: CandidateReport, plain: PlainPython) -> list[_Pair]:
     judged: list[tuple[Assert, CaseReport]] = [
-        (each, suite.cases[0]) for each, suite in zip(asserts, report.suites, strict=True) if suite.cases
+        (each, suite.cases[0]) for each, suite in zip(subject.asserts, report.suites, strict=True) if suite.cases
     ]
-    answers = plain.ask([each.question(problem, program.source) for each, _ in judged])
-    others = tuple(each.text for each, _ in judged)
+    answers = plain.ask([each.question(subject.problem, program.source) for each, _ in judged])
+    texts = tuple(each.text for each, _ in judged)
     return [
         _Pair(
-            problem,
+            subject.problem,
             program,
             each,
-            others[: others.index(each.text)],
+            texts[:position],
             case.verdict if report.is_valid else report.verdict,
             case.actual if report.is_valid else report.detail,
             answer,
         )
-        for (each, case), answer in zip(judged, answers, strict=True)
+        for position, ((each, case), answer) in enumerate(zip(judged, answers, strict=True))
     ]
 
 
@@ -533,23 +553,29 @@ def _explained(pairs: Sequence[_Pair], plain: PlainPython, figures: Figures) -> 
 
 
 def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
-    if pair.verdict is Verdict.INTERNAL_ERROR:
-        return None
-    if pair.verdict is Verdict.NOT_RUN:
-        return Reason.SAYS_NOTHING
+    """Return the first reason that the record shows; None if there is none, or if the judge has failed itself."""
     passed = pair.verdict is Verdict.PASSED
-    if passed and not pair.each.call:
-        alike = plain.ask([_asking(pair, Mode.ANSWERS)])[0]
-        if alike.alike:
-            return Reason.EQUAL_ANSWERS if alike.alike_exactly else Reason.TOLERANCE
-    if _is_at_limit(pair):
-        return Reason.LIMIT
-    if not passed and pair.answer.opaque:
-        return Reason.OPAQUE
-    again = plain.ask([_asking(pair, Mode.ASSERT, pair.others)])[0]
-    if (again.ended is Ended.PASSED) is passed:
-        return Reason.STATE
-    return None
+    found = None
+    if pair.verdict is Verdict.NOT_RUN:
+        found = Reason.SAYS_NOTHING
+    elif passed and (alike := _alike(pair, plain)):
+        found = alike
+    elif _is_at_limit(pair):
+        found = Reason.LIMIT
+    elif not passed and pair.answer.opaque:
+        found = Reason.OPAQUE
+    elif pair.verdict is not Verdict.INTERNAL_ERROR:
+        again = plain.ask([_asking(pair, Mode.ASSERT, pair.others)])[0]
+        found = Reason.STATE if (again.ended is Ended.PASSED) is passed else None
+    return found
+
+
+def _alike(pair: _Pair, plain: PlainPython) -> Reason | None:
+    """Return how the program answers the solution's calls equally, if it does; not for plain asserts."""
+    if pair.each.call:
+        return None
+    found = plain.ask([_asking(pair, Mode.ANSWERS)])[0]
+    return Reason.EQUAL_ANSWERS if found.alike_exactly else Reason.TOLERANCE if found.alike else None
 
 
 def _is_at_limit(pair: _Pair) -> bool:
