@@ -1,7 +1,4 @@
-"""What crosses between a client and a SandboxFusion server: JSON bodies of `POST /run_code`, read strictly.
-
-Both sides of this project speak it: `fusion_client` asks any such server, `fusion_server` is one.
-"""
+"""The JSON bodies of SandboxFusion's `POST /run_code`: requests, which are read strictly, and answers."""
 
 from __future__ import annotations
 
@@ -13,19 +10,16 @@ from enum import StrEnum
 from typing import Any
 
 __all__ = [
-    "DEFAULT_TIMEOUT_S",
-    "MAX_TIMEOUT_S",
     "BadRequest",
     "CommandResult",
     "CommandStatus",
-    "MalformedAnswer",
     "RunAnswer",
     "RunRequest",
     "RunStatus",
 ]
 
-DEFAULT_TIMEOUT_S = 10.0
-MAX_TIMEOUT_S = 3600.0
+_DEFAULT_TIMEOUT_S = 10.0
+_MAX_TIMEOUT_S = 3600.0
 
 
 class RunStatus(StrEnum):
@@ -45,10 +39,6 @@ class CommandStatus(StrEnum):
     ERROR = "Error"
     """The server's failure."""
     TIME_LIMIT_EXCEEDED = "TimeLimitExceeded"
-
-
-class MalformedAnswer(ValueError):
-    """A server's answer that is not of the documented form."""
 
 
 class BadRequest(ValueError):
@@ -98,56 +88,16 @@ class RunAnswer:
             "files": {},
         }
 
-    @classmethod
-    def from_json(cls, body: bytes) -> RunAnswer:
-        """Read a body.
-
-        Raises:
-            MalformedAnswer: it is not of the documented form.
-        """
-        try:
-            fields = json.loads(body)
-            status = RunStatus(fields["status"])
-            run = fields.get("run_result")
-            message = fields.get("message") or ""
-            answer = cls(status, str(message)[:1000], None if run is None else _command_result(run))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise MalformedAnswer(f"not an answer to run_code: {error!r}"[:300]) from error
-        if answer.run is None and status is not RunStatus.SANDBOX_ERROR:
-            raise MalformedAnswer(f"{status.value} without a run_result")
-        return answer
-
-
-def _command_result(fields: Mapping[str, Any]) -> CommandResult:
-    status = CommandStatus(fields["status"])
-    code = fields.get("return_code")
-    if (status is CommandStatus.FINISHED or code is not None) and type(code) is not int:
-        raise ValueError(f"the return code {code!r}")
-    stdout, stderr = fields.get("stdout") or "", fields.get("stderr") or ""
-    if not (isinstance(stdout, str) and isinstance(stderr, str)):
-        raise TypeError("output that is not text")
-    elapsed = fields.get("execution_time")
-    return CommandResult(status, None if elapsed is None else float(elapsed), code, stdout, stderr)
-
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """The body of a request, as far as it concerns Python programs."""
 
     code: str
-    run_timeout_s: float = DEFAULT_TIMEOUT_S
+    run_timeout_s: float = _DEFAULT_TIMEOUT_S
     stdin: str = ""
     memory_mb: int | None = None
     """None: the server's default."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the documented object; what has a default there is left out."""
-        body: dict[str, Any] = {"code": self.code, "language": "python", "run_timeout": self.run_timeout_s}
-        if self.stdin:
-            body["stdin"] = self.stdin
-        if self.memory_mb is not None:
-            body["memory_limit_MB"] = self.memory_mb
-        return body
 
     @classmethod
     def from_json(cls, body: bytes) -> RunRequest:
@@ -184,9 +134,9 @@ def _field(fields: Mapping[str, Any], name: str, kind: type, default: Any) -> An
 
 
 def _seconds(fields: Mapping[str, Any]) -> float:
-    value = fields.get("run_timeout", DEFAULT_TIMEOUT_S)
+    value = fields.get("run_timeout", _DEFAULT_TIMEOUT_S)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
         raise BadRequest("run_timeout", "must be a positive number of seconds")
-    if value > MAX_TIMEOUT_S:
-        raise BadRequest("run_timeout", f"at most {MAX_TIMEOUT_S:g} seconds")
+    if value > _MAX_TIMEOUT_S:
+        raise BadRequest("run_timeout", f"at most {_MAX_TIMEOUT_S:g} seconds")
     return float(value)

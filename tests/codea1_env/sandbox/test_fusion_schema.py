@@ -1,9 +1,8 @@
-"""Bodies of SandboxFusion's `/run_code`, read strictly."""
+"""Bodies of SandboxFusion's `/run_code`: requests are read strictly, answers have the documented form."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,6 @@ from codea1_env.sandbox.fusion_schema import (
     BadRequest,
     CommandResult,
     CommandStatus,
-    MalformedAnswer,
     RunAnswer,
     RunRequest,
     RunStatus,
@@ -40,59 +38,20 @@ JSON = st.recursive(
 )
 
 
-def changed(**fields: Any) -> bytes:
-    run = fields.pop("run", {})
-    return json.dumps({**DOCUMENTED, "run_result": {**DOCUMENTED["run_result"], **run}, **fields}).encode()
-
-
-def test_the_documented_answer_is_read_and_written() -> None:
-    answer = RunAnswer.from_json(json.dumps(DOCUMENTED).encode())
-    assert answer == RunAnswer(RunStatus.FAILED, "", CommandResult(CommandStatus.FINISHED, 0.5, 3, "out", "err"))
+def test_an_answer_has_the_documented_form() -> None:
+    answer = RunAnswer(RunStatus.FAILED, "", CommandResult(CommandStatus.FINISHED, 0.5, 3, "out", "err"))
     assert answer.to_json() == DOCUMENTED
 
 
-def test_what_older_servers_leave_out_is_empty() -> None:
-    body = {"status": "Failed", "message": None, "run_result": {"status": "TimeLimitExceeded", "stdout": None}}
-    assert RunAnswer.from_json(json.dumps(body).encode()).run == CommandResult(CommandStatus.TIME_LIMIT_EXCEEDED)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"<html>Bad Gateway</html>",
-        b"[]",
-        b"[" * 100_000,
-        b"\xff",
-        b"{}",
-        changed(status="Fine"),
-        changed(run_result=None),
-        changed(run_result=[]),
-        changed(run={"status": "?"}),
-        changed(run={"return_code": None}),
-        changed(run={"return_code": "0"}),
-        changed(run={"return_code": True}),
-        changed(run={"stdout": 3}),
-        changed(run={"execution_time": "fast"}),
-    ],
-)
-def test_any_other_answer_is_malformed(body: bytes) -> None:
-    with pytest.raises(MalformedAnswer):
-        RunAnswer.from_json(body)
-
-
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
-def test_no_bytes_break_the_readers(body: bytes) -> None:
-    with pytest.raises(MalformedAnswer):
-        RunAnswer.from_json(body)
+def test_no_bytes_break_the_reader(body: bytes) -> None:
     with pytest.raises(BadRequest):
         RunRequest.from_json(body)
 
 
-def test_a_request_is_written_and_read() -> None:
-    request = RunRequest("print('é\ud800')", 2.5, "in", 300)
-    assert RunRequest.from_json(json.dumps(request.to_json()).encode()) == request
-    assert RunRequest("x").to_json() == {"code": "x", "language": "python", "run_timeout": 10.0}
+def test_a_request_may_hold_text_that_is_no_unicode() -> None:
+    body = {"language": "python", "code": "print('\u00e9\ud800')", "run_timeout": 2.5, "memory_limit_MB": 300}
+    assert RunRequest.from_json(json.dumps(body).encode()) == RunRequest("print('\u00e9\ud800')", 2.5, "", 300)
 
 
 def test_a_request_with_all_documented_fields_is_read() -> None:

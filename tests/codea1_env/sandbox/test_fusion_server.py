@@ -14,15 +14,9 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import SandboxError, UserError
-from codea1_env.judge import Duel, Judge
-from codea1_env.problems import GoldenCase, GoldenHarness, Problem, ProblemSet
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
-from codea1_env.sandbox.fusion_client import SandboxFusion
-from codea1_env.sandbox.fusion_schema import CommandStatus, RunAnswer, RunStatus
+from codea1_env.sandbox.fusion_schema import CommandResult, CommandStatus, RunAnswer, RunStatus
 from codea1_env.sandbox.fusion_server import FusionServer, ServerBounds
-from codea1_env.submissions import Candidate
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +48,10 @@ def ask(server: FusionServer, body: object, *, method: str = "POST", path: str =
 def ran(server: FusionServer, code: str, **fields: Any) -> RunAnswer:
     status, body = ask(server, {"code": code, "language": "python", **fields})
     assert status == 200
-    return RunAnswer.from_json(json.dumps(body).encode())
+    run = body["run_result"]
+    return RunAnswer(
+        RunStatus(body["status"]), body["message"], CommandResult(**run | {"status": CommandStatus(run["status"])})
+    )
 
 
 def printed(server: FusionServer, code: str, **fields: Any) -> str:
@@ -450,39 +447,6 @@ def test_addresses_that_others_can_reach_must_be_allowed(sandbox: Sandbox, host:
 def test_an_address_that_is_taken_is_the_callers_mistake(sandbox: Sandbox, server: FusionServer) -> None:
     with pytest.raises(UserError, match="cannot listen"):
         FusionServer(sandbox, port=int(server.server_address[1]))
-
-
-# -- our own client against it --
-
-
-def test_a_duel_judged_through_the_server_is_judged_as_by_the_sandbox_itself(
-    sandbox: Sandbox, server: FusionServer, toys: ProblemSet
-) -> None:
-    with SandboxFusion(server.url, concurrency=3) as fusion:
-        reports = [Judge(each, preset("golden")).judge(duels(toys.by_id("toy/add"))) for each in (sandbox, fusion)]
-    assert reports[0] == reports[1]
-    assert [candidate.verdict.value for candidate in reports[1][0].candidates] == ["passed"] * 4 + [
-        "syntax_error",
-        "runtime_error",
-    ]
-    assert reports[1][0].candidates[0].golden_pass_rate == 1.0
-
-
-def duels(add: Problem) -> list[Duel]:
-    check = "def check(candidate):\n    for i in range(100):\n        assert candidate(i, i) == 2 * i\n"
-    golden = (GoldenCase("add(1, 2)", "3"), GoldenHarness(check))
-    problem = Problem(add.id, add.statement, add.entry_point, add.solution, golden)
-    tests = """
-assert add(1, 2) == 3
-assert add(2, 2) == 5
-assert add(1, 'a') == 3
-assert sorted([add(2, 1), add(add(0, 0), 1)]) == [1, 3]
-"""
-    suite = read_suite(f"```python\n{tests}```", Reading.STRICT, entry_point="add")
-    bodies = ["return a + b", "return a - b", "raise KeyError(a)", "import os; os.abort()"]
-    programs = [f"def add(a, b):\n    {body}\n" for body in bodies]
-    programs += ["def add(a, b) return", "import os; os._exit(0)"]
-    return [Duel(problem, tuple(map(Candidate, programs)), ((suite,),) * len(programs))]
 
 
 def test_stopping_the_server_leaves_its_sandbox_alone(sandbox: Sandbox) -> None:
