@@ -58,7 +58,7 @@ class Process:
         self.is_silent = False
         """It has closed its end: nothing more can come."""
         self._n_heard = 0  # bytes since its last measurement
-        self._seen_at = self.started
+        self._seen_at = self._resumed_at = self.started
         self._seen_us = 0
         self._claimed_us = 0
         self._base_us = 0
@@ -71,6 +71,7 @@ class Process:
 
     def send(self, tag: bytes, call: int = 0, payload: bytes = b"") -> None:
         """Queue one frame and write what the channel takes."""
+        self._resumed_at = monotonic()
         self._unsent += frame_bytes(tag, call, payload)
         self.flush()
 
@@ -166,13 +167,13 @@ class Process:
         return (cpu_us - self._base_us) / 1e6
 
     def idle_s(self, cpu_us: int) -> float:
-        """Return the seconds since the last measurement in which it did not run.
+        """Return the seconds since the last measurement, or since it was sent something, in which it did not run.
 
         Of long intervals only the end counts: then it was we who were kept from measuring. One in which it has said
         much does not count at all: then it waited for us to listen.
         """
         now = monotonic()
-        interval_s = min(now - max(self._seen_at, self.started), _MAX_INTERVAL_S)
+        interval_s = min(now - max(self._seen_at, self.started, self._resumed_at), _MAX_INTERVAL_S)
         used_s = (cpu_us - self._seen_us) / 1e6
         self._seen_at, self._seen_us = now, cpu_us
         n_heard, self._n_heard = self._n_heard, 0

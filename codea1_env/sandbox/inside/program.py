@@ -8,9 +8,10 @@ the stack, and have as many frames left as a script's.
 from __future__ import annotations
 
 import sys
+from operator import is_ as _is
 from time import process_time
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel, as_answer, as_error_answer, describe_error
 from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
@@ -83,6 +84,14 @@ def _encoded(args: Any, kwargs: Any, max_bytes: int) -> bytes:
         return b""
 
 
+class _Found(NamedTuple):
+    """What an iterator yields."""
+
+    items: list[Any]
+    is_cut: bool
+    """Whether there is more."""
+
+
 def _answer(value: Any, max_bytes: int) -> Answer:
     """Return what to say of a result; of one that is no plain data, what it yields if it can be iterated."""
     answer = as_answer(value, max_bytes)
@@ -96,30 +105,45 @@ def _answer(value: Any, max_bytes: int) -> Answer:
         length = _len(value)
     except Exception:  # noqa: BLE001  -- it has no length
         length = -1
-    items, is_cut = _first_items(iterator)
-    while True:
+    found, encoded = _first_items(iterator), b""
+    while not encoded:
         try:
-            encoded = encode(items, max_bytes=max_bytes // 2)
+            encoded = encode(found.items, max_bytes=max_bytes // 2)
         except Opaque:
-            return answer
+            plain = [*map(_as_plain, found.items)]
+            if all(map(_is, plain, found.items)):
+                return answer
+            found = found._replace(items=plain)
         except TooLarge:
-            del items[len(items) // 2 :]
-            is_cut = True
-            continue
-        can_repeat = iterator is not value
-        return Answer(Tag.ITEMS, Items(can_repeat, length, is_cut, answer.payload[:200], encoded).pack())
+            found = _Found(found.items[: len(found.items) // 2], True)
+    can_repeat = iterator is not value
+    return Answer(Tag.ITEMS, Items(can_repeat, length, found.is_cut, answer.payload[:200], encoded).pack())
 
 
-def _first_items(iterator: Any) -> tuple[list[Any], bool]:
-    """Return what an iterator yields until it ends or that takes too long, and whether there is more."""
+def _as_plain(item: Any) -> Any:
+    """Return an item, or the list of what it yields if it is no plain data itself."""
+    try:
+        encode(item)
+    except Opaque:
+        try:
+            return _first_items(_iter(item)).items
+        except TypeError:
+            return item
+    except TooLarge:
+        return item
+    return item
+
+
+def _first_items(iterator: Any) -> _Found:
+    """Return what an iterator yields until it ends or that takes too long."""
     items: list[Any] = []
     until = process_time() + _MAX_ITEMS_S
     while len(items) < _MAX_ITEMS and process_time() < until:
         try:
             items.append(_next(iterator))
         except StopIteration:
-            return items, False
-    return items, True
+            return _Found(items, False)
+    return _Found(items, True)
 
 
 def _load(channel: Channel, job: dict[str, Any]) -> Any:

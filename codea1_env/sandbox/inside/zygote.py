@@ -19,7 +19,7 @@ from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside import kernel, seal, warmth
+from codea1_env.sandbox.inside import kernel, null_device, seal, warmth
 from codea1_env.sandbox.wire import Op
 
 __all__ = ["main"]
@@ -50,6 +50,7 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     sys.meta_path.append(_AllowedPackages(options["packages"]))
     for name in (*_PREIMPORTED.split(), *options["preload"]):
         importlib.import_module(name)
+    null_device.install()
     _warm()
     # Loaded only now, so that what every job touches lies close together.
     server = importlib.import_module("codea1_env.sandbox.inside.server")
