@@ -16,6 +16,7 @@ items.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -34,6 +35,9 @@ from codea1_env.verdicts import Rechecks
 __all__ = ["Answered", "recheck_failures"]
 
 _CEILING = 8.0  # times the ordinary limit: as long as a hard question may take a candidate
+# Times the ordinary limit that all calls of one candidate together may take when they run again: for lack of memory;
+# for lack of time; call by call.
+_MEMORY_FACTOR, _TIME_FACTOR, _REPEAT_FACTOR = 16, 32.0, 16.0
 _SELF_ENDED = frozenset({OutcomeKind.VALUE, OutcomeKind.ERROR, OutcomeKind.OPAQUE})
 
 
@@ -126,7 +130,12 @@ def recheck_failures(
         each, of_dispute = dispute.against_solution(found[dispute.position], report, comparison)
         found[dispute.position] = each
         repeats += of_dispute
-    reports = sandbox.run([repeat.job(found[repeat.position], limits) for repeat in repeats]) if repeats else []
+    n_of = Counter(repeat.position for repeat in repeats)
+    jobs = [
+        repeat.job(found[repeat.position], replace(limits, job_factor=_REPEAT_FACTOR / n_of[repeat.position]))
+        for repeat in repeats
+    ]
+    reports = sandbox.run(jobs) if jobs else []
     for repeat, report in zip(repeats, reports, strict=True):
         found[repeat.position] = repeat.judged(found[repeat.position], report, comparison)
     return found
@@ -207,7 +216,7 @@ def _rerun(answered: Sequence[Answered], sandbox: Sandbox, limits: Limits) -> li
         _Again(position, (question,), limits)
         for position, each in enumerate(answered)
         if len(each.outcomes) > 1
-        for question in each.of_kind(OutcomeKind.MEMORY_LIMIT)
+        for question in each.of_kind(OutcomeKind.MEMORY_LIMIT)[:_MEMORY_FACTOR]
     ]
     timing = [
         _Again(position, tuple(questions), limits, of_solution=True)
@@ -234,6 +243,7 @@ def _regrouped(timed: _Again, report: JobReport, each: Answered, limits: Limits)
     used_s = dict(zip(timed.calls, report.call_s, strict=False))
     allowed_s = {question: calibrated_cpu_s(used_s.get(question, 0.0), rule) for question in timed.calls}
     done: set[Call] = set()
+    left_s = limits.cpu_s * _TIME_FACTOR
     for group in each.groups:
         asked = tuple(
             question
@@ -245,8 +255,12 @@ def _regrouped(timed: _Again, report: JobReport, each: Answered, limits: Limits)
         done.update(asked)
         if asked:
             cpu_s = max(allowed_s[question] for question in asked)
+            factor = min(limits.job_factor, len(asked), left_s / cpu_s)
+            left_s -= cpu_s * factor
+            if factor < 1:
+                return
             # Who hangs again has had its chance.
-            yield _Again(timed.position, asked, replace(limits, cpu_s=cpu_s, max_restarts=0))
+            yield _Again(timed.position, asked, replace(limits, cpu_s=cpu_s, max_restarts=0, job_factor=factor))
 
 
 def _lacked_company(outcome: Outcome) -> bool:

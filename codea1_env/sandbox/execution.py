@@ -171,7 +171,7 @@ class Execution:
         if process.measured_use_s(cpu_us) > self.job.limits.cpu_s + _CPU_SLACK_S:
             self._lose(self._took_too_long())
             return
-        if self._cpu_us + cpu_us > self.job.limits.cpu_s * self.job.limits.job_factor * 1e6:
+        if self._cpu_us + cpu_us > self.job.limits.cpu_s * (1 + self.job.limits.job_factor) * 1e6:
             self._end_exhausted()
             return
         self._idle_s += process.idle_s(cpu_us)

@@ -83,7 +83,8 @@ class Limits:
     """How many calls of one job may hang, or take long and then kill their process, before the rest is NOT_RUN. Quick
     deaths cost little and end only themselves."""
     job_factor: float = 16.0
-    """Times `cpu_s` that all processes of a job may use together; what has not run by then is NOT_RUN."""
+    """Times `cpu_s` that all calls of a job may use together, and once more for loading; what has not run by then is
+    NOT_RUN."""
 
     def __post_init__(self) -> None:
         positive = (self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes, self.job_factor)

@@ -14,7 +14,8 @@ _JOBS_PER_WORKER = 2  # one runs while the other is handed out or collected
 _MAX_SLEEPERS_PER_WORKER = 16
 _MAX_FORKS = 50_000  # then a zygote is replaced, whatever may have gathered in it
 _START_TIMEOUT_S = 60.0
-_MAX_FAILED_STARTS = 3
+_MAX_FAILED_STARTS = 8
+_FIRST_PAUSE_S = 0.05  # after a failed start; then twice as long each time, 6 s in all
 
 
 class Pool:
@@ -42,6 +43,7 @@ class Pool:
         self._watch = watch
         self._launch = launch
         self._n_failed_starts = 0
+        self._next_start = 0.0
         self._is_refused = False
 
     @property
@@ -78,7 +80,8 @@ class Pool:
         best = min(ready, key=busy.count, default=None)
         if best is not None and best not in busy:
             return best
-        if len(same) < self._n_workers and all(worker.ready for worker in same):
+        may_start = len(same) < self._n_workers and all(worker.ready for worker in same)
+        if may_start and monotonic() >= self._next_start:
             self._start(setup)
         return best if best is not None and busy.count(best) < _JOBS_PER_WORKER else None
 
@@ -146,6 +149,7 @@ class Pool:
             self.failure = f"no isolation that was asked for can be had here ({'; '.join(self.refusals)})"
 
     def _count_failed_start(self, error: str) -> None:
+        self._next_start = monotonic() + _FIRST_PAUSE_S * 2**self._n_failed_starts
         self._n_failed_starts += 1
         if self._n_failed_starts >= _MAX_FAILED_STARTS:
             self._n_failed_starts = 0

@@ -20,8 +20,8 @@ _open, _open_descriptor, _dup, _fspath = io.open, os.open, os.dup, os.fspath
 
 def install() -> None:
     """Have `open` and `os.open` know the name, in this process and all that it will fork."""
-    builtins.open = io.open = open  # type: ignore[assignment]
-    os.open = open_descriptor  # type: ignore[assignment]
+    builtins.open = io.open = open
+    os.open = open_descriptor
 
 
 def _is_null(file: Any) -> bool:
