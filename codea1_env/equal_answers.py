@@ -25,23 +25,23 @@ def equal_answers(mine: Sequence[Applied], others: Sequence[Applied], comparison
 
     Args:
         mine: how the test has used one program.
-        others: how it has used the other.
+        others: how it has used the other, whose answers are expected.
         comparison: when two values count as the same.
     """
     if TOO_MANY in mine or TOO_MANY in others:
         return False
     n_equal = 0
     for one, other in zip(mine, others, strict=False):
-        if not _same(one.arguments, other.arguments, comparison):
+        if not _same(other.arguments, one.arguments, comparison):
             break
-        if one.answer is None or other.answer is None or not _same(one.answer, other.answer, comparison):
+        if one.answer is None or other.answer is None or not _same(other.answer, one.answer, comparison):
             return False
         n_equal += 1
     return n_equal > 0
 
 
-def _same(one: bytes, other: bytes, comparison: Comparison) -> bool:
+def _same(expected: bytes, actual: bytes, comparison: Comparison) -> bool:
     try:
-        return values_equal(one, other, comparison)
+        return values_equal(expected, actual, comparison)
     except Malformed:  # nobody has looked at these bytes before
         return False

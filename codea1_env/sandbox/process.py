@@ -17,6 +17,7 @@ from codea1_env.values import Malformed, validate
 __all__ = ["Process", "as_outcome", "as_value", "error_fields", "printable"]
 
 _MAX_MESSAGE = 300
+_MAX_ERROR = 16_384  # bytes: its texts have at most 500 characters, each of up to twelve bytes
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
 _MAX_GLANCED_AT = 4096  # bytes
 _RECEIVE_BYTES = 1 << 18
@@ -196,7 +197,7 @@ def as_outcome(frame: Frame) -> Outcome:
     if frame.tag == Tag.VALUE:
         return as_value(frame.payload)
     if frame.tag == Tag.OPAQUE:
-        return Outcome(OutcomeKind.OPAQUE, message=printable(frame.payload.decode("utf-8", "replace")))
+        return Outcome(OutcomeKind.OPAQUE, message=printable(_start_of(frame.payload)))
     if frame.tag == Tag.TOO_LARGE:
         return Outcome(OutcomeKind.OUTPUT_LIMIT, message="returned more than may travel")
     if frame.tag == Tag.MEMORY:
@@ -235,6 +236,8 @@ def error_fields(frame: Frame) -> tuple[str, str, str, bool]:
     Raises:
         WireError: it is not of that form.
     """
+    if len(frame.payload) > _MAX_ERROR:
+        raise WireError(f"an error frame of {len(frame.payload)} bytes")
     try:
         fields = json.loads(frame.payload)
     except (ValueError, RecursionError) as error:
@@ -243,6 +246,10 @@ def error_fields(frame: Frame) -> tuple[str, str, str, bool]:
         raise WireError("an error frame that cannot be read")
     name, base, message = map(printable, fields[:3])
     return name[:100], base[:100], message, fields[3]
+
+
+def _start_of(payload: bytes) -> str:
+    return payload[: 4 * _MAX_MESSAGE].decode("utf-8", "replace")
 
 
 def printable(text: str) -> str:
