@@ -6,7 +6,7 @@ import hashlib
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison
-from codea1_env.rules.validation import values_equal
+from codea1_env.rules.validation import values_agree
 
 __all__ = ["agreed", "is_confirmed"]
 
@@ -46,6 +46,6 @@ def agreed(first: Outcome, second: Outcome, comparison: Comparison) -> Outcome:
             return first if (first.kind is kind) is is_ours else second
     if first.value is None or second.value is None:
         return first if first.value is None else second
-    if values_equal(first.value, second.value, comparison):
+    if values_agree(first.value, second.value, comparison):
         return first
     return Outcome(OutcomeKind.ERROR, error_type="Flaky", message="returned something else in another run")

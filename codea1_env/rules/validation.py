@@ -16,7 +16,7 @@ from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidCase, ValidSuite
 
-__all__ = ["COUNTED_AS_INVALID", "SolutionEvidence", "validate", "values_equal", "without_doubted"]
+__all__ = ["COUNTED_AS_INVALID", "SolutionEvidence", "validate", "values_agree", "values_equal", "without_doubted"]
 
 _WHY_DOUBTED = {
     RejectionReason.FLAKY: "the solution gives something else when it runs as the candidate did",
@@ -61,17 +61,27 @@ class SolutionEvidence(NamedTuple):
         return self.first.kind is ours or self.second.kind is ours or is_predictions
 
 
-def values_equal(a: bytes, b: bytes, comparison: Comparison) -> bool:
-    """Whether two encoded values are equal under `comparison`."""
-    if a == b and comparison.nan_equal:  # most are
+def values_equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool:
+    """Whether an encoded value is the expected one: a tolerance applies where that holds a float or complex number."""
+    return _equal(expected, actual, comparison, mutual=False)
+
+
+def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
+    """Whether two encoded values of which neither is expected are equal: a tolerance applies where both hold a float."""
+    return _equal(one, other, comparison, mutual=True)
+
+
+def _equal(one: bytes, other: bytes, comparison: Comparison, *, mutual: bool) -> bool:
+    if one == other and comparison.nan_equal:  # most are
         return True
     return values.equal(
-        a,
-        b,
+        one,
+        other,
         rel_tol=comparison.rel_tol,
         abs_tol=comparison.abs_tol,
         nan_equal=comparison.nan_equal,
         strict_types=comparison.strict_types,
+        mutual=mutual,
     )
 
 
@@ -181,7 +191,7 @@ def _confirmed(case: TestCase, item: SolutionEvidence, validation: Validation, c
     if validation is Validation.CALL_ONLY or (item.prediction is None and predicted is None):
         return ValidCase(case, expected, None)
     # A prediction that raises or is not plain data is wrong; it never costs another case its slot (D6).
-    right = predicted is not None and values_equal(predicted, expected, comparison)
+    right = predicted is not None and values_equal(expected, predicted, comparison)
     return ValidCase(case, expected, right)
 
 

@@ -18,6 +18,7 @@ from codea1_env.values import Malformed, validate
 __all__ = ["Process", "as_outcome", "as_value", "error_fields", "printable"]
 
 _MAX_MESSAGE = 300
+_MAX_ERROR = 16_384  # bytes: its texts have at most 500 characters, each of up to twelve bytes
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
 _MAX_GLANCED_AT = 4096  # bytes
 _RECEIVE_BYTES = 1 << 18
@@ -214,7 +215,7 @@ def as_outcome(frame: Frame) -> Outcome:
     if frame.tag == Tag.VALUE:
         return as_value(frame.payload)
     if frame.tag == Tag.OPAQUE:
-        return Outcome(OutcomeKind.OPAQUE, message=printable(frame.payload.decode("utf-8", "replace")))
+        return Outcome(OutcomeKind.OPAQUE, message=printable(_start_of(frame.payload)))
     if frame.tag == Tag.ERROR:
         name, _, message, _ = error_fields(frame)
         return Outcome(OutcomeKind.ERROR, error_type=name, message=message)
@@ -230,7 +231,7 @@ def as_outcome(frame: Frame) -> Outcome:
 def _of_items(items: Items) -> Outcome:
     if items.items[:1] != b"[":
         raise WireError("items that are no list")
-    text = printable(items.description.decode("utf-8", "replace"))
+    text = printable(_start_of(items.description))
     return Outcome(OutcomeKind.OPAQUE, message=text, items=as_value(items.items).value)
 
 
@@ -262,6 +263,8 @@ def error_fields(frame: Frame) -> tuple[str, str, str, bool]:
     Raises:
         WireError: it is not of that form.
     """
+    if len(frame.payload) > _MAX_ERROR:
+        raise WireError(f"an error frame of {len(frame.payload)} bytes")
     try:
         fields = json.loads(frame.payload)
     except (ValueError, RecursionError) as error:
@@ -270,6 +273,10 @@ def error_fields(frame: Frame) -> tuple[str, str, str, bool]:
         raise WireError("an error frame that cannot be read")
     name, base, message = map(printable, fields[:3])
     return name[:100], base[:100], message, fields[3]
+
+
+def _start_of(payload: bytes) -> str:
+    return payload[: 4 * _MAX_MESSAGE].decode("utf-8", "replace")
 
 
 def printable(text: str) -> str:

@@ -6,11 +6,13 @@ with `equal`, and never turns it into live objects.
 
 from __future__ import annotations
 
+import codecs
+
 from codea1_env.values.comparison import equal
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 from codea1_env.values.source import SourceText, describe, to_source
-from codea1_env.values.tree import Malformed, parse
+from codea1_env.values.tree import BeyondBudget, Malformed, parse
 
 __all__ = [
     "Malformed",
@@ -27,9 +29,26 @@ __all__ = [
 
 
 def validate(data: bytes) -> None:
-    """Check bytes that claim to be an encoded value.
+    """Check bytes that claim to be an encoded value; of those beyond the budget of `tree`, only that they are UTF-8.
 
     Raises:
         Malformed: they are not.
     """
-    parse(data)
+    try:
+        parse(data)
+    except BeyondBudget:
+        if not data.isascii():
+            _require_utf8(data)
+
+
+def _require_utf8(data: bytes) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for start in range(0, len(data), _PIECE):
+            decoder.decode(data[start : start + _PIECE])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise Malformed(str(error)[:200]) from None
+
+
+_PIECE = 1 << 20  # bytes: as text it may be four times as long

@@ -2,8 +2,17 @@
 
 Small values of the commonest kinds are live objects all the same (`exact`). Trees without tagged nodes are plain lists,
 numbers and texts: Python's own `==` tells whether they are equal. Any other is written as a key such that two keys are
-the same text exactly when Python's `==` holds between the values; sets and dicts sort their elements' keys, so hostile
-collisions cost nothing.
+the same text exactly when Python's `==` holds between the values: each kind has a first character of its own, and texts
+are quoted. Sets and dicts sort their elements' keys, so hostile collisions cost nothing.
+
+Known differences from Python's `==`:
+
+- A Decimal of more than 2,000 digits, written out, equals Decimals only; so does a range whose numbers have more than
+  4,096 hexadecimal digits, unless start, stop and step are the same.
+- What is beyond the budget of `tree` equals the same bytes only, and so does what takes more steps to tell than there
+  are nodes in two of the largest values (sets of sets of floats under a tolerance, thousands of long Decimals).
+- Counter and OrderedDict compare as dicts, dataclasses by class name and fields, arrays as a whole, a signalling NaN as
+  nan.
 """
 
 from __future__ import annotations
@@ -12,31 +21,35 @@ import datetime
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from decimal import Decimal
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.values.exact import INEXACT, exact
-from codea1_env.values.tree import Tagged, moment, parse
+from codea1_env.values.tree import MAX_NODES, BeyondBudget, Tagged, moment, parse
 
 __all__ = ["equal"]
 
 _MAX_MATCHED = 64  # sets up to here are matched exactly; longer ones pair by order
-_ONLY_EQUAL = frozenset({int, str, bool, type(None)})  # two of a kind are equal, never just close
+_MAX_STEPS = 2 * MAX_NODES  # nodes looked at, each as often as it is: enough to write both keys of any two values
+_DIGITS_A_STEP = 32  # of a Decimal
+_MOMENT_STEPS = 3
+_MAX_DECIMAL_DIGITS = 2_000  # written out; 1E+1000000000 would fill the memory as an integer
+_MAX_RANGE_DIGITS = 4_096  # dividing longer numbers takes too long
+_WHOLE = 1 << 53  # up to here, whole floats are written as integers
+_MAX_DENOMINATOR_DIGITS = 269  # hexadecimal, of any float
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _quoted = json.JSONEncoder().encode
-_MAX_EXPONENT = 10_000  # Decimals beyond it compare with Decimals only: as an integer they would fill the memory
 
 
 def equal(
-    a: bytes,
-    b: bytes,
+    expected: bytes,
+    actual: bytes,
     *,
     rel_tol: float = 0.0,
     abs_tol: float = 0.0,
     nan_equal: bool = False,
     strict_types: bool = False,
+    mutual: bool = False,
 ) -> bool:
     """Return whether two encoded values are equal with the meaning of Python's `==` on plain data.
 
@@ -44,145 +57,187 @@ def equal(
     equal to arrays of the same shape and elements only; Counter and OrderedDict compare as dicts; dataclasses by class
     name and fields.
 
+    A tolerance applies where the expected number is a float or complex: an integer is met by what equals it only.
+
     Args:
-        a: an encoding made by `encode` or checked by `validate`.
-        b: likewise.
+        expected: an encoding made by `encode` or checked by `validate`.
+        actual: likewise.
         rel_tol: relative tolerance for floats at any depth, as in `math.isclose`; sets and dict keys are matched
             one to one.
         abs_tol: absolute tolerance, likewise.
         nan_equal: NaN equals NaN.
         strict_types: bool, int and float, set and frozenset, bytes and bytearray, array types differ.
+        mutual: neither value is the expected one: a tolerance applies where both numbers are floats or complex.
+
+    Returns:
+        False also where the bytes differ and one of them is beyond the budget (`tree.parse`), or where half a million
+        steps do not tell.
 
     Raises:
         Malformed: either is not an encoded value.
     """
-    if a == b and (nan_equal or b"nan" not in a.lower()):
+    if expected == actual and (nan_equal or b"nan" not in expected.lower()):
         return True
-    exact_a, exact_b = exact(a), exact(b)
+    exact_a, exact_b = exact(expected), exact(actual)
     if exact_a is not INEXACT and exact_b is not INEXACT:
         return bool(exact_a == exact_b)
-    tree_a, tree_b = parse(a), parse(b)
-    if not strict_types and b"{" not in a and b"{" not in b:
+    try:
+        tree_a, tree_b = parse(expected), parse(actual)
+    except BeyondBudget:
+        return False
+    if not strict_types and b"{" not in expected and b"{" not in actual:
         if tree_a == tree_b:
             return True
         if rel_tol == abs_tol == 0:
             return False
-    return _rule(rel_tol, abs_tol, nan_equal, strict_types).equal(tree_a, tree_b)
+    return _Comparing(rel_tol, abs_tol, nan_equal, strict_types, mutual).equal(tree_a, tree_b)
 
 
 class _MeetsNaN(Exception):
     """The tree holds a NaN, which equals nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _TooManySteps(Exception):
+    """The budget of steps is used up."""
+
+
+@dataclass(slots=True)
+class _Comparing:
+    """One comparison of two trees; of two nodes, the first belongs to the expected value."""
+
     rel_tol: float
     abs_tol: float
     nan_equal: bool
     strict: bool
+    mutual: bool
+    steps: int = field(default=_MAX_STEPS, init=False)
 
     def equal(self, a: Any, b: Any) -> bool:
-        if self.rel_tol > 0 or self.abs_tol > 0:
-            return self.close(a, b)
         try:
+            if self.rel_tol > 0 or self.abs_tol > 0:
+                return self.close(a, b)
             return self.key(a) == self.key(b)
-        except _MeetsNaN:
+        except (_MeetsNaN, _TooManySteps):
             return False
+
+    def spend(self, n_steps: int) -> None:
+        self.steps -= n_steps
+        if self.steps < 0:
+            raise _TooManySteps
 
     # Exact: keys
 
     def key(self, node: Any) -> str:
         kind = type(node)
-        if kind is Tagged:
-            return _KEYS[node.tag](self, node.payload)
         if kind is str:
             return _quoted(node)
+        if kind is int or kind is float or kind is bool:
+            return (_STRICT[kind] if self.strict else "#") + _number_text(node)
+        if kind is Tagged:
+            return _KEYS[node.tag](self, node.payload)
         if kind is list:
             return f"[{self.keys(node)}]"
-        if node is None:
-            return "~"
-        if self.strict:
-            return {bool: "?", int: "", float: "."}[kind] + _ratio(node)
-        return _ratio(node)
+        return "~"
 
     def keys(self, nodes: list[Any]) -> str:
+        self.spend(len(nodes))
         return ",".join(map(self.key, nodes))
 
     def key_special_float(self, payload: str) -> str:
         if payload == "nan" and not self.nan_equal:
             raise _MeetsNaN
-        return f".{payload}" if self.strict else payload
+        return ("." if self.strict else "#") + payload
 
     def key_int(self, payload: str) -> str:
-        return payload
+        return f"#x{payload}"
 
     def key_complex(self, payload: list[Any]) -> str:
         real, imaginary = map(self.key, payload)
         return real if _is_zero(payload[1]) and not self.strict else f"c({real},{imaginary})"
 
     def key_decimal(self, payload: str) -> str:
-        value = Decimal(payload)
-        if value.is_nan():
+        prefix = "D" if self.strict else "#"
+        unsigned = payload.removeprefix("-")
+        sign = payload[: len(payload) - len(unsigned)]
+        if unsigned.endswith("Infinity"):
+            return f"{prefix}{sign}inf"
+        if "N" in unsigned:
             return self.key_special_float("nan")
-        prefix = "D" if self.strict else ""
-        if value.is_infinite():
-            return prefix + ("inf" if value > 0 else "-inf")
-        sign, digits, exponent = value.as_tuple()
-        text = "".join(map(str, digits)).rstrip("0")
-        exponent = int(exponent) + len(digits) - len(text)
-        if not text.strip("0"):
-            return prefix + "0"
-        if abs(exponent) > _MAX_EXPONENT:
-            return f"D{'-' * sign}{text.lstrip('0')}e{exponent}"
-        return prefix + _ratio(value)
+        mantissa, _, power = unsigned.partition("E")
+        whole, _, decimals = mantissa.partition(".")
+        digits = (whole + decimals).lstrip("0")
+        exponent = int(power or 0) - len(decimals)
+        text = digits.rstrip("0")
+        exponent += len(digits) - len(text)
+        if not text:
+            return f"{prefix}0"
+        if len(text) + abs(exponent) > _MAX_DECIMAL_DIGITS:
+            return f"{prefix}D{sign}{text}e{exponent}"
+        self.spend((len(text) + abs(exponent)) // _DIGITS_A_STEP)
+        number = int(sign + text)
+        if exponent >= 0:
+            return prefix + _number_text(number * 10**exponent)
+        divisor = math.gcd(number, 10**-exponent)
+        return prefix + _ratio_text(number // divisor, 10**-exponent // divisor)
 
     def key_fraction(self, payload: list[Any]) -> str:
-        numerator, denominator = map(_integer, payload)
-        divisor = math.gcd(numerator, denominator)
-        return ("r" if self.strict else "") + _ratio_text(numerator // divisor, denominator // divisor)
+        prefix = "r" if self.strict else "#"
+        numerator, denominator = payload
+        if denominator == 1:
+            return prefix + (_number_text(numerator) if type(numerator) is int else f"x{numerator.payload}")
+        may_be_float = type(numerator) is int and len(_hexadecimal(denominator)) <= _MAX_DENOMINATOR_DIGITS
+        if may_be_float:
+            return prefix + _ratio_text(numerator, _integer(denominator))
+        return f"{prefix}x{_hexadecimal(numerator)}/{_hexadecimal(denominator)}"
 
     def key_set(self, payload: list[Any], tag: str) -> str:
+        self.spend(len(payload))
         return (tag if self.strict else "") + "{" + ",".join(sorted(map(self.key, payload))) + "}"
 
     def key_dict(self, payload: list[Any]) -> str:
+        self.spend(2 * len(payload))
         return "<" + ",".join(sorted(f"{self.key(key)}:{self.key(value)}" for key, value in payload)) + ">"
 
     def key_range(self, payload: list[Any]) -> str:
+        if sum(len(number.payload) for number in payload if type(number) is Tagged) > _MAX_RANGE_DIGITS:
+            return "gx" + ",".join(map(_hexadecimal, payload))
         start, stop, step = map(_integer, payload)
         n_items = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
         return f"g{n_items:x}" + (f",{start:x}" if n_items else "") + (f",{step:x}" if n_items > 1 else "")
 
     def key_moment(self, payload: list[str]) -> str:
-        kind, text = payload
-        value = moment(kind, text)
+        self.spend(_MOMENT_STEPS)
+        value = moment(*payload)
         if isinstance(value, datetime.timedelta):
-            return f"T{value // _MICROSECOND}"
+            return f"Td{value // _MICROSECOND}"
         if isinstance(value, datetime.datetime):
             return "T" + _instant(value)
         if isinstance(value, datetime.time):
             return "T" + _time_of_day(value)
-        return f"T{value.isoformat()}"
+        return f"Ty{value.toordinal()}"
 
     def key_dataclass(self, payload: list[Any]) -> str:
         return f"k{_quoted(payload[0])}[{self.keys(payload[1])}]"
 
     def key_array(self, payload: list[Any]) -> str:
         dtype, shape, flat = payload
-        return f"n{dtype if self.strict else ''}{shape}[{self.keys(flat)}]"
+        return f"n{_quoted(dtype) if self.strict else ''}{shape}[{self.keys(flat)}]"
 
     # With a tolerance: both trees side by side
 
     def close(self, a: Any, b: Any) -> bool:
-        kind = type(a)
-        if kind is type(b) and kind in _ONLY_EQUAL:
-            return bool(a == b)
+        kind, other = type(a), type(b)
+        if kind is other is float:
+            return bool(a == b) or self.near(a, b)
+        if kind in _PLAIN_NUMBERS and other in _PLAIN_NUMBERS:
+            return (a == b and (kind is other or not self.strict)) or self.close_numbers(a, b)
+        if kind is list:
+            return other is list and self.close_lists(a, b)
+        if kind is str or a is None:
+            return other is kind and bool(a == b)
         if _is_number(a) and _is_number(b):
-            return self.close_numbers(a, b)
-        if type(a) is list and type(b) is list:
-            return self.close_lists(a, b)
-        if type(a) is Tagged and type(b) is Tagged:
-            return self.close_tagged(a, b)
-        return self.same(a, b)
+            return self.same(a, b) or self.close_numbers(a, b)
+        return self.close_tagged(a, b) if kind is other is Tagged else self.same(a, b)
 
     def close_tagged(self, a: Tagged, b: Tagged) -> bool:
         tags = {a.tag, b.tag}
@@ -191,48 +246,69 @@ class _Rule:
         if len(tags) == 2 or a.tag not in "tqdkn":
             return self.same(a, b)
         if a.tag == "d":
-            by_name, other = _by_name(a.payload), _by_name(b.payload)
-            if by_name is None or other is None:
+            by_key, other = self.by_key(a.payload), self.by_key(b.payload)
+            if by_key is None or other is None:
                 return self.matched(a.payload, b.payload)
-            return by_name.keys() == other.keys() and all(self.close(by_name[name], other[name]) for name in by_name)
+            return by_key.keys() == other.keys() and all(self.close(by_key[key], other[key]) for key in by_key)
         if a.tag == "n":
             same_form = a.payload[1] == b.payload[1] and not (self.strict and a.payload[0] != b.payload[0])
             return same_form and self.close_lists(a.payload[2], b.payload[2])
         return self.close_lists(a.payload, b.payload)
 
     def same(self, a: Any, b: Any) -> bool:
+        self.spend(1)
         try:
             return self.key(a) == self.key(b)
         except _MeetsNaN:
             return False
 
     def close_lists(self, a: list[Any], b: list[Any]) -> bool:
+        self.spend(len(a))
         return len(a) == len(b) and all(map(self.close, a, b))
 
     def close_numbers(self, a: Any, b: Any) -> bool:
-        if self.same(a, b):
-            return True
-        if not (_is_floating(a) or _is_floating(b)) or (self.strict and _number_kind(a) != _number_kind(b)):
+        """Whether two numbers that are not the same are near enough."""
+        if not _is_floating(a) or (self.mutual and not _is_floating(b)):
+            return False
+        if self.strict and _number_kind(a) != _number_kind(b):
             return False
         try:
-            x, y = _number(a), _number(b)
-            distance, larger = abs(x - y), max(abs(x), abs(y))
+            return self.near(_number(a), _number(b))
         except OverflowError:  # an int, or the magnitude of a complex number, beyond every float
             return False
-        return math.isfinite(distance) and distance <= max(self.rel_tol * larger, self.abs_tol)
+
+    def near(self, x: complex, y: complex) -> bool:
+        distance = abs(x - y)
+        return distance <= max(self.rel_tol * max(abs(x), abs(y)), self.abs_tol) and math.isfinite(distance)
+
+    def by_key(self, items: list[list[Any]]) -> dict[str, Any] | None:
+        """Return the items of a dict whose keys are texts and integers, which no tolerance applies to."""
+        if {type(key) for key, _ in items} - {str, int}:
+            return None
+        self.spend(len(items))
+        found = {self.key(key): value for key, value in items}
+        return found if len(found) == len(items) else None
 
     def matched(self, a: list[Any], b: list[Any]) -> bool:
         """Pair the elements of two sets (or the items of two dicts) one to one."""
         if len(a) != len(b):
             return False
-        a, b = self._unequal_rest(a, b)
+        a, b = self.unequal_rest(a, b)
         if len(a) > _MAX_MATCHED:
+            self.spend(len(a))
             return all(map(self.close, sorted(a, key=_order), sorted(b, key=_order)))
+        near: list[list[int]] = []
+        for x in a:
+            self.spend(len(b))
+            near.append([j for j, y in enumerate(b) if self.close(x, y)])
+            if not near[-1]:
+                return False
         partner: dict[int, int] = {}
-        return all(self._find_partner(i, a, b, partner, set()) for i in range(len(a)))
+        return all(_find_partner(i, near, partner, set()) for i in range(len(a)))
 
-    def _unequal_rest(self, a: list[Any], b: list[Any]) -> tuple[list[Any], list[Any]]:
+    def unequal_rest(self, a: list[Any], b: list[Any]) -> tuple[list[Any], list[Any]]:
         """Take out what is exactly equal on both sides (only where no NaN is met)."""
+        self.spend(len(a) + len(b))
         try:
             keyed_a, keyed_b = sorted((self.key(x), i) for i, x in enumerate(a)), [(self.key(x), x) for x in b]
         except _MeetsNaN:
@@ -249,39 +325,53 @@ class _Rule:
                 rest_a.append(a[i])
         return rest_a, rest_b + [x for _, x in keyed_b[position:]]
 
-    def _find_partner(self, i: int, a: list[Any], b: list[Any], partner: dict[int, int], tried: set[int]) -> bool:
-        """One step of augmenting paths: find a partner for `a[i]`, moving earlier ones if need be."""
-        for j in range(len(b)):
-            if j in tried or not self.close(a[i], b[j]):
-                continue
-            tried.add(j)
-            if j not in partner or self._find_partner(partner[j], a, b, partner, tried):
-                partner[j] = i
-                return True
-        return False
+
+def _find_partner(i: int, near: list[list[int]], partner: dict[int, int], tried: set[int]) -> bool:
+    """One step of augmenting paths: find a partner for the i-th element, moving earlier ones if need be."""
+    for j in near[i]:
+        if j in tried:
+            continue
+        tried.add(j)
+        if j not in partner or _find_partner(partner[j], near, partner, tried):
+            partner[j] = i
+            return True
+    return False
 
 
-def _by_name(items: list[list[Any]]) -> dict[str, Any] | None:
-    """Return the items of a dict whose keys are all texts, which equal nothing but the same texts."""
-    if {type(key) for key, _ in items} - {str}:
-        return None
-    found = dict(items)
-    return found if len(found) == len(items) else None
+_PLAIN_NUMBERS = frozenset({int, float, bool})
+_STRICT = {bool: "?", int: "#", float: "."}
 
 
-_rule = lru_cache(64)(_Rule)
-
-
-def _ratio(value: float | Decimal) -> str:
-    return _ratio_text(*value.as_integer_ratio())
+def _number_text(value: float) -> str:
+    """Write a number so that two are the same text exactly when they are equal: as a float where it is one."""
+    if type(value) is float:
+        return str(int(value)) if -_WHOLE <= value <= _WHOLE and value.is_integer() else repr(value)
+    if -_WHOLE <= value <= _WHOLE:
+        return str(int(value))
+    try:
+        nearest = float(value)
+    except OverflowError:
+        nearest = 0.0
+    return repr(nearest) if nearest == value else f"x{value:x}"
 
 
 def _ratio_text(numerator: int, denominator: int) -> str:
-    return f"{numerator:x}" if denominator == 1 else f"{numerator:x}/{denominator:x}"
+    """Write a fraction in lowest terms, likewise."""
+    if denominator == 1:
+        return _number_text(numerator)
+    if denominator & (denominator - 1) == 0 and abs(numerator) <= _WHOLE:
+        nearest = numerator / denominator
+        if nearest.as_integer_ratio() == (numerator, denominator):
+            return repr(nearest)
+    return f"x{numerator:x}/{denominator:x}"
 
 
 def _integer(node: Any) -> int:
     return int(node.payload, 16) if type(node) is Tagged else int(node)
+
+
+def _hexadecimal(node: Any) -> str:
+    return str(node.payload) if type(node) is Tagged else f"{node:x}"
 
 
 def _is_zero(node: Any) -> bool:
@@ -291,16 +381,17 @@ def _is_zero(node: Any) -> bool:
 def _instant(value: datetime.datetime) -> str:
     offset = value.utcoffset()
     if offset is None:
-        return value.isoformat()
+        return f"n{value.isoformat()}"
     days = datetime.timedelta(value.toordinal())
-    return f"z{(days + _since_midnight(value) - offset) // _MICROSECOND}"
+    return f"a{(days + _since_midnight(value) - offset) // _MICROSECOND}"
 
 
 def _time_of_day(value: datetime.time) -> str:
     offset = value.utcoffset()
     if offset is None:
-        return f"t{_since_midnight(value) // _MICROSECOND}"
-    return f"tz{(_since_midnight(value) - offset) // _MICROSECOND}"
+        return f"h{_since_midnight(value) // _MICROSECOND}"
+    # As Python has it, which does not look at an offset's microseconds.
+    return f"j{(_since_midnight(value) - datetime.timedelta(offset.days, offset.seconds)) // _MICROSECOND}"
 
 
 def _since_midnight(value: datetime.time | datetime.datetime) -> datetime.timedelta:
@@ -344,22 +435,22 @@ def _order(node: Any) -> tuple[Any, ...]:
     return (3, str(node))
 
 
-_KEYS: dict[str, Callable[[_Rule, Any], str]] = {
-    "t": lambda rule, payload: f"({rule.keys(payload)})",
-    "q": lambda rule, payload: f"q[{rule.keys(payload)}]",
-    "s": lambda rule, payload: rule.key_set(payload, "s"),
-    "z": lambda rule, payload: rule.key_set(payload, "z"),
-    "d": _Rule.key_dict,
-    "f": _Rule.key_special_float,
-    "c": _Rule.key_complex,
-    "i": _Rule.key_int,
-    "u": lambda rule, payload: f"u{payload}",
-    "b": lambda rule, payload: f"b{payload}",
-    "B": lambda rule, payload: f"{'B' if rule.strict else 'b'}{payload}",
-    "D": _Rule.key_decimal,
-    "r": _Rule.key_fraction,
-    "g": _Rule.key_range,
-    "T": _Rule.key_moment,
-    "k": _Rule.key_dataclass,
-    "n": _Rule.key_array,
+_KEYS: dict[str, Callable[[_Comparing, Any], str]] = {
+    "t": lambda comparing, payload: f"({comparing.keys(payload)})",
+    "q": lambda comparing, payload: f"q[{comparing.keys(payload)}]",
+    "s": lambda comparing, payload: comparing.key_set(payload, "s"),
+    "z": lambda comparing, payload: comparing.key_set(payload, "z"),
+    "d": _Comparing.key_dict,
+    "f": _Comparing.key_special_float,
+    "c": _Comparing.key_complex,
+    "i": _Comparing.key_int,
+    "u": lambda comparing, payload: f"u{payload}",
+    "b": lambda comparing, payload: f"b{payload}",
+    "B": lambda comparing, payload: f"{'B' if comparing.strict else 'b'}{payload}",
+    "D": _Comparing.key_decimal,
+    "r": _Comparing.key_fraction,
+    "g": _Comparing.key_range,
+    "T": _Comparing.key_moment,
+    "k": _Comparing.key_dataclass,
+    "n": _Comparing.key_array,
 }

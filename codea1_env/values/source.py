@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.values.exact import INEXACT, exact
-from codea1_env.values.tree import Tagged, moment, parse
+from codea1_env.values.tree import BeyondBudget, Tagged, moment, parse
 
 __all__ = ["SourceText", "describe", "to_source"]
 
@@ -25,7 +25,7 @@ class SourceText:
 
 
 def to_source(data: bytes) -> SourceText | None:
-    """Return source that evaluates to the value, or None if there is none (dataclasses).
+    """Return source that evaluates to the value, or None if there is none (dataclasses, what is beyond the budget).
 
     Raises:
         Malformed: not an encoded value.
@@ -33,7 +33,7 @@ def to_source(data: bytes) -> SourceText | None:
     writing = _Writing()
     try:
         expression = writing.text(parse(data))
-    except _NoSource:
+    except (_NoSource, BeyondBudget):
         return None
     return SourceText(expression, tuple(sorted(writing.imports)))
 
@@ -48,8 +48,10 @@ def describe(data: bytes, limit: int = 300) -> str:
     if value is not INEXACT and b'"s"' not in data:  # Python writes these as we do, but for the order of a set
         text = repr(value)
     else:
-        tree = parse(data)
-        text = repr(tree) if b"{" not in data else _Writing(for_people=True, n_wanted=limit).text(tree)
+        try:
+            text = _Writing(for_people=True, n_wanted=limit).text(parse(data))
+        except BeyondBudget as error:
+            text = f"a value of {error}"
     return text if len(text) <= limit else text[: max(0, limit - 1)] + "…"
 
 
@@ -140,7 +142,12 @@ class _Writing:
     def write_dataclass(self, payload: list[Any]) -> str:
         if not self.for_people:
             raise _NoSource
-        return f"{payload[0]}({', '.join(f'{name}={self.text(value)}' for name, value in payload[1])})"
+        fields = self.joined(f"{_name(name)}={self.text(value)}" for name, value in payload[1])
+        return f"{_name(payload[0])}({fields})"
+
+
+def _name(name: str) -> str:
+    return name if name.isidentifier() else repr(name)
 
 
 _TEXTS: dict[str, Callable[[_Writing, Any], str]] = {

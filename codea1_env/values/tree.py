@@ -7,6 +7,9 @@ A checked tree consists of None, bool, int, finite float, str (no surrogates), l
 payloads have the form that `encoding` states for their tag. It is never changed: who parses the same bytes again may
 get the same tree.
 
+What has more than `MAX_BYTES` or `MAX_NODES` is not parsed at all, so that no tree takes more than some tenths of a second
+and some 50 MB. No value that candidates may return by default is beyond that.
+
 A tagged node's form is checked when the decoder makes it, that is, after the nodes within it. What is left to look for
 are numbers and texts that no encoding holds, and too much depth: of most values a glance at the bytes tells that they
 hold none.
@@ -17,8 +20,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
@@ -26,16 +30,23 @@ from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
 if TYPE_CHECKING:
     import datetime
 
-__all__ = ["Malformed", "Tagged", "moment", "parse"]
+__all__ = ["MAX_BYTES", "MAX_NODES", "BeyondBudget", "Malformed", "Tagged", "moment", "parse"]
+
+MAX_BYTES = 8 << 20
+MAX_NODES = 1 << 18
 
 _HEX_INT = re.compile(r"-?[1-9a-f][0-9a-f]*\Z")
 _DECIMAL = re.compile(r"-?(\d+(\.\d*)?(E[+-]\d{1,19})?|Infinity|s?NaN\d*)\Z", re.ASCII)
 _DELTA = re.compile(r"-?\d{1,9},\d{1,5},\d{1,6}\Z", re.ASCII)
 _DTYPE = re.compile(r"[<>=|][biufcUSO]\d*\Z", re.ASCII)
 _HASHABLE = frozenset("tzfcubirDTgk")
+_LEAVES = frozenset("crgT")  # lists of numbers and texts, which are no level of their own
 
-_MAX_LEVELS = 4 * MAX_DEPTH  # a nested value has up to four levels in JSON
-_SHORT = 256  # bytes: fewer levels than that, and no number of more digits
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LARGE_EXPONENT = 18  # digits: Decimal itself tells which it takes
+
+_SHORT = 256  # bytes: no number of more digits
 _OUTLINE = bytes.maketrans(b"123456789E{}", b"000000000e[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]"))
 _MANY_DIGITS = b"0" * 256  # fewer are less than PLAIN_INT_BITS
@@ -44,6 +55,10 @@ _MAX_REMEMBERED = 8192
 
 class Malformed(ValueError):
     """Not the encoding of a value."""
+
+
+class BeyondBudget(Malformed):
+    """More than is parsed: it equals the same bytes only."""
 
 
 class Tagged(NamedTuple):
@@ -57,22 +72,25 @@ def parse(data: bytes) -> Any:
     """Return the checked tree of an encoded value.
 
     Raises:
+        BeyondBudget: too many bytes or nodes; whether it is an encoded value is not known.
         Malformed: anything else, whatever it is.
     """
     return _parse_short(data) if len(data) <= _SHORT else _parse(data)
 
 
 def _parse(data: bytes) -> Any:
+    if len(data) > MAX_NODES and _is_beyond_budget(data):
+        raise BeyondBudget(f"{len(data):,} bytes: more than {MAX_BYTES:,} bytes or {MAX_NODES:,} nodes are not parsed")
     try:
         text = data.decode()
         tree, end = _read(text)
         if end != len(text):
             raise Malformed("more than one value")
         if not _is_harmless(data):
-            _check(tree, _MAX_LEVELS)
+            _check(tree, MAX_DEPTH)
     except Malformed:
         raise
-    except (ValueError, RecursionError, OverflowError) as error:  # broken UTF-8 or JSON, huge literals, deep brackets
+    except (ValueError, RecursionError, ArithmeticError) as error:  # broken UTF-8 or JSON, huge literals, deep brackets
         raise Malformed(f"not an encoded value: {error}"[:200]) from None
     return tree
 
@@ -81,21 +99,36 @@ def _parse(data: bytes) -> Any:
 _parse_short = lru_cache(_MAX_REMEMBERED)(_parse)
 
 
+def _is_beyond_budget(data: bytes) -> bool:
+    if len(data) > MAX_BYTES:
+        return True
+    if _n_nodes(data) <= MAX_NODES:
+        return False
+    if data.count(b'"') - data.count(b'\\"') > 2 * MAX_NODES:  # more strings than nodes
+        return True
+    return _n_nodes(_STRING.sub(b"", data)) > MAX_NODES
+
+
+def _n_nodes(data: bytes) -> int:
+    """Return a bound for the nodes of a tree; commas and brackets in strings count."""
+    return 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
 def _is_harmless(data: bytes) -> bool:
     """Whether data that is JSON cannot hold more levels or longer numbers than may be, infinities or surrogates."""
     if b"\\" in data:
         return False
     is_short = len(data) <= _SHORT
-    if is_short and b"e" not in data and b"E" not in data:
+    if is_short and b"e" not in data and b"E" not in data and data.count(b"[") < MAX_DEPTH:
         return True
     outline = b"".join(data.split(b'"')[::2]).translate(_OUTLINE)  # without strings
     if b"e00" in outline or b"e+00" in outline:  # with a smaller exponent, so few digits are finite
         return False
-    return is_short or (_MANY_DIGITS not in outline and _is_shallow(outline.translate(None, _NO_BRACKETS)))
+    return (is_short or _MANY_DIGITS not in outline) and _is_shallow(outline.translate(None, _NO_BRACKETS))
 
 
 def _is_shallow(brackets: bytes) -> bool:
-    for _ in range(_MAX_LEVELS):
+    for _ in range(MAX_DEPTH):  # of JSON, where a nested value has up to four levels
         if not brackets:
             return True
         brackets = brackets.replace(b"[]", b"")  # the innermost level
@@ -139,8 +172,9 @@ def _check(node: Any, levels: int) -> None:
         raise Malformed("nested too deeply")
     kind = type(node)
     if kind is Tagged:
-        if type(node.payload) is list:
-            _check(node.payload, levels - 1)
+        inner = levels if node.tag in _LEAVES else levels - 1
+        for child in _children(node):
+            _check(child, inner)
     elif kind is list:
         for child in node:
             _check(child, levels - 1)
@@ -151,6 +185,17 @@ def _check(node: Any, levels: int) -> None:
         _require(math.isfinite(node), "f")
     elif kind is int:
         _require(node.bit_length() <= PLAIN_INT_BITS, "i")
+
+
+def _children(node: Tagged) -> Iterable[Any]:
+    tag, payload = node
+    if tag == "d":
+        return chain.from_iterable(payload)
+    if tag == "k":
+        return (payload[0], *chain.from_iterable(payload[1]))
+    if tag == "n":
+        return (payload[0], *payload[2])
+    return payload if type(payload) is list else ()
 
 
 def _check_list(payload: Any) -> None:
@@ -199,7 +244,7 @@ def _check_hex(payload: Any) -> None:
 def _check_surrogates(payload: Any) -> None:
     _check_hex(payload)
     text = bytes.fromhex(payload).decode("utf-8", "surrogatepass")
-    _require(any("\ud800" <= character <= "\udfff" for character in text), "u")
+    _require(_SURROGATE.search(text) is not None, "u")
 
 
 def _check_complex(payload: Any) -> None:
@@ -220,13 +265,24 @@ def _check_ints(length: int, tag: str) -> Callable[[Any], None]:
         _check_list(payload)
         _require(len(payload) == length and all(map(_is_int, payload)), tag)
         _require(payload[-1] != 0, tag)  # a denominator or a step
-        _require(tag != "r" or _is_positive(payload[-1]), tag)
+        _require(tag != "r" or _is_reduced(*payload), tag)
 
     return check
 
 
-def _is_positive(node: Any) -> bool:
-    return node > 0 if type(node) is int else not node.payload.startswith("-")
+def _is_reduced(numerator: Any, denominator: Any) -> bool:
+    """Whether a fraction is in lowest terms; of large numbers, that is left open: they are compared as they stand."""
+    if type(denominator) is int and type(numerator) is int:
+        return denominator > 0 and math.gcd(numerator, denominator) == 1
+    return bool(denominator > 0) if type(denominator) is int else not denominator.payload.startswith("-")
+
+
+def _check_decimal(payload: Any) -> None:
+    _check_text(_DECIMAL, "D")(payload)
+    if len(payload.partition("E")[2]) >= _LARGE_EXPONENT:
+        from decimal import Decimal  # noqa: PLC0415  -- see `moment`
+
+        Decimal(payload)
 
 
 def _check_moment(payload: Any) -> None:
@@ -264,7 +320,7 @@ _CHECKS: dict[str, Callable[[Any], None]] = {
     "u": _check_surrogates,
     "b": _check_hex,
     "B": _check_hex,
-    "D": _check_text(_DECIMAL, "D"),
+    "D": _check_decimal,
     "r": _check_ints(2, "r"),
     "g": _check_ints(3, "g"),
     "T": _check_moment,

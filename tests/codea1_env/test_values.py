@@ -25,8 +25,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import codea1_env.values
+from codea1_env.sandbox.interface import Limits
 from codea1_env.values import Malformed, Opaque, TooLarge, decode, describe, encode, equal, to_source, validate
+from codea1_env.values.encoding import MAX_DEPTH
 from codea1_env.values.exact import INEXACT, exact
+from codea1_env.values.tree import MAX_BYTES, MAX_NODES, BeyondBudget, parse
 
 
 class Point(NamedTuple):
@@ -407,6 +410,20 @@ def test_anything_else_is_not_exact(data: bytes) -> None:
             True,
         ),
         ("1", 1, False),
+        (b"", 11, False),
+        (b"\x00", 2816, False),
+        (bytearray(b"\x00"), 0xB00, False),
+        ({b"": 1}, {11: 1}, False),
+        (Decimal("9" * 2500), Decimal("9" * 2500 + ".0"), True),
+        (Decimal("9" * 2500), Decimal("9" * 2500 + ".1"), False),
+        (Decimal("-9" + "0" * 2500), Decimal("-9E+2500"), True),
+        (Decimal("9E+2500"), Decimal("-9E+2500"), False),
+        (Decimal(2) ** -40, 2.0**-40, True),
+        (Fraction(1, 2**1074), 5e-324, True),
+        (Fraction(10**400), 10**400, True),
+        (Fraction(1, 10**400), Fraction(1, 10**400 + 1), False),
+        (range(0, 10**5000), range(0, 10**5000), True),
+        (range(0, 10**5000), range(0, 10**5000 + 1), False),
         (None, False, False),
         (2**2000, 2**2000, True),
         (2**2000, 2**2000 + 1, False),
@@ -442,7 +459,6 @@ def test_strict_types_tell_apart_what_python_does_not(a: Any, b: Any) -> None:
     [
         (1.0, 1.0 + 1e-8, True),
         (1.0, 1.1, False),
-        (1, 1 + 1e-8, True),
         (10**9, 10**9 + 1, False),  # two ints are never close, only equal
         (2**2000, 1.0, False),
         (complex(1.3e308, 1.3e308), 1.0, False),  # no float is as large as its magnitude
@@ -460,13 +476,47 @@ def test_strict_types_tell_apart_what_python_does_not(a: Any, b: Any) -> None:
         (1 + 1j, 1 + 1j * (1 + 1e-8), True),
         ({float(n) for n in range(1, 500)}, {n + 1e-9 for n in range(1, 500)}, True),
         ("1.0", "1.00000001", False),
-        (True, 1.0 + 1e-8, True),
         ([1.0], [1.0, 1.0], False),
     ],
 )
 def test_a_tolerance_holds_for_floats_at_any_depth(a: Any, b: Any, expected: bool) -> None:
     for x, y in ((a, b), (b, a)):
         assert equal(encode(x), encode(y), rel_tol=1e-6) is expected
+        assert equal(encode(x), encode(y), rel_tol=1e-6, mutual=True) is expected
+
+
+FIBONACCI = [0, 1]
+while len(FIBONACCI) <= 100:
+    FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
+
+
+@pytest.mark.parametrize(
+    ("exact", "floating"),
+    [
+        (10**18 + 1, 10.0**18),
+        (10**18 // 2 + 1, 10**18 / 2),
+        (3, 3.0000000000000004),
+        (1, 1 + 1e-8),
+        (True, 1 + 1e-8),
+        (2**1024 - 2**970 - 1, float(2**1024 - 2**971)),
+        *((FIBONACCI[n], float(FIBONACCI[n])) for n in range(80, 101) if float(FIBONACCI[n]) != FIBONACCI[n]),
+    ],
+)
+@pytest.mark.parametrize(
+    "wrap", [lambda x: x, lambda x: [x], lambda x: {x}, lambda x: {x: "a"}, lambda x: {"a": (x,)}, lambda x: {1.5: x}]
+)
+def test_a_tolerance_reaches_no_integer_that_is_expected(exact: int, floating: float, wrap: Any) -> None:
+    integer, number = encode(wrap(exact)), encode(wrap(floating))
+    assert not equal(integer, number, rel_tol=1e-6, abs_tol=1e-6)
+    assert equal(number, integer, rel_tol=1e-6, abs_tol=1e-6)
+    for one, other in ((integer, number), (number, integer)):
+        assert not equal(one, other, rel_tol=1e-6, abs_tol=1e-6, mutual=True)
+
+
+@pytest.mark.parametrize("value", [10**18, 2**53, 0, -7])
+def test_an_expected_integer_is_met_by_the_float_that_equals_it(value: int) -> None:
+    assert equal(encode([value]), encode([float(value)]), rel_tol=1e-9)
+    assert equal(encode([value]), encode([complex(value)]), rel_tol=1e-9, mutual=True)
 
 
 def test_an_absolute_tolerance_reaches_zero() -> None:
@@ -525,6 +575,11 @@ BROKEN = [
     b'{"D":"__import__"}',
     b'{"r":[1,0]}',
     b'{"r":[1,-2]}',
+    b'{"r":[2,4]}',
+    b'{"D":"1E+9999999999999999999"}',
+    b'{"D":"1E-9999999999999999999"}',
+    b"[" * 65 + b"]" * 65,
+    b'{"t":[' * 64 + b"1" + b"]}" * 64,
     b'{"g":[1,2,0]}',
     b'{"T":["date","2020-13-01"]}',
     b'{"T":["eval","1"]}',
@@ -582,6 +637,70 @@ def test_random_bytes_are_malformed_or_fine(data: bytes) -> None:
     describe(data)
 
 
+def test_all_that_is_encoded_is_read_again_at_the_deepest_level() -> None:
+    for leaf in (1, math.inf, 10**400, 1 + 2j, datetime.timedelta(1), b"x", Decimal("1.5"), "\ud800"):
+        for wrap in (lambda x: [x], lambda x: (x,), lambda x: {1: x}):
+            value: Any = leaf
+            for _ in range(MAX_DEPTH - 1):
+                value = wrap(value)
+            data = encode(value)
+            validate(data)
+            assert equal(data, data, rel_tol=1e-9)
+            assert encode(decode(data)) == data
+
+
+# What is too much to read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "1," * MAX_NODES + "1]",
+        '["' + '","' * MAX_NODES + '"]',
+        '["a\\\\' + '","\\\\' * MAX_NODES + '"]',
+        '"' + "\u20ac" * (MAX_BYTES // 3 + 1) + '"',
+        "[" * MAX_NODES + "]" * MAX_NODES,
+    ],
+    ids=["numbers", "texts", "backslashes", "one text", "brackets"],
+)
+def test_a_value_beyond_the_budget_equals_the_same_bytes_only(text: str) -> None:
+    data = text.encode()
+    with pytest.raises(BeyondBudget):
+        parse(data)
+    validate(data)
+    assert equal(data, bytes(data), rel_tol=1e-9)
+    assert not equal(data, data[:-1] + b" ]", rel_tol=1e-9)
+    assert not equal(encode(1), data)
+    assert to_source(data) is None
+    assert f"{len(data):,}" in describe(data)
+
+
+def test_a_long_text_is_one_node_whatever_it_holds() -> None:
+    data = encode([",[{" * MAX_NODES, '"' * 100], max_bytes=MAX_BYTES)
+    assert parse(data) == [",[{" * MAX_NODES, '"' * 100]
+
+
+def test_what_is_not_read_is_text_at_least() -> None:
+    with pytest.raises(Malformed):
+        validate(b'"' + b"\xff" * MAX_BYTES + b'"')
+
+
+def test_a_candidate_returns_nothing_beyond_the_budget() -> None:
+    assert Limits().value_bytes <= MAX_NODES
+
+
+def nested_sets(levels: int, first: float) -> Any:
+    return frozenset(nested_sets(levels - 1, 20 * first + i) for i in range(20)) if levels else first + 0.5
+
+
+def test_what_takes_too_many_steps_to_match_is_not_equal() -> None:
+    some, others = (encode(nested_sets(3, first), max_bytes=1 << 20) for first in (1.0, 1.0 + 1e-12))
+    assert not equal(some, others, rel_tol=1e-9)
+    assert equal(some, bytes(some), rel_tol=1e-9)
+    few, same = (encode(nested_sets(1, first), max_bytes=1 << 20) for first in (1.0, 1.0 + 1e-12))
+    assert equal(few, same, rel_tol=1e-9)
+
+
 # Source
 
 
@@ -618,6 +737,13 @@ def test_a_description_is_printable_and_short(value: Any, limit: int) -> None:
     text = describe(encode(value), limit)
     assert len(text) <= limit
     assert text.isprintable() or any(not c.isprintable() for c in repr(value))
+
+
+@pytest.mark.parametrize("name", ["\x1b[31m", "a\nb", "\u202e"])
+def test_no_name_of_a_dataclass_reaches_a_terminal_as_it_is(name: str) -> None:
+    data = json.dumps({"k": [name, [[name, 1]]]}, ensure_ascii=True).encode()
+    validate(data)
+    assert describe(data).isprintable()
 
 
 def test_a_description_names_what_source_cannot() -> None:

@@ -20,7 +20,7 @@ from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, preset
-from codea1_env.rules.validation import values_equal
+from codea1_env.rules.validation import values_agree
 from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.submissions import Suite, TestCase
@@ -173,7 +173,7 @@ def _score(outcomes: Sequence[Outcome], expected: Sequence[bytes | None], compar
     if any(outcome.kind is OutcomeKind.INTERNAL_ERROR for outcome in outcomes):
         return None
     return sum(
-        value is not None and outcome.value is not None and values_equal(value, outcome.value, comparison)
+        value is not None and outcome.value is not None and values_agree(value, outcome.value, comparison)
         for outcome, value in zip(outcomes, expected, strict=True)
     )
 

@@ -1,0 +1,418 @@
+"""What strangers' bytes and texts may cost the trusted process, and whether values compare as Python compares them.
+
+    python benchmarks/budgets.py [--cases N] [--pairs N] [--seed N]
+
+Three parts:
+
+- *pairs*: values of mixed types, many of them almost equal, each compared with each by Python's `==` and by
+  `values.equal` on their encodings. The known differences (`values.comparison`) are not drawn.
+- *inputs*: frames, encoded values and replies, half of them with bytes changed, and each of the largest ones that
+  candidates, golden tests and agents may send. Nothing but the errors that are documented may be raised.
+- *costs*: processor seconds and MB (`tracemalloc`, in a second run) of the dearest ones.
+
+Prints one line for each part; exit status 1 if two values are compared wrongly, or an input takes more than 1 s or
+200 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import random
+import sys
+import time
+import tracemalloc
+from collections import deque
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from codea1_env.golden import GOLDEN_LIMITS
+from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
+from codea1_env.rules.ruleset import Reading
+from codea1_env.sandbox.interface import Limits
+from codea1_env.sandbox.process import as_outcome
+from codea1_env.sandbox.wire import Frame, Tag, WireError
+from codea1_env.values import Malformed, decode, describe, encode, equal, to_source, validate
+
+MAX_SECONDS, MAX_MB = 1.0, 200.0
+CANDIDATE_BYTES, GOLDEN_BYTES = Limits().value_bytes, GOLDEN_LIMITS.value_bytes
+TAGS = (Tag.LOADED, Tag.VALUE, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.MEMORY, Tag.ERROR, Tag.APPLY, b"?")
+_A_GROUP = 400  # values that are compared each with each
+
+# -- values of mixed types --
+
+_NUMBERS = (0, 1, 2, 11, 2816, -1, 2**53, 2**53 + 1, 10**18, 10**22, 2**1023, 2**1024, 2**1024 - 1, 10**400)
+_RATIOS = ((1, 2), (1, 3), (1, 10), (-7, 4), (1, 2**1074), (3, 2**1074), (2**60 + 1, 2**60))
+_TEXTS = ("", "0", "1", "11", "b", "b00", "x", "~", "#1", "[]", '"', ",", ":", "\x00", "\u20ac", "\ud800", "inf", "nan")
+_NAMES = ("a", "b")
+
+
+def _number(rng: random.Random) -> Any:
+    """Return one of few numbers, in one of its types, or its neighbour."""
+    n, d = rng.choice([(rng.choice(_NUMBERS), 1), rng.choice(_RATIOS)])
+    exact = Fraction(n + rng.choice((0, 0, 0, 1, -1)), d)
+    made: list[Any] = [exact]
+    if exact.denominator == 1:
+        made += [int(exact), Decimal(int(exact)), Decimal(int(exact)).scaleb(2).scaleb(-2) if n < 100 else int(exact)]
+        made += [bool(exact)] if exact in (0, 1) else []
+    with contextlib.suppress(OverflowError):
+        near = float(exact)
+        made += [near, -near if near == 0 else near, Decimal(near), complex(near, 0.0), complex(near, 1.0)]
+    return rng.choice(made)
+
+
+def _moment(rng: random.Random) -> Any:
+    hour = rng.choice((0, 1, 23))
+    zone = rng.choice((None, datetime.UTC, datetime.timezone(datetime.timedelta(hours=rng.choice((0, 1, -1))))))
+    return rng.choice(
+        (
+            datetime.date(2020, 1, rng.choice((1, 2))),
+            datetime.time(hour, tzinfo=zone),
+            datetime.datetime(2020, 1, rng.choice((1, 2)), hour, tzinfo=zone),
+            datetime.timedelta(hours=hour),
+            datetime.timedelta(microseconds=rng.choice((0, 1, 11))),
+        )
+    )
+
+
+def _leaf(rng: random.Random) -> Any:
+    text = rng.choice(_TEXTS)
+    data = bytes.fromhex(rng.choice(("", "00", "01", "0b", "11", "0b00", "78")))
+    return rng.choice(
+        (
+            lambda: _number(rng),
+            lambda: _number(rng),
+            lambda: text,
+            lambda: data,
+            lambda: bytearray(data),
+            lambda: None,
+            lambda: _moment(rng),
+            lambda: range(rng.choice((0, 1)), rng.choice((0, 1, 3, 4)), rng.choice((1, 2, 3))),
+            lambda: rng.choice((float("inf"), float("-inf"), Decimal("Infinity"), Decimal("1E+5000"), Decimal("-0"))),
+        )
+    )()
+
+
+def _hashable(rng: random.Random) -> Any:
+    while True:
+        found = _leaf(rng) if rng.random() < 0.8 else tuple(_leaf(rng) for _ in range(2))
+        with contextlib.suppress(TypeError):
+            hash(found)
+            return found
+
+
+def mixed_value(rng: random.Random, levels: int = 3) -> Any:
+    """Return a value of any type that travels but those that compare otherwise on purpose."""
+    if levels == 0 or rng.random() < 0.5:
+        return _leaf(rng)
+    inner = [mixed_value(rng, levels - 1) for _ in range(rng.choice((0, 1, 1, 2)))]
+    keys = [_hashable(rng) for _ in inner]
+    return rng.choice(
+        (inner, tuple(inner), deque(inner), set(keys), frozenset(keys), dict(zip(keys, inner, strict=True)))
+    )
+
+
+def compare_pairs(n_pairs: int, seed: int) -> tuple[int, list[tuple[Any, Any]]]:
+    """Return how many pairs were equal, and those on which Python's `==` and ours differ."""
+    rng = random.Random(seed)
+    n_equal, wrong = 0, list[tuple[Any, Any]]()
+    while n_pairs > 0:
+        group = [mixed_value(rng) for _ in range(_A_GROUP)]
+        encoded = [encode(value) for value in group]
+        pairs = [(i, j) for i in range(len(group)) for j in range(i)][:n_pairs]
+        n_pairs -= len(pairs)
+        for i, j in pairs:
+            ours = equal(encoded[i], encoded[j])
+            n_equal += ours
+            if ours != (group[i] == group[j]) or ours != equal(encoded[j], encoded[i]):
+                wrong.append((group[i], group[j]))
+    return n_equal, wrong
+
+
+# -- inputs --
+
+
+class Input(NamedTuple):
+    """What a stranger sends, and what reads it."""
+
+    name: str
+    read: Callable[[], None]
+
+
+def read_values(one: bytes, other: bytes) -> None:
+    """Do with two claims whatever the trusted process does with values."""
+    try:
+        validate(one)
+        validate(other)
+    except Malformed:
+        return
+    equal(one, other)
+    equal(other, one, rel_tol=1e-9, abs_tol=1e-9, nan_equal=True)
+    equal(one, other, rel_tol=1e-9, mutual=True, strict_types=True)
+    equal(one, one, rel_tol=1e-9)
+    describe(one)
+    to_source(other)
+
+
+def read_frame(frame: Frame) -> None:
+    """Read one claim about a call."""
+    with contextlib.suppress(WireError):
+        as_outcome(frame)
+
+
+def read_reply(reply: str) -> None:
+    """Read a reply in every way."""
+    for reading in Reading:
+        read_candidate(reply, reading, entry_point="f")
+        read_suite(reply, reading, entry_point="f", tests_per_suite=5)
+
+
+def changed(rng: random.Random, data: bytes) -> bytes:
+    """Return `data` with some bytes replaced, removed or put in."""
+    made = bytearray(data)
+    for _ in range(rng.choice((0, 0, 1, 2, 5))):
+        place = rng.randrange(len(made) + 1)
+        made[place : place + rng.choice((0, 1, 1))] = rng.choice(_BITS)
+    return bytes(made)
+
+
+_BITS = (b"", b"0", b"9" * 20, b"[", b"]", b"{", b"}", b'"', b",", b"-", b"e", b"E+", b"\\", b"\xff", b'{"t":[', b"nan")
+_LINES = (
+    "assert f(1) == 2",
+    "assert f([1, 2.5], k='a') == {'b': (1,)}",
+    'assert f(f"{1}{2!r:>{3}}") == f"{{}}"',
+    "x = [1, 2]",
+    "assert sorted(f(x)) == [",
+    "def f(a):",
+    '    """Doc',
+    "    return a",
+    "```python",
+    "```",
+    "   ~~~",
+    "'''",
+    "<think>",
+    "class T:",
+    "  def test_a(self):",
+    "assert all(f(i) for i in range(3))",
+    "assert f(0x1F, 1e5, 3j, b'\\x00') is None",
+    "\tif f(1):",
+    "Some prose, it's \u00e9.",
+)
+
+
+def random_input(rng: random.Random) -> Input:
+    """Return a small value, frame or reply, valid or not."""
+    kind = rng.randrange(4)
+    if kind == 0:
+        reply = "\n".join(rng.choices(_LINES, k=rng.randrange(1, 12)))
+        return Input("reply", lambda: read_reply(changed(rng, reply.encode()).decode("utf-8", "replace")))
+    data = encode(mixed_value(rng))
+    if kind == 1:
+        frame = Frame(rng.choice(TAGS), rng.randrange(9), rng.randrange(9), changed(rng, data))
+        return Input("frame", lambda: read_frame(frame))
+    one, other = changed(rng, data), changed(rng, data)
+    return Input("value", lambda: (read_values(one, other), _decoded(one))[0])
+
+
+def _decoded(data: bytes) -> None:
+    with contextlib.suppress(Malformed):
+        decode(data)
+
+
+def _filled(begin: str, item: str, end: str, size: int, separator: str = ",") -> str:
+    n_items = max(1, (size - len(begin) - len(end)) // (len(item) + len(separator)))
+    return begin + separator.join([item] * n_items) + end
+
+
+_REPEATED = (
+    *("1", "1.0", "5e-324", "2e307", "[]", '""', "null", '{"t":[]}', '{"t":[1.5]}', '{"s":[1.5]}', '{"d":[[1,1.5]]}'),
+    *('{"D":"1E+999"}', '{"D":"3E-998"}', '{"D":"1E-300"}', '{"r":[1,3]}', '{"g":[0,9,2]}', '{"c":[0.1,0.2]}'),
+    *('{"T":["date","2020-01-01"]}', '{"T":["datetime","2020-01-01T00:00:00+01:00"]}', '{"k":["A",[["a",1.5]]]}'),
+    *('{"n":["<f8",[1],[0.5]]}', '{"f":"inf"}', '{"f":"nan"}', '{"D":"%s"}' % ("7" * 990), "1" * 308, "1" * 4300),
+    '{"r":[%d,%d]}' % (2**1000 + 1, 2**1001 - 3),
+)
+
+
+def large_values(size: int) -> Iterator[tuple[str, str]]:
+    """Yield names and values of at most `size` bytes, each of which is dear to somebody."""
+    for item in _REPEATED:
+        yield item[:20], _filled("[", item, "]", size)
+        yield f"tuple {item[:20]}", _filled('{"t":[', item, "]}", size)
+    digits = "7" * (size - 40)
+    yield "Decimal", '{"D":"%s"}' % digits
+    yield "Decimal with decimals", '{"D":"0.%s"}' % digits
+    yield "int", '{"i":"%s"}' % digits
+    yield "Fraction", '{"r":[{"i":"%s"},{"i":"%s"}]}' % (digits[: size // 2 - 20], "b" * (size // 2 - 20))
+    part = size // 3 - 20
+    yield "range", '{"g":[{"i":"%s"},{"i":"%s"},{"i":"%s"}]}' % ("f" * part, "1e" * (part // 2), "3" * (part // 2))
+    yield "float", "0." + digits
+    yield "int in decimal", digits
+    yield "bytes", '{"b":"%s"}' % ("ab" * (size // 2 - 9))
+    yield "surrogates", '{"u":"%seda080"}' % ("61" * (size // 2 - 9))
+    yield "text", f'"{digits}"'
+    yield "wide text", '"\U0001f600%s"' % digits
+    yield "commas", '"%s"' % ("," * (size - 2))
+    yield "quotes", '"%s"' % ('\\"' * (size // 2 - 1))
+    yield "brackets", "[" * size
+    n = size // 9
+    yield "set of integers", '{"s":[%s]}' % ",".join(map(str, range(10**6, 10**6 + n)))
+    yield "set of floats", '{"s":[%s]}' % ",".join(f"{i}.5" for i in range(10**5, 10**5 + n))
+    hard = ",".join(f"[{i * (2**61 - 1)},1.5]" for i in range(1, size // 32))
+    yield "dict of colliding keys", '{"d":[%s]}' % hard
+    rows = ",".join('{"t":[%s]}' % ",".join([f"{i}.5"] * (size // 64 // 6)) for i in range(64))
+    yield "set of 64 tuples", '{"s":[%s]}' % rows
+    inner = ",".join('{"z":[%s]}' % ",".join(f"{i * 40 + j}.5" for j in range(40)) for i in range(13))
+    yield "set of sets", '{"s":[%s]}' % ",".join('{"z":[%s]}' % inner.replace(".5", f".{k + 1}5") for k in range(13))
+
+
+_REPLIES = (
+    "f(1)\n",
+    "assert f(1) == 2\n",
+    "assert\n",
+    "assert f(1,\n",
+    "assert f() != f()\n",
+    "x = 1\n",
+    "x",
+    "a,",
+    "a.b",
+    "1+",
+    "not ",
+    "-",
+    "(",
+    "[",
+    "{1:",
+    "lambda:",
+    "f(",
+    "x if y else ",
+    "'a' ",
+    '"\\d" ',
+    "'",
+    '"""\n',
+    "'''\n```\n",
+    "```\n",
+    "```python\n",
+    "```python\n'''\n",
+    "    ```\n",
+    "```python\nassert f(1) == 2\n```\n",
+    "```python\ndef f(x): return x\n```\n",
+    "`",
+    "~~~\n",
+    "<think>",
+    "</think>\n",
+    "def f(x):\n  return x\n",
+    "def f(x): pass\n",
+    "if x:\n",
+    "class A:\n def g(self):\n  assert f(1) == 2\n",
+    "@a\n",
+    "\\\n",
+    "\t",
+    "#\n",
+    ";",
+    "\ufdfa",
+    "\ufdfa ",
+    "0x1 ",
+    "1" * 4000 + " ",
+    "import math\n",
+    "x = x + x\n",
+    "x = [x, x]\nassert f(x) == x\n",
+    "assert f(*x) == (yield)\n",
+    "assert f(a := 1)\n",
+    "assert all(f(i) for i in range(9))\n",
+    "assert f(1) == 2; ",
+    "{a}",
+)
+
+
+def large_replies(size: int) -> Iterator[tuple[str, str]]:
+    """Yield names and replies of at most `size` characters."""
+    for part in _REPLIES:
+        yield repr(part[:24]), part * (size // len(part))
+        yield f"block of {part[:24]!r}", "```python\n" + part * ((size - 14) // len(part)) + "\n```"
+    n = size - 60
+    for quote in ("f'", "rf'''", 'F"'):
+        end = quote.lstrip("rfF")
+        yield f"{quote} fields", f"assert f({quote}{'{a}' * (n // 3)}{end}) == 1"
+        yield f"{quote} nested fields", f"assert f({quote}{'{a:{b}}' * (n // 7)}{end}) == 1"
+        yield f"{quote} braces", f"```python\nassert f({quote}{'{{' * (n // 2)}{end}) == 1\n```"
+    yield "many f-strings", "assert f(f'{a}') == 1\n" * (size // 22)
+    yield "sum", "assert f(" + "1+" * (n // 2) + "1) == 1"
+    yield "list", "assert f([" + "1," * (n // 2) + "]) == 1"
+    yield "names", "assert f(" + "a," * (n // 2) + ") == 1"
+    yield "dict", "assert f({" + "1:2," * (n // 4) + "}) == 1"
+    yield "comparison", "assert f(1) " + "== 1 " * (n // 5)
+    yield "texts", "assert f(" + "'a' " * (n // 4) + ") == 1"
+    yield "program", "```python\ndef f(x):\n" + "    x += 1\n" * (n // 11) + "```"
+    yield "docstring", "```python\ndef f(x):\n    '''\n" + "    ```\n" * (n // 8) + "    '''\n```"
+
+
+def inputs(n_random: int, seed: int, *, sizes: tuple[int, ...] = (), characters: int = 0) -> Iterator[Input]:
+    """Yield small inputs, then the largest of given sizes (bytes) and of so many characters."""
+    rng = random.Random(seed)
+    for _ in range(n_random):
+        yield random_input(rng)
+    for size in sizes:
+        for name, text in large_values(size):
+            one = text.encode()
+            other = one.replace(b"1", b"2").replace(b"7", b"8") if b"1" in one or b"7" in one else one[:-2] + b"0]"
+            yield Input(f"value of {size:,}: {name}", lambda one=one, other=other: read_values(one, other))  # type: ignore[misc]
+            frame = Frame(Tag.ERROR, 0, 0, one)
+            yield Input(f"error of {size:,}: {name}", lambda frame=frame: read_frame(frame))  # type: ignore[misc]
+    for name, text in large_replies(characters) if characters else ():
+        for reading in Reading:
+            yield Input(
+                f"suite of {name}, {reading}",
+                lambda text=text, reading=reading: read_suite(text, reading, entry_point="f"),  # type: ignore[misc]
+            )
+            yield Input(
+                f"program of {name}, {reading}",
+                lambda text=text, reading=reading: read_candidate(text, reading, entry_point="f"),  # type: ignore[misc]
+            )
+
+
+def seconds(each: Input) -> float:
+    """Return the processor time that reading takes."""
+    started = time.process_time()
+    each.read()
+    return time.process_time() - started
+
+
+def megabytes(each: Input) -> float:
+    """Return the most memory that reading takes at a time; `tracemalloc` must be on."""
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    each.read()
+    return (tracemalloc.get_traced_memory()[1] - before) / 1e6
+
+
+_EACH_STEP = 6  # readings of a pair of large values; the bounds hold for one
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=10_000, help="small inputs; default 10,000")
+    parser.add_argument("--pairs", type=int, default=100_000, help="default 100,000")
+    parser.add_argument("--seed", type=int, default=0, help="default 0")
+    options = parser.parse_args()
+    n_equal, wrong = compare_pairs(options.pairs, options.seed)
+    print(f"{options.pairs:,} pairs, {n_equal:,} equal, {len(wrong)} compared wrongly", *wrong[:5], sep="\n")
+    sizes = (CANDIDATE_BYTES, 8 << 20, GOLDEN_BYTES)
+    costs = [
+        (seconds(each), each.name)
+        for each in inputs(options.cases, options.seed, sizes=sizes, characters=MAX_CHARACTERS)
+    ]
+    print(f"{len(costs):,} inputs; processor seconds:", *(f"  {s:.2f} {name}" for s, name in _dearest(costs)), sep="\n")
+    tracemalloc.start()
+    sizes_mb = [(megabytes(each), each.name) for each in inputs(0, 0, sizes=sizes, characters=MAX_CHARACTERS)]
+    print("MB:", *(f"  {mb:.0f} {name}" for mb, name in _dearest(sizes_mb)), sep="\n")
+    sys.exit(bool(wrong) or max(costs)[0] > MAX_SECONDS or max(sizes_mb)[0] > MAX_MB)
+
+
+def _dearest(costs: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    return sorted(costs, reverse=True)[:12]
+
+
+if __name__ == "__main__":
+    main()

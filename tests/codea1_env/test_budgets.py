@@ -1,0 +1,44 @@
+"""The benchmark of what strangers' bytes and texts cost, with few cases: nothing raises, values compare as in Python."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(BENCHMARKS / "budgets.py"))
+
+
+def test_values_of_mixed_types_are_equal_as_in_python(script: dict[str, Any]) -> None:
+    n_equal, wrong = script["compare_pairs"](20_000, 3)
+    assert wrong == []
+    assert n_equal > 100
+
+
+@settings(max_examples=200)
+@given(seed=st.integers(0, 2**32))
+def test_any_two_values_are_equal_as_in_python(script: dict[str, Any], seed: int) -> None:
+    _, wrong = script["compare_pairs"](100, seed)
+    assert wrong == []
+
+
+def test_small_inputs_valid_and_changed_raise_nothing(script: dict[str, Any]) -> None:
+    for each in script["inputs"](1_500, 5):
+        each.read()
+
+
+def test_inputs_full_of_one_thing_raise_nothing(script: dict[str, Any]) -> None:
+    large = list(script["inputs"](0, 0, sizes=(3_000,), characters=3_000))
+    assert len(large) > 300
+    for each in large:
+        each.read()
