@@ -170,7 +170,7 @@ def programs_of(problem: Problem, number: int, rng: random.Random) -> list[Progr
     ]
     variants[0] = Program("without docstrings", bare(problem.solution)) if rng.random() < 0.2 else variants[0]
     faulty = mutants(problem.solution, entry_point=problem.entry_point)
-    n_variants = max(1, round(number / (1 + _MUTANTS_PER_VARIANT)))
+    n_variants = sum(rng.random() * (1 + _MUTANTS_PER_VARIANT) < 1 for _ in range(number))
     drawn = rng.sample(faulty, min(len(faulty), number - n_variants))
     # One in six is also off by little where it is right, which must not hide where it is wrong.
     noisy = [rng.random() < 1 / 6 for _ in drawn]
