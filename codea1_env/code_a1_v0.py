@@ -162,6 +162,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self.skip_invalid = skip_invalid
         self.book = book if isinstance(book, MistakeBook) else MistakeBook(book)
         self._owns_book = not isinstance(book, MistakeBook)
+        self.book.require_this_judge()
         self.judge = Judge(load_sandbox(sandbox), self.rules, limits=limits)
         self.possible_agents = [CODER, TESTER]
         self.agents: list[str] = []

@@ -77,7 +77,7 @@ def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
     Raises:
         UserError: they do, and a problem has none, so that nothing could ever be paid for it.
     """
-    if not rules.reward.scheme.needs_golden:
+    if not rules.reward.needs_golden:
         return
     without = [problem.id for problem in problems if not problem.golden]
     if without:

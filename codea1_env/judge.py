@@ -99,7 +99,7 @@ class Judge:
         self.sandbox = sandbox
         self.rules = rules
         self.limits = limits or Limits()
-        self.golden = rules.reward.scheme.needs_golden if golden is None else golden
+        self.golden = rules.reward.needs_golden if golden is None else golden
         self._solutions = SolutionValues(sandbox, limits_of_solutions(self.limits))
         self._expected = ExpectedValues(sandbox)
 

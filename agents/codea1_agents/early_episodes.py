@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from codea1_env.errors import UserError
+from codea1_env.judge_version import require_this_judge
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 
 __all__ = ["EarlyEpisodes"]
@@ -36,7 +37,7 @@ class EarlyEpisodes:
 
         Raises:
             BrokenInput: a corrupted line.
-            UserError: the file cannot be read or written.
+            UserError: the file cannot be read or written, or another version of the judge has judged its episodes.
         """
         try:
             text = self._path.read_bytes() if self._path.exists() else b""
@@ -47,6 +48,8 @@ class EarlyEpisodes:
             raise self._told(error) from error
         lines = text[:whole].split(b"\n")[:-1]
         records = [from_line(line, f"{self._path} line {number}") for number, line in enumerate(lines, start=1)]
+        for record in records:
+            require_this_judge(record.judge_version, self._path, "begin a new run")
         found: dict[int, EpisodeRecord] = {}
         for record in sorted(records, key=lambda each: each.episode):
             before = record.episode - n_problems

@@ -13,6 +13,7 @@ import numpy as np
 from codea1_agents.parsing_lock import ParsingLock
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable, SandboxError
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems import Problem
 from codea1_env.rounds import JudgedRound
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
@@ -203,6 +204,7 @@ class Game:
     def played(self) -> PlayedEpisode:
         """Return the finished episode."""
         record = EpisodeRecord(
+            judge_version=JUDGE_VERSION,
             episode=self._number,
             episode_id=self._rounds[-1].episode_id,
             problem_id=self._problem.id,

@@ -55,7 +55,7 @@ def with_rewards_of(played: Ruleset, other: Ruleset) -> Ruleset:
     Raises:
         UserError: the others pay for golden tests, which the run has not executed.
     """
-    if other.reward.scheme.needs_golden and not played.reward.scheme.needs_golden:
+    if other.reward.needs_golden and not played.reward.needs_golden:
         raise UserError(
             f"rules {other.name} pay for golden tests, which this run has not executed: play with --rules {other.name}"
         )

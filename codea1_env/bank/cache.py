@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from codea1_env.bank.entries import ProblemBank, bank_from_line, bank_to_line
 from codea1_env.errors import BrokenInput
+from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import CandidateRecord, RejectionRecord, SuiteRecord
 from codea1_env.sandbox.interface import Limits
@@ -62,6 +63,7 @@ class _JudgedProgram(BaseModel):
 class _JudgedFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    judge_version: int = UNSTATED_JUDGE
     problem_id: str
     programs: tuple[_JudgedProgram, ...]
 
@@ -98,6 +100,7 @@ def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bo
     problem = bank.problem
     asked = {
         "format": _FORMAT,
+        "judge": JUDGE_VERSION,
         "code": sources_digest(Path(__file__).parent.parent),
         "problem": [problem.id, problem.entry_point, problem.solution, problem.imports],
         "golden": [asdict(test) for test in problem.golden] if golden else None,
@@ -118,18 +121,21 @@ class BankCache:
         self._complained = False
 
     def find(self, digest: str) -> ProblemReport | None:
-        """Return a judged problem; None if it is not there, or damaged."""
+        """Return a judged problem; None if it is not there, damaged, or judged by another version of the judge."""
         content = self._read(digest)
         try:
             found = _JudgedFile.model_validate_json(content or b"")
         except ValidationError:
+            return None
+        if found.judge_version != JUDGE_VERSION:
             return None
         return ProblemReport(found.problem_id, tuple(each.to_report() for each in found.programs))
 
     def keep(self, digest: str, report: ProblemReport) -> None:
         """Store a judged problem."""
         programs = tuple(map(_JudgedProgram.of, report.candidates))
-        self._write(digest, _JudgedFile(problem_id=report.problem_id, programs=programs).model_dump_json())
+        file = _JudgedFile(judge_version=JUDGE_VERSION, problem_id=report.problem_id, programs=programs)
+        self._write(digest, file.model_dump_json())
 
     def find_built(self, digest: str) -> ProblemBank | None:
         """Return a bank that was built; None if it is not there, or damaged."""

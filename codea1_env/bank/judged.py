@@ -105,7 +105,7 @@ class JudgedBank:
         if judged != (self.rules.reading, self.rules.validation, self.rules.comparison, self.rules.confirm):
             raise UserError(f"rules {rules.name} make other verdicts than {self.rules.name}: judge the bank again")
         rates = [each.golden_pass_rate for problem in self.problems for each in problem.report.candidates]
-        if rules.reward.scheme is RewardScheme.GOLDEN and any(rate is None or math.isnan(rate) for rate in rates):
+        if rules.reward.scheme == RewardScheme.GOLDEN and any(rate is None or math.isnan(rate) for rate in rates):
             raise UserError("rules golden pay for golden tests, which were not run: judge the bank again")
         return replace(self, rules=rules)
 

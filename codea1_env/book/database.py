@@ -24,11 +24,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
 
 __all__ = ["BookDatabase"]
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 _DEPARTURES = """CREATE TABLE departure (
         problem INTEGER NOT NULL REFERENCES problem (id),
         digest BLOB NOT NULL,
@@ -46,9 +47,10 @@ _DEPARTURES = """CREATE TABLE departure (
         program_sha256 TEXT NOT NULL,
         verdict TEXT NOT NULL
     )"""  # only appended to and read from end to end, so it has no index that would slow a round down
+_JUDGE = f"judge_version INTEGER NOT NULL DEFAULT {UNSTATED_JUDGE}"
 _SCHEMA = (
-    "CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0))",
-    "INSERT INTO book VALUES (0)",
+    f"CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0), {_JUDGE})",
+    f"INSERT INTO book VALUES (0, {JUDGE_VERSION})",
     """CREATE TABLE problem (
         id INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE,
@@ -305,13 +307,16 @@ def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
 
 
 def _modernise(connection: sqlite3.Connection) -> None:
-    """Give a book of version 1 what it lacks: a place for the entries that leave."""
+    """Give an older book what it lacks: a place for the entries that leave (version 2), and the judge's version (3)."""
     if _version(connection) == _SCHEMA_VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _version(connection) < _SCHEMA_VERSION:  # else another process has been faster
-            connection.execute(_DEPARTURES)
+        version = _version(connection)
+        if version < _SCHEMA_VERSION:  # else another process has been faster
+            if version < 2:
+                connection.execute(_DEPARTURES)
+            connection.execute(f"ALTER TABLE book ADD COLUMN {_JUDGE}")
             connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         connection.execute("COMMIT")
     finally:

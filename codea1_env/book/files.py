@@ -55,12 +55,12 @@ def merge(into: MistakeBook, other: MistakeBook) -> MergeReport:
     one. A bound on entries takes effect when the next round is recorded.
 
     Raises:
-        UserError: both are the same book.
+        UserError: both are the same book, or hold verdicts of different versions of the judge.
     """
     if into is other or (into.path is not None and into.path == other.path):
         raise UserError(f"cannot merge a Mistake Book into itself: {into.path or 'in memory'}")
     rounds = {problem_id: other.round_of(problem_id) for problem_id in other.problem_ids()}
-    return into.absorb(other.entries(), rounds, other.departures())
+    return into.absorb(other.entries(), rounds, other.departures(), judge_version=other.judge_version)
 
 
 def import_official(book: MistakeBook, path: str | Path, problems: ProblemSet | None = None) -> ImportReport:
@@ -77,6 +77,7 @@ def import_official(book: MistakeBook, path: str | Path, problems: ProblemSet | 
 
     Raises:
         BrokenInput: the file cannot be read or has another layout.
+        UserError: the book holds verdicts of another version of the judge.
     """
     source = Path(path)
     skipped: list[SkippedRow] = []

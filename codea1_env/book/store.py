@@ -21,6 +21,7 @@ from codea1_env.book.database import BookDatabase
 from codea1_env.book.departures import Departure, Leaving
 from codea1_env.book.rows import ProblemRows, departures_after
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE, require_this_judge
 from codea1_env.rules.mistake_book import (
     Arrival,
     BookChange,
@@ -106,6 +107,22 @@ class MistakeBook:
         )
 
     @property
+    def judge_version(self) -> int:
+        """Version of the judge whose verdicts the book holds; 1 in books that do not say."""
+        with self._database.reading() as connection:
+            return _judge_version(connection)
+
+    def require_this_judge(self) -> None:
+        """Do nothing if the book may take in new rounds.
+
+        Raises:
+            UserError: it holds verdicts of another version of the judge.
+        """
+        if self.problem_ids():
+            place = self.path or "the Mistake Book in memory"
+            require_this_judge(self.judge_version, place, "begin a new book")
+
+    @property
     def path(self) -> Path | None:
         """The file, absolute; None: in memory."""
         return self._database.path
@@ -126,7 +143,14 @@ class MistakeBook:
             pool = () if rows is None else rows.pool(rules)
         return select_replayed(pool, rules, rng)
 
-    def record(self, report: ProblemReport, rules: BookRules, provenance: Provenance | None = None) -> BookDelta:
+    def record(
+        self,
+        report: ProblemReport,
+        rules: BookRules,
+        provenance: Provenance | None = None,
+        *,
+        judge_version: int = JUDGE_VERSION,
+    ) -> BookDelta:
         """Take in one judged round of one problem, in one transaction; return what it changed.
 
         The round counts for the problem's round number, and its replayed entries as replayed, even where it brought
@@ -136,11 +160,16 @@ class MistakeBook:
             report: the round; its `replayed` cases are those that `retrieve` returned.
             rules: what a round changes.
             provenance: who played; the failing program's digest, verdict and value are filled in for each newcomer.
+            judge_version: of the judge that has judged the round; a book without any problem takes it over.
+
+        Raises:
+            UserError: the book holds verdicts of another version of the judge.
         """
         wanted = changes(report, rules)
         if rules.update is BookUpdate.OFF:
             return BookDelta(size=self.size(report.problem_id))
         with self._database.writing() as connection:
+            _agree_on_judge(connection, judge_version, self.path)
             rows = ProblemRows.find_or_add(connection, report.problem_id)
             rows.round += 1
             delta = _applied(rows, wanted, rules, provenance or Provenance())
@@ -148,7 +177,12 @@ class MistakeBook:
         return delta
 
     def absorb(
-        self, entries: Iterable[StoredEntry], rounds: Mapping[str, int], departures: Iterable[Departure] = ()
+        self,
+        entries: Iterable[StoredEntry],
+        rounds: Mapping[str, int],
+        departures: Iterable[Departure] = (),
+        *,
+        judge_version: int = JUDGE_VERSION,
     ) -> MergeReport:
         """Add entries from elsewhere, all or none: counts of equal cases add up (`combined`), others are appended.
 
@@ -156,9 +190,14 @@ class MistakeBook:
             entries: in age order within each problem. Each newcomer becomes its problem's youngest.
             rounds: round number by problem; a problem's counter becomes the larger of its own and this one.
             departures: what has left the other book, for the record.
+            judge_version: of the judge that has found the entries; a book without any problem takes it over.
+
+        Raises:
+            UserError: this book holds verdicts of another version of the judge.
         """
         n_added = n_combined = 0
         with self._database.writing() as connection:
+            _agree_on_judge(connection, judge_version, self.path)
             problems = _OpenProblems(connection)
             for stored in entries:
                 rows = problems[stored.problem_id]
@@ -269,6 +308,26 @@ def _resolved(path: str | Path) -> Path:
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # a loop of links, no home, no path at all, a NUL
         raise BrokenInput(f"Mistake Book {str(path)!r}: {error}") from error
+
+
+def _judge_version(connection: sqlite3.Connection) -> int:
+    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(book)")]
+    if "judge_version" not in columns:  # an older book that may only be read
+        return UNSTATED_JUDGE
+    return int(connection.execute("SELECT judge_version FROM book").fetchone()[0])
+
+
+def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | None) -> None:
+    own, is_used = connection.execute("SELECT judge_version, EXISTS (SELECT 1 FROM problem) FROM book").fetchone()
+    if own == version:
+        return
+    if not is_used:
+        connection.execute("UPDATE book SET judge_version = ?", (version,))
+    else:
+        raise UserError(
+            f"{path or 'the Mistake Book in memory'} holds verdicts of version {own} of the judge, and what is to be"
+            f" added of version {version}: the two do not mix"
+        )
 
 
 class _OpenProblems(dict[str, ProblemRows]):

@@ -19,6 +19,7 @@ __all__ = [
     "n_passed",
     "n_right",
     "n_written",
+    "no_evidence",
     "pass_rate",
     "right_cases",
 ]
@@ -47,12 +48,12 @@ class Reward:
 
     @property
     def masked(self) -> bool:
-        """True iff it could not be found out: leave it out of every mean and every gradient."""
+        """True iff nothing is known that it could pay: leave it out of every mean and every gradient."""
         return math.isnan(self.value)
 
 
 MASKED = Reward(math.nan, ())
-"""Stands where our own failure hides the truth."""
+"""Stands where our own failure hides the truth, or where nothing was tested and the rules mask that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +108,9 @@ def invalid_candidate(report: CandidateReport, rules: Ruleset) -> CandidateRewar
     """Return the rewards where the candidate does not load: nothing that a suite could show (release R:905-913)."""
     coder = Reward.of(RewardPart("invalid_candidate", rules.reward.invalid_candidate, 1.0))
     return CandidateRewards(coder, (Reward.of(),) * len(report.suites))
+
+
+def no_evidence(rules: Ruleset) -> Reward:
+    """Return the coder's reward where no case says anything about its program."""
+    value = rules.reward.no_evidence
+    return MASKED if value == "masked" else Reward.of(RewardPart("no_evidence", value, 1.0))

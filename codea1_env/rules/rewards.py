@@ -5,9 +5,9 @@ Notation, for one candidate and one of its suites (K = `Ruleset.tests_per_suite`
 - `pass_new`: passed cases / valid cases of the suite; `pass_replayed`: passed / replayed cases of the Mistake Book
 - `fail_new`, `fail_replayed`: evidence against the candidate, as each formula defines it
 - `adversarial` = (fail_new - fail_replayed + 1) / 2 where both exist (Eq. 3), `fail_new` without replays
-- tester = alpha * validity + (1 - alpha) * adversarial - penalty * nonprintable (Eq. 5)
+- tester = alpha * validity + (1 - alpha) * adversarial - penalty * nonprintable (Eq. 4)
 
-Source: the paper's Eq. 2 to 5; release reward.py:809-922 and 1203-1206 (method.md 1.6); what `fixed` changes and why:
+Source: the paper's Eq. 2 to 4; release reward.py:809-922 and 1203-1206 (method.md 1.6); what `fixed` changes and why:
 docs/rules.md. The rewards of other papers stand in `rules.rival_rewards`.
 """
 
@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from statistics import fmean
 
+from codea1_env.errors import UserError
 from codea1_env.rules.reward_parts import (
     MASKED,
     CandidateRewards,
@@ -28,20 +29,30 @@ from codea1_env.rules.reward_parts import (
     n_passed,
     n_right,
     n_written,
+    no_evidence,
     pass_rate,
 )
 from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
-from codea1_env.rules.ruleset import RewardScheme, Ruleset
-from codea1_env.verdicts import CandidateReport, ProblemReport, Verdict
+from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
+from codea1_env.submissions import RejectionReason
+from codea1_env.verdicts import CandidateReport, ProblemReport, SuiteReport, Verdict
 
-__all__ = ["MASKED", "CandidateRewards", "Reward", "RewardPart", "score", "score_group"]
+__all__ = ["MASKED", "CandidateRewards", "Reward", "RewardFormula", "RewardPart", "score", "score_group"]
+
+RewardFormula = Callable[[Sequence[CandidateReport], Ruleset], Sequence[CandidateRewards]]
+"""Candidates that met the same suites (or one alone), none of them masked, to the rewards of each, in order.
+
+What an installed distribution registers under `codea1_env.rewards` is one. Its attributes `needs_golden` (default
+False) and `pays_tester` (default True) say what the game must provide.
+"""
 
 
 def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards, ...]:
     """Return the rewards that `rules.reward.scheme` gives each candidate of a problem and its suites.
 
-    A scheme that compares candidates (`cure`, `learnability`) compares those that met the same suites: all of the
-    problem where these are shared, else each is alone. It gives a shared suite the same reward beside every candidate.
+    A scheme that compares candidates (`cure`, `learnability`, a plugin) compares those that met the same suites: all of
+    the problem where these are shared, else each is alone. The first two give a shared suite the same reward beside
+    every candidate.
 
     Args:
         report: M candidates with N suites each.
@@ -50,6 +61,9 @@ def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards
     Returns:
         (M,). All rewards of a candidate are masked if any evidence about it is our own failure; it then says nothing
         about the others' either.
+
+    Raises:
+        UserError: the scheme is a plugin that is not installed, that fails, or that returns something else.
     """
     groups = [report.candidates] if report.shares_suites else [(each,) for each in report.candidates]
     return tuple(chain.from_iterable(_scored(group, rules) for group in groups))
@@ -65,14 +79,29 @@ def _scored(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateR
     scheme = rules.reward.scheme
     are_masked = [report.has_internal_error for report in group]
     known = [report for report, is_masked in zip(group, are_masked, strict=True) if not is_masked]
-    if scheme in _COMPARING:
+    if scheme in _SCHEMES:
+        found = iter([_SCHEMES[scheme](report, rules) for report in known])
+    elif scheme in _COMPARING:
         found = iter(_COMPARING[scheme](known, rules))
     else:
-        found = iter([_SCHEMES[scheme](report, rules) for report in known])
+        found = iter(_by_plugin(known, rules))
     return [
         CandidateRewards(MASKED, (MASKED,) * len(report.suites)) if is_masked else next(found)
         for report, is_masked in zip(group, are_masked, strict=True)
     ]
+
+
+def _by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[CandidateRewards]:
+    name = rules.reward.scheme
+    formula: RewardFormula = reward_plugin(name)
+    try:
+        found = formula(group, rules)
+        shape = [len(each.testers) for each in found]
+    except Exception as error:
+        raise UserError(f"reward scheme {name!r} failed: {type(error).__name__}: {error}") from error
+    if shape != [len(report.suites) for report in group]:
+        raise UserError(f"reward scheme {name!r} must return the rewards of each candidate and of each of its suites")
+    return found
 
 
 def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool) -> float:
@@ -82,19 +111,19 @@ def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool)
     return fail_new if fail_replayed is None else (fail_new - fail_replayed + 1) / 2
 
 
-def _coder_reward(replayed: float | None, new: float | None, no_evidence: float) -> Reward:
-    """Mean of what exists (Eq. 2)."""
+def _coder_reward(replayed: float | None, new: float | None, otherwise: Reward) -> Reward:
+    """Mean of what exists (Eq. 2), `otherwise` of nothing."""
     if replayed is not None and new is not None:
         return Reward.of(RewardPart("pass_replayed", replayed, 0.5), RewardPart("pass_new", new, 0.5))
     if replayed is not None:
         return Reward.of(RewardPart("pass_replayed", replayed, 1.0))
     if new is not None:
         return Reward.of(RewardPart("pass_new", new, 1.0))
-    return Reward.of(RewardPart("no_evidence", no_evidence, 1.0))
+    return otherwise
 
 
 def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprintable: float) -> Reward:
-    """Eq. 5, with the release's penalty (R:875-876) where its weight is not 0."""
+    """Eq. 4, with the release's penalty (R:875-876) where its weight is not 0."""
     parts = [
         RewardPart("validity", validity, rules.reward.alpha),
         RewardPart("adversarial", adversarial, 1 - rules.reward.alpha),
@@ -108,21 +137,30 @@ def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprint
 
 
 def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """The equations: validity is the share of written tests that pass validation, fail_new = 1 - pass_new."""
+    """The equations: validity is the share of written tests that pass validation, fail_new = 1 - pass_new.
+
+    A suite of more or fewer than K written tests earns its tester neither ("exactly K", paper 3.1).
+    """
     if not report.is_valid:
         return invalid_candidate(report, rules)
     replayed = pass_rate(report.replayed)
     new = [share for suite in report.suites if (share := pass_rate(suite.cases)) is not None]
     testers = []
     for suite in report.suites:
-        written, pass_new = n_written(suite), pass_rate(suite.cases)
-        validity = n_right(suite.cases) / written if written else 0.0
-        adversarial = _adversarial(
-            1 - (pass_new or 0.0), None if replayed is None else 1 - replayed, any_new=pass_new is not None
-        )
+        pass_new, validity, adversarial = pass_rate(suite.cases), 0.0, 0.0
+        if _n_attempted(suite) == rules.tests_per_suite:
+            validity = n_right(suite.cases) / rules.tests_per_suite
+            adversarial = _adversarial(
+                1 - (pass_new or 0.0), None if replayed is None else 1 - replayed, any_new=pass_new is not None
+            )
         testers.append(_tester_reward(rules, validity, adversarial, suite.suite.nonprintable_share))
-    coder = _coder_reward(replayed, fmean(new) if new else None, rules.reward.no_evidence)
+    coder = _coder_reward(replayed, fmean(new) if new else None, no_evidence(rules))
     return CandidateRewards(coder, tuple(testers))
+
+
+def _n_attempted(suite: SuiteReport) -> int:
+    """Return the tests that were written, those beyond the reader's bound among them."""
+    return n_written(suite) + sum(each.reason is RejectionReason.TOO_MANY for each in suite.suite.rejections)
 
 
 def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
@@ -138,6 +176,7 @@ def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         return CandidateRewards(Reward.of(RewardPart("invalid_candidate", 0.0, 1.0)), tuple(testers))
     k = rules.tests_per_suite
     replayed = pass_rate(report.replayed)
+    nothing = Reward.of(RewardPart("no_evidence", 0.0, 1.0))
     coders: list[Reward] = []
     rewards: list[Reward] = []
     for suite, cases in zip(suites, (suite.cases for suite in report.suites), strict=True):
@@ -146,7 +185,7 @@ def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         fail_new = sum(case.verdict is not Verdict.PASSED for case in cases[:k]) / k
         adversarial = _adversarial(fail_new, None if replayed is None else 1 - replayed, any_new=n_valid > 0)
         rewards.append(_tester_reward(rules, validity, adversarial, suite.nonprintable_share))
-        coders.append(_coder_reward(replayed, n_passed(cases) / n_valid if n_valid else None, 0.0))
+        coders.append(_coder_reward(replayed, n_passed(cases) / n_valid if n_valid else None, nothing))
     return CandidateRewards(_mean_reward(coders), tuple(rewards))
 
 
@@ -168,7 +207,7 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         adversarial = _adversarial(n_credited(paid) / k, fail_replayed, any_new=right > 0)
         testers.append(_tester_reward(rules, right / k, adversarial, suite.suite.nonprintable_share))
     new = [share for cases in suites if (share := pass_rate(cases)) is not None]
-    coder = _coder_reward(pass_rate(report.replayed), fmean(new) if new else None, rules.reward.no_evidence)
+    coder = _coder_reward(pass_rate(report.replayed), fmean(new) if new else None, no_evidence(rules))
     return CandidateRewards(coder, tuple(testers))
 
 
@@ -192,7 +231,7 @@ def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
             )
         )
     cases = (*report.replayed, *(case for suite in report.suites for case in suite.cases))
-    return CandidateRewards(_coder_reward(None, pass_rate(cases), rules.reward.no_evidence), tuple(testers))
+    return CandidateRewards(_coder_reward(None, pass_rate(cases), no_evidence(rules)), tuple(testers))
 
 
 def _golden(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
@@ -223,7 +262,7 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         for suite in report.suites
     )
     if not testers:
-        return CandidateRewards(Reward.of(RewardPart("no_evidence", rules.reward.no_evidence, 1.0)), ())
+        return CandidateRewards(no_evidence(rules), ())
     fail_new = fmean(tester.parts[0].value for tester in testers)
     return CandidateRewards(Reward.of(RewardPart("fail_new", fail_new, -2.0), RewardPart("offset", 1.0, 1.0)), testers)
 
@@ -235,7 +274,7 @@ def _mean_reward(rewards: list[Reward]) -> Reward:
     return Reward.of(RewardPart("mean_over_suites", fmean(reward.value for reward in rewards) if rewards else 0.0, 1.0))
 
 
-_SCHEMES: dict[RewardScheme, Callable[[CandidateReport, Ruleset], CandidateRewards]] = {
+_SCHEMES: dict[str, Callable[[CandidateReport, Ruleset], CandidateRewards]] = {
     RewardScheme.PAPER: _paper,
     RewardScheme.RELEASE: _release,
     RewardScheme.FIXED: _fixed,
@@ -246,7 +285,7 @@ _SCHEMES: dict[RewardScheme, Callable[[CandidateReport, Ruleset], CandidateRewar
     RewardScheme.ATGEN: atgen,
 }
 
-_COMPARING: dict[RewardScheme, Callable[[Sequence[CandidateReport], Ruleset], list[CandidateRewards]]] = {
+_COMPARING: dict[str, RewardFormula] = {
     RewardScheme.CURE: cure,
     RewardScheme.LEARNABILITY: learnability,
 }

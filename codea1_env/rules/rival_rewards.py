@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from math import isnan
 from statistics import fmean
 
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
@@ -25,6 +26,7 @@ from codea1_env.rules.reward_parts import (
     n_passed,
     n_right,
     n_written,
+    no_evidence,
     pass_rate,
     right_cases,
 )
@@ -34,47 +36,46 @@ from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdic
 
 __all__ = ["atgen", "cure", "learnability", "utrl"]
 
-_UTRL_DISCRIMINATION, _UTRL_VALIDITY, _UTRL_FORMAT = 0.85, 0.05, 0.1
-_UTRL_PASS_RATE = 0.9
-_ATGEN_FAILED = -0.5  # what each of ATGen's three parts is worth where it is not met
-_AZR_WRONG, _AZR_UNREADABLE = -0.5, -1.0
-
 SuiteColumn = Sequence[SuiteReport]
 """One suite against each of some candidates."""
 
 
 def utrl(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """UTRL (arXiv 2508.21107): discrimination, a validity that short suites cannot have, and format.
+    """UTRL (arXiv 2508.21107): discrimination, a validity that short suites cannot have, and format; `reward.utrl`.
 
     coder = 0.9 * pass rate on right cases (mean over suites that have some) + 0.1 * format;
     tester = 0.85 * [some right case fails] + 0.05 * right / max(K, written) + 0.1 * format.
     Format is 1 if the reply holds a program, or a test. The paper's discrimination is the share of sampled programs
     that are beaten: the mean of this reward over a problem's candidates, where they share the suite.
     """
+    weights = rules.reward.utrl
     if not report.is_valid:
         has_program = float(report.verdict is not Verdict.NO_CODE)
-        coder = Reward.of(RewardPart("pass_new", 0.0, _UTRL_PASS_RATE), RewardPart("format", has_program, _UTRL_FORMAT))
+        coder = Reward.of(
+            RewardPart("pass_new", 0.0, weights.pass_rate), RewardPart("format", has_program, weights.program)
+        )
         return CandidateRewards(coder, (Reward.of(),) * len(report.suites))
     testers = []
     for suite in report.suites:
         written = n_written(suite)
         testers.append(
             Reward.of(
-                RewardPart("discrimination", float(n_credited(suite.cases) > 0), _UTRL_DISCRIMINATION),
-                RewardPart("validity", n_right(suite.cases) / max(rules.tests_per_suite, written), _UTRL_VALIDITY),
-                RewardPart("format", float(written > 0), _UTRL_FORMAT),
+                RewardPart("discrimination", float(n_credited(suite.cases) > 0), weights.discrimination),
+                RewardPart("validity", n_right(suite.cases) / max(rules.tests_per_suite, written), weights.validity),
+                RewardPart("format", float(written > 0), weights.format),
             )
         )
     passed = _right_pass_rate(report)
-    coder = Reward.of(
-        RewardPart("pass_new", rules.reward.no_evidence if passed is None else passed, _UTRL_PASS_RATE),
-        RewardPart("format", 1.0, _UTRL_FORMAT),
-    )
+    value = no_evidence(rules).value if passed is None else passed
+    if isnan(value):
+        return CandidateRewards(MASKED, tuple(testers))
+    coder = Reward.of(RewardPart("pass_new", value, weights.pass_rate), RewardPart("format", 1.0, weights.program))
     return CandidateRewards(coder, tuple(testers))
 
 
 def atgen(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """ATGen (arXiv 2510.14635): right outputs, attacks that count with a right output only, and format, a third each.
+    """ATGen (arXiv 2510.14635): right outputs, attacks that count with a right output only, and format, a third each;
+    `reward.atgen`.
 
     Each part of a written test is 1 or -0.5, and the tester gets the mean over its written tests: 1 for a right one
     that beats the program, 0.5 for another right one, 0 for a wrong one; -0.5 for a reply without any test. The
@@ -82,19 +83,19 @@ def atgen(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """
     if not report.is_valid:
         return invalid_candidate(report, rules)
-    testers = []
+    weights, testers = rules.reward.atgen, []
     for suite in report.suites:
         written = n_written(suite)
         testers.append(
             Reward.of(
-                RewardPart("io_accuracy", _met(n_right(suite.cases), written), 1 / 3),
-                RewardPart("attack", _met(n_credited(suite.cases), written), 1 / 3),
-                RewardPart("format", 1.0 if written else _ATGEN_FAILED, 1 / 3),
+                RewardPart("io_accuracy", _met(n_right(suite.cases), written, weights.failed), weights.io_accuracy),
+                RewardPart("attack", _met(n_credited(suite.cases), written, weights.failed), weights.attack),
+                RewardPart("format", 1.0 if written else weights.failed, weights.format),
             )
         )
     passed = _right_pass_rate(report)
     if passed is None:
-        return CandidateRewards(Reward.of(RewardPart("no_evidence", rules.reward.no_evidence, 1.0)), tuple(testers))
+        return CandidateRewards(no_evidence(rules), tuple(testers))
     return CandidateRewards(Reward.of(RewardPart("pass_new", passed, 1.0)), tuple(testers))
 
 
@@ -133,20 +134,21 @@ def learnability(group: Sequence[CandidateReport], rules: Ruleset) -> list[Candi
     suite the mean over its written tests, and a reply without any test -1. coder: 1 per suite whose right cases it all
     passes, else -0.5, mean over suites that have some; `invalid_candidate` if it does not load.
 
-    In the paper p is of one task over 8 tries, as here with K = 1. A lone candidate's p is its pass rate.
+    The constants are `reward.learnability`. In the paper p is of one task over 8 tries, as here with K = 1. A lone
+    candidate's p is its pass rate.
     """
-    valid = [report for report in group if report.is_valid]
+    valid, constants = [report for report in group if report.is_valid], rules.reward.learnability
 
     def worth(column: SuiteColumn) -> Reward:
         written = max(map(n_written, column), default=0)
         if not written:
-            return Reward.of(RewardPart("unreadable", _AZR_UNREADABLE, 1.0))
+            return Reward.of(RewardPart("unreadable", constants.unreadable, 1.0))
         right = [case for suite in column for case in right_cases(suite.cases)]
         solved = n_passed(tuple(right)) / len(right) if right else 0.0
         share = len(right) / sum(map(n_written, column))
         return Reward.of(
             RewardPart("learnability", 1.0 - solved if 0.0 < solved < 1.0 else 0.0, share),
-            RewardPart("invalid_cases", _AZR_WRONG, 1.0 - share),
+            RewardPart("invalid_cases", constants.invalid, 1.0 - share),
         )
 
     return [
@@ -173,8 +175,8 @@ def _right_pass_rate(report: CandidateReport) -> float | None:
     return fmean(rates) if rates else None
 
 
-def _met(n_met: int, n_all: int) -> float:
-    return (n_met + _ATGEN_FAILED * (n_all - n_met)) / n_all if n_all else _ATGEN_FAILED
+def _met(n_met: int, n_all: int, failed: float) -> float:
+    return (n_met + failed * (n_all - n_met)) / n_all if n_all else failed
 
 
 def _is_known(report: CandidateReport) -> bool:
@@ -219,5 +221,6 @@ def _solver(report: CandidateReport, rules: Ruleset) -> Reward:
         return invalid_candidate(report, rules).coder
     rates = [rate for suite in report.suites if (rate := pass_rate(right_cases(suite.cases))) is not None]
     if not rates:
-        return Reward.of(RewardPart("no_evidence", rules.reward.no_evidence, 1.0))
-    return Reward.of(RewardPart("solved", fmean(1.0 if rate == 1.0 else _AZR_WRONG for rate in rates), 1.0))
+        return no_evidence(rules)
+    wrong = rules.reward.learnability.wrong
+    return Reward.of(RewardPart("solved", fmean(1.0 if rate == 1.0 else wrong for rate in rates), 1.0))

@@ -8,25 +8,31 @@ Which preset differs from which, and why, stands in docs/rules.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
+from codea1_env import plugins
 from codea1_env.errors import UnknownName, UserError
 
 __all__ = [
     "MAX_TESTS_PER_SUITE",
     "PRESETS",
+    "AtgenRules",
     "BookRetrieval",
     "BookRules",
     "BookUpdate",
     "Comparison",
+    "LearnabilityRules",
     "Reading",
     "RewardRules",
     "RewardScheme",
     "Ruleset",
+    "UtrlRules",
     "Validation",
     "preset",
+    "reward_plugin",
 ]
 
 
@@ -73,7 +79,7 @@ class Comparison:
 
 
 class RewardScheme(StrEnum):
-    """Which formulas turn a report into rewards (`rules.rewards`)."""
+    """The formulas of this project that turn a report into rewards (`rules.rewards`)."""
 
     PAPER = "paper"
     RELEASE = "release"
@@ -86,37 +92,117 @@ class RewardScheme(StrEnum):
     ATGEN = "atgen"
     LEARNABILITY = "learnability"
 
-    @property
-    def needs_golden(self) -> bool:
-        """Whether golden tests enter the rewards."""
-        return self in (RewardScheme.GOLDEN, RewardScheme.CURE)
 
-    @property
-    def pays_tester(self) -> bool:
-        """Whether it matters what a tester writes."""
-        return self is not RewardScheme.GOLDEN
+@cache
+def reward_plugin(name: str) -> Any:
+    """Return the formula that an installed distribution has registered under `codea1_env.rewards`.
+
+    Args:
+        name: as registered, or `module:attribute`; `rules.rewards.RewardFormula` says what it must be.
+
+    Raises:
+        UnknownName: neither a `RewardScheme` nor registered.
+        UserError: its module cannot be imported, has no such attribute, or that cannot be called.
+    """
+    if ":" not in name and name not in plugins.names("rewards"):
+        raise UnknownName.of("reward scheme", name, [*map(str, RewardScheme), *plugins.names("rewards")])
+    formula = plugins.resolve("rewards", name)
+    if not callable(formula):
+        raise UserError(f"reward scheme {name!r}: {type(formula).__name__} is no formula")
+    return formula
+
+
+class _Constants:
+    """Numbers of a formula, all finite."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]  # its subclasses are dataclasses
+            _check_number(
+                f"reward.{type(self).__name__.removesuffix('Rules').lower()}.{each.name}", getattr(self, each.name)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class UtrlRules(_Constants):
+    """Weights of UTRL's rewards (arXiv 2508.21107)."""
+
+    discrimination: float = 0.85
+    """Tester: some right case fails."""
+    validity: float = 0.05
+    """Tester: share of right cases."""
+    format: float = 0.1
+    """Tester: the reply holds a test."""
+    pass_rate: float = 0.9
+    """Coder: pass rate on right cases."""
+    program: float = 0.1
+    """Coder: the reply holds a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtgenRules(_Constants):
+    """Weights of ATGen's three parts (arXiv 2510.14635), each of which is 1 or `failed`."""
+
+    io_accuracy: float = 1 / 3
+    attack: float = 1 / 3
+    format: float = 1 / 3
+    failed: float = -0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LearnabilityRules(_Constants):
+    """Absolute Zero's fixed rewards (arXiv 2505.03335)."""
+
+    wrong: float = -0.5
+    """Solver: a task that it does not solve."""
+    invalid: float = -0.5
+    """Proposer: a wrong test."""
+    unreadable: float = -1.0
+    """Proposer: a reply without any test."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewardRules:
     """Parameters of the reward formulas; each formula's docstring says which it reads."""
 
-    scheme: RewardScheme = RewardScheme.FIXED
+    scheme: str = RewardScheme.FIXED
+    """A `RewardScheme`, or the name of an installed plugin (`reward_plugin`), which is looked up when it is used."""
     alpha: float = 0.5
-    """Weight of validity against adversity in the tester's reward, in [0, 1] (Eq. 5)."""
+    """Weight of validity against adversity in the tester's reward, in [0, 1] (Eq. 4)."""
     nonprintable_penalty: float = 0.0
     """Subtracted from the tester's reward per share of non-printable characters (release: 1)."""
     invalid_candidate: float = 0.0
     """The coder's reward for a program that does not load."""
     invalid_case: float = 0.0
     """skillxiv: the tester's reward for one invalid case."""
-    no_evidence: float = 0.0
-    """The coder's reward when no valid case, new or replayed, exists."""
+    no_evidence: float | Literal["masked"] = 0.0
+    """The coder's reward when no valid case, new or replayed, exists; `masked`: it has none and is not learnt from."""
+
+    utrl: UtrlRules = field(default_factory=UtrlRules)
+    atgen: AtgenRules = field(default_factory=AtgenRules)
+    learnability: LearnabilityRules = field(default_factory=LearnabilityRules)
 
     def __post_init__(self) -> None:
         _check_number("reward.alpha", self.alpha, least=0.0, most=1.0)
-        for name in ("nonprintable_penalty", "invalid_candidate", "invalid_case", "no_evidence"):
+        for name in ("nonprintable_penalty", "invalid_candidate", "invalid_case"):
             _check_number(f"reward.{name}", getattr(self, name))
+        if self.no_evidence != "masked":
+            _check_number("reward.no_evidence", self.no_evidence)
+
+    @property
+    def needs_golden(self) -> bool:
+        """Whether golden tests enter the rewards; of a plugin its attribute of that name, else False."""
+        if self.scheme in list(RewardScheme):
+            return self.scheme in (RewardScheme.GOLDEN, RewardScheme.CURE)
+        return bool(getattr(reward_plugin(self.scheme), "needs_golden", False))
+
+    @property
+    def pays_tester(self) -> bool:
+        """Whether it matters what a tester writes; of a plugin its attribute of that name, else True."""
+        if self.scheme in list(RewardScheme):
+            return self.scheme != RewardScheme.GOLDEN
+        return bool(getattr(reward_plugin(self.scheme), "pays_tester", True))
 
 
 class BookUpdate(StrEnum):
@@ -215,7 +301,12 @@ _NO_BOOK = BookRules(update=BookUpdate.OFF, n_replayed=0)
 
 PRESETS: dict[str, Ruleset] = {
     "fixed": _FIXED,
-    "paper": Ruleset(name="paper", tests_per_suite=5, reward=RewardRules(scheme=RewardScheme.PAPER)),
+    "paper": Ruleset(
+        name="paper",
+        tests_per_suite=5,
+        reward=RewardRules(scheme=RewardScheme.PAPER),
+        book=BookRules(count_replay_failures=True),
+    ),
     "release": Ruleset(
         name="release",
         reading=Reading.RELEASE,

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Self
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import require_this_judge
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.runs.config import RunConfig, read_config, to_toml
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
@@ -78,11 +79,14 @@ class RunFolder:
 
         Raises:
             BrokenInput: no run, an unreadable config, or a corrupted line.
-            UserError: the folder cannot be read or written, or another process is writing to it.
+            UserError: the folder cannot be read or written, another process is writing to it, or another version of the
+                judge has judged its episodes.
         """
         folder = cls(path, stored_config(path))
         try:  # only now, under the lock: no other process can be in the middle of a line
-            folder.n_episodes = sum(1 for _ in iter_episodes(path))
+            for record in iter_episodes(path):
+                require_this_judge(record.judge_version, path, "begin a new run")
+                folder.n_episodes += 1
             folder.notes = folder._cut_half_written()
         except UserError:
             folder.close()
@@ -162,7 +166,8 @@ class RunFolder:
             provenance = Provenance(
                 self.config.run_id, record.episode_id, played.round, self.config.coder, self.config.tester
             )
-            delta = book.record(record.to_problem_report(played), self.config.rules.book, provenance)
+            report, rules = record.to_problem_report(played), self.config.rules.book
+            delta = book.record(report, rules, provenance, judge_version=record.judge_version)
             if delta != played.book.to_delta():
                 place = f"{self.path / _EPISODES} line {record.episode + 1} round {played.round}"
                 raise BrokenInput(f"{place}: the recorded change of the book does not follow from the round")

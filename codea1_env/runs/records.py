@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from codea1_env.errors import BrokenInput
+from codea1_env.judge_version import UNSTATED_JUDGE
 from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
@@ -193,7 +194,7 @@ class RewardRecord(_Record):
     """A reward and the terms whose weighted sum it is."""
 
     value: float | None
-    """null when masked: our own failure hides the truth."""
+    """null when masked: our own failure hides the truth, or nothing was tested and the rules mask that."""
     parts: tuple[RewardPartRecord, ...]
 
     @classmethod
@@ -299,6 +300,8 @@ class EpisodeRecord(_Record):
     """One episode: one problem, played for one or more rounds."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
+    judge_version: int = Field(default=UNSTATED_JUDGE, ge=1)
+    """Of the judge that made the verdicts; 1 in records that do not say."""
     episode: int = Field(ge=0)
     """Number within the run, from 0; equal to the number of lines before it."""
     episode_id: str
@@ -310,7 +313,7 @@ class EpisodeRecord(_Record):
 
     @property
     def masked(self) -> bool:
-        """Whether our own failure hides what the episode is worth."""
+        """Whether it is not known what the episode is worth to the coder."""
         return any(played.rewards.coder.value is None for played in self.rounds)
 
     def to_problem_report(self, played: RoundRecord) -> ProblemReport:

@@ -5,12 +5,15 @@ from pathlib import Path
 import pytest
 
 from codea1_agents.early_episodes import EarlyEpisodes
-from codea1_env.errors import BrokenInput
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.runs.records import EpisodeRecord
 
 
 def record(number: int) -> EpisodeRecord:
-    return EpisodeRecord(episode=number, episode_id=f"{number}", problem_id="toy", seed=0, rounds=())
+    return EpisodeRecord(
+        judge_version=JUDGE_VERSION, episode=number, episode_id=f"{number}", problem_id="toy", seed=0, rounds=()
+    )
 
 
 def kept(folder: Path, *numbers: int) -> EarlyEpisodes:
@@ -51,3 +54,10 @@ def test_no_file_is_made_where_nothing_is_early(tmp_path: Path) -> None:
         assert early.read(start_at=0, n_problems=9) == {}
         early.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_episodes_of_another_version_of_the_judge_are_refused(tmp_path: Path) -> None:
+    with EarlyEpisodes(tmp_path) as early:
+        early.keep(record(1).model_copy(update={"judge_version": JUDGE_VERSION - 1}))
+    with pytest.raises(UserError, match="do not mix; begin a new run"):
+        EarlyEpisodes(tmp_path).read(start_at=0, n_problems=10)

@@ -35,13 +35,13 @@ def show_book(path: Path, *, problem: str | None, top: int, as_json: bool) -> No
         if problem is not None and problem not in book.problem_ids():
             raise UnknownName.of("problem of this book", problem, book.problem_ids())
         entries = nsmallest(top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
-        size = book.size(problem)
+        size, version = book.size(problem), book.judge_version
     rows = [_cells(stored) for stored in entries]
     if not as_json:  # the object holds all of it
         headings = ("problem", "test", "solution", "times", "failed", "first program gave")
         page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
-        page.say(f"{len(rows)} of {size} cases")
-    page.finish({"size": size, "entries": [_entry_to_json(stored) for stored in entries]})
+        page.say(f"{len(rows)} of {size} cases, found by version {version} of the judge")
+    page.finish({"size": size, "judge_version": version, "entries": [_entry_to_json(stored) for stored in entries]})
 
 
 def export_book(path: Path, *, pytest: Path | None, official: Path | None, problems: str | None, as_json: bool) -> None:
@@ -83,9 +83,9 @@ def merge_books(paths: Sequence[Path], *, into: Path, as_json: bool) -> None:
             with opened_book(path) as book:
                 report = merge(target, book)
             page.say(f"{path}: {report.added} cases added, {report.combined} were there already")
-        size = target.size()
+        size, version = target.size(), target.judge_version
     page.say(f"{into}: {size} cases")
-    page.finish({"into": str(into), "size": size})
+    page.finish({"into": str(into), "size": size, "judge_version": version})
 
 
 def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool) -> None:

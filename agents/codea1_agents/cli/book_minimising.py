@@ -41,7 +41,8 @@ def minimise_book(
     """Write a book with smaller cases that beat the same programs, no case twice.
 
     Raises:
-        UserError: no book there, the new one is there already, no run with the programs, or the problems are not known.
+        UserError: no book there, or one of another version of the judge, the new one is there already, no run with the
+            programs, or the problems are not known.
         SandboxError: the sandbox cannot be used.
     """
     page = Page(as_json=as_json)
@@ -53,6 +54,7 @@ def minimise_book(
     known = load_problems(problems if problems is not None else problems_of_run(places[0]))
     rules = _rules(places[0])
     with opened_book(path) as book:
+        book.require_this_judge()
         entries = list(book.entries())[:limit]
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
     failures = failures_in(places)

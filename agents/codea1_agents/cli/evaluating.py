@@ -21,6 +21,7 @@ from codea1_agents.sandbox_check import promise_of
 from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox import Guarantee, Sandbox, load_sandbox
@@ -72,6 +73,7 @@ class Bench:
         return {
             "kind": kind,
             "schema_version": 1,
+            "judge_version": JUDGE_VERSION,
             "problems": {"digest": digest, "n": len(self.problems)},
             "seed": self.asked.seed,
             **options,

@@ -15,6 +15,7 @@ from codea1_agents.evaluation.folder import read_records, stored_settings
 from codea1_agents.evaluation.records import CoderSample, TesterRecord
 from codea1_agents.evaluation.tester_figures import figure_by_problem, figure_names
 from codea1_env.errors import UserError
+from codea1_env.judge_version import judge_version_in
 
 __all__ = ["run_compare"]
 
@@ -25,7 +26,8 @@ def run_compare(before: Path, after: Path, *, seed: int, as_json: bool) -> None:
     """Compare two evaluations' folders.
 
     Raises:
-        UserError: no evaluations there, of different kinds, or without a figure or problem in common.
+        UserError: no evaluations there, of different kinds or versions of the judge, or without a figure or problem in
+            common.
     """
     page = Page(as_json=as_json)
     settings = [stored_settings(path) for path in (before, after)]
@@ -33,6 +35,12 @@ def run_compare(before: Path, after: Path, *, seed: int, as_json: bool) -> None:
     if kinds[0] != kinds[1] or kinds[0] not in ("coder", "tester"):
         raise UserError(
             f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): two of coder, or two of tester"
+        )
+    judges = [judge_version_in(each) for each in settings]
+    if judges[0] != judges[1]:
+        raise UserError(
+            f"cannot compare {before} with {after}: version {judges[0]} of the judge has judged the one, version"
+            f" {judges[1]} the other; evaluate again what is older"
         )
     differing = sorted(name for name in settings[0].keys() - {"agent"} if settings[0][name] != settings[1].get(name))
     if differing:
@@ -47,7 +55,8 @@ def run_compare(before: Path, after: Path, *, seed: int, as_json: bool) -> None:
     page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
     shown = [name for name, pair in found.items() if pair.is_shown]
     page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
-    page.finish({"before": str(before), "after": str(after), **{name: _to_json(pair) for name, pair in found.items()}})
+    told = {"before": str(before), "after": str(after), "judge_version": judges[0]}
+    page.finish({**told, **{name: _to_json(pair) for name, pair in found.items()}})
 
 
 def _coder_figures(path: Path) -> _Figures:

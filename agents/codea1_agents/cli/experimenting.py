@@ -17,6 +17,7 @@ from codea1_agents.experiments.report import write_report
 from codea1_agents.experiments.results import results_of
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
+from codea1_env.judge_version import require_this_judge
 from codea1_env.problems import load_problems
 
 __all__ = ["Wish", "run_experiment"]
@@ -63,6 +64,8 @@ def run_experiment(wish: Wish, *, as_json: bool) -> None:
 def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, wish: Wish, page: Page) -> None:
     for source in experiment.sources:
         load_problems(source)  # a wrong one is found here, and not after hours of training
+    for result in results_of(path, cells).values():
+        require_this_judge(result.judge_version, path, "choose another folder")
     workers = wish.workers or max(1, len(os.sched_getaffinity(0)))
     with (
         ExperimentFolder(path, experiment),

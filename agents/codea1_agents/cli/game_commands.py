@@ -23,6 +23,7 @@ from codea1_agents.study.pictures import draw_curves, draw_payoffs, draw_traject
 from codea1_agents.summary import estimate_to_json
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
 
@@ -82,6 +83,7 @@ def solve_game(asked: Asked, *, save: Path | None, out: Path | None, as_json: bo
     pictures = _payoff_pictures(bank, game, equilibria, out)
     page.finish(
         {
+            "judge_version": JUDGE_VERSION,
             "source": asked.source,
             "rules": bank.rules.name,
             "alpha": bank.rules.reward.alpha,
@@ -118,6 +120,7 @@ def follow_dynamics(asked: Asked, *, method: str, steps: int, out: Path | None, 
     pictures = _dynamics_pictures(bank, ways, method, out)
     page.finish(
         {
+            "judge_version": JUDGE_VERSION,
             "source": asked.source,
             "rules": bank.rules.name,
             "method": method,

@@ -25,6 +25,7 @@ from codea1_agents.study.questions import (
 )
 from codea1_agents.summary import estimate_to_json
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
 
@@ -68,6 +69,7 @@ def answer_questions(
     pictures = _draw(thresholds, books, out)
     page.finish(
         {
+            "judge_version": JUDGE_VERSION,
             "source": source,
             "alpha": [asdict(t) | {"mean": estimate_to_json(t.mean)} for t in thresholds],
             "alphas": _ALPHAS.tolist(),

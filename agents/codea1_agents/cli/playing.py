@@ -26,6 +26,7 @@ from codea1_env.agent import HIDDEN, AgentContext, without_secrets
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.golden import require_golden_tests
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -304,6 +305,7 @@ class _Run:
     def _metrics(self, tally: Tally, spent: TimeSplit, wall_s: float) -> dict[str, Any]:
         players = self.players
         return {
+            "judge_version": JUDGE_VERSION,
             "summary": tally.summary(seed=self.config.seed).to_json(),
             "time": {**asdict(spent), "rest_s": spent.rest_s, "wall_s": wall_s},
             "usage": {

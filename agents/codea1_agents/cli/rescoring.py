@@ -17,6 +17,7 @@ from codea1_agents.rescore import Comparison, RoleComparison, compare, rescored,
 from codea1_agents.statistics import Estimate
 from codea1_agents.summary import estimate_to_json, summarise
 from codea1_env.errors import UserError
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
@@ -65,7 +66,10 @@ def run_rescore(
             comparison = compare(_written(reading.pairs(), target), seed=config.seed)
             target.rebuild_book()
             summary = summarise(iter_episodes(out), tests_per_suite=chosen.tests_per_suite, seed=config.seed)
-            target.write_metrics({"summary": summary.to_json()})
+            judges = sorted(reading.judge_versions)
+            target.write_metrics(
+                {"summary": summary.to_json(), "judge_version": judges[0] if judges else JUDGE_VERSION}
+            )
         else:
             comparison = compare(reading.pairs(), seed=config.seed)
     if ends_half_written(run):
@@ -75,8 +79,10 @@ def run_rescore(
             f"{reading.n_not_following} recorded episodes do not follow from the run's own rules:"
             " it was played with another version, or edited"
         )
+    for version in sorted(reading.judge_versions - {JUDGE_VERSION}):
+        page.note(f"version {version} of the judge has judged the run, and this is {JUDGE_VERSION}; its verdicts stay")
     _show(page, comparison, config.rules, chosen)
-    page.finish(_to_json(run, out, comparison, chosen))
+    page.finish({"judge_versions": sorted(reading.judge_versions), **_to_json(run, out, comparison, chosen)})
 
 
 class _Reading:
@@ -87,9 +93,11 @@ class _Reading:
         self._played = played
         self._chosen = chosen
         self.n_not_following = 0
+        self.judge_versions: set[int] = set()
 
     def pairs(self) -> Iterator[tuple[EpisodeRecord, EpisodeRecord]]:
         for record in iter_episodes(self._run):
+            self.judge_versions.add(record.judge_version)
             self.n_not_following += rescored(record, self._played) != record
             yield record, rescored(record, self._chosen)
 

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Generic, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import judge_version_in, require_this_judge
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
@@ -123,6 +124,8 @@ def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
 def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
     stored = stored_settings(path)
     asked = json.loads(_json(settings))
+    if judge_version_in(stored) != judge_version_in(asked):
+        require_this_judge(judge_version_in(stored), path, "begin a new evaluation")
     differing = sorted(name for name in stored.keys() | asked.keys() if stored.get(name) != asked.get(name))
     if differing:
         told = "; ".join(f"{name} {stored.get(name)!r}, now {asked.get(name)!r}" for name in differing)

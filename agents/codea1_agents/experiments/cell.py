@@ -18,6 +18,7 @@ from codea1_agents.experiments.models import Models
 from codea1_agents.experiments.results import CellResult, CurvePoint, write_result
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
+from codea1_env.judge_version import JUDGE_VERSION
 
 __all__ = ["run_cell"]
 
@@ -52,7 +53,14 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
     )
     if curve:
         figures["cpu_s"] = curve[-1].cpu_s
-    result = CellResult(system=cell.system, base=cell.base, seed=cell.seed, figures=figures, curve=curve)
+    result = CellResult(
+        judge_version=JUDGE_VERSION,
+        system=cell.system,
+        base=cell.base,
+        seed=cell.seed,
+        figures=figures,
+        curve=curve,
+    )
     write_result(place, result)
     return result
 

@@ -45,7 +45,7 @@ def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> 
         f"Made by `codea1 experiment {experiment.name}`: {n_done} of {len(cells)} cells, {seeds} of {bases} unless said"
         " otherwise. Figures are means over cells ± half of the 95 % interval (Student's t over cells)"
         " [smallest to largest cell]; a difference in bold is one whose interval leaves 0 out. No correction is made"
-        " for looking at many of them.",
+        f" for looking at many of them. {_judged(results)}".rstrip(),
         "",
     ]
     parts += [markdown_of(table, experiment, results) for table in experiment.tables]
@@ -53,6 +53,11 @@ def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> 
     parts += [compute] if compute else []
     parts += [f"### {picture.title}\n\n![{picture.title}]({picture.file}.svg)\n" for picture in experiment.pictures]
     return "\n".join(parts)
+
+
+def _judged(results: Results) -> str:
+    versions = sorted({result.judge_version for result in results.values()})
+    return f"Verdicts: version {' and '.join(map(str, versions))} of the judge." if versions else ""
 
 
 def _equal_compute(experiment: Experiment, results: Results) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from codea1_agents.experiments.grid import Cell
-from codea1_env.errors import BrokenInput
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import UNSTATED_JUDGE
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
@@ -35,6 +36,8 @@ class CurvePoint(_Plain):
 class CellResult(_Plain):
     """Figures of one cell."""
 
+    judge_version: int = UNSTATED_JUDGE
+    """Of the judge that has trained and measured it; 1 in results that do not say."""
     system: str
     base: int
     seed: int
@@ -78,6 +81,14 @@ def results_of(folder: Path, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
 
     Raises:
         BrokenInput: a file holds something else.
+        UserError: they are of different versions of the judge.
     """
     found = {cell: read_result(folder / "cells" / cell.name) for cell in cells}
-    return {cell: result for cell, result in found.items() if result is not None}
+    known = {cell: result for cell, result in found.items() if result is not None}
+    versions = sorted({result.judge_version for result in known.values()})
+    if len(versions) > 1:
+        told = " and ".join(map(str, versions))
+        raise UserError(
+            f"{folder} holds results of versions {told} of the judge, which do not mix: remove the older ones"
+        )
+    return known

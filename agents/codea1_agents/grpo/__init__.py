@@ -25,8 +25,9 @@ It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`,
 - **Results do not depend on the layout.** A response's randomness is its own, the loss is a mean over the tokens of
   the whole batch: neither runners, learners nor micro-batches change the weights beyond rounding.
 - **Our failures are no evidence.** What the sandbox or a lost process leaves open is masked, never a reward of 0.
-  Groups without spread are dropped and counted; where nothing is left, no step is made. Problems too long for a model
-  are skipped, counted in `problems_skipped`, and named with their reason in the log and in `GRPO.last_step.skipped`.
+  Groups without spread are counted, and dropped unless `keep_flat_groups`; where nothing is left, no step is made.
+  Problems too long for a model are skipped, counted in `problems_skipped`, and named with their reason in the log and
+  in `GRPO.last_step.skipped`.
 - **Errors end a run with one sentence**: `failures.NotFinite` (the weights are as before the step) and
   `failures.LearnerLost`. A lost runner is no error: others roll out its problems.
 

@@ -35,6 +35,7 @@ from codea1_agents.grpo.failures import LearnerLost, NotFinite, RunnerFailed, St
 from codea1_agents.grpo.statistics import StepFacts, mean_figures, skipped_problems
 from codea1_agents.grpo.trees import RolloutTimes, Task, Tree
 from codea1_env.book.store import MistakeBook
+from codea1_env.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import Problem, load_problems
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.ruleset import BookUpdate
@@ -62,6 +63,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.settings = config.settings()
         self.problems = load_problems(self.settings.problems)
         self.book = MistakeBook(config.book_path or None)
+        self.book.require_this_judge()
         self._next_task = 0
         self.last_trees: tuple[Tree, ...] = ()
         """Of the last iteration, in the order of their tasks."""
@@ -242,11 +244,21 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Return RLlib's state, and the cursor and the book."""
         state: dict[str, Any] = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(_STATE, components, not_components):
-            state[_STATE] = {"next_task": self._next_task, "book": self.book.snapshot()}
+            state[_STATE] = {
+                "next_task": self._next_task,
+                "book": self.book.snapshot(),
+                "judge_version": JUDGE_VERSION,
+            }
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from a state.
+
+        Raises:
+            UserError: its Mistake Book holds verdicts of another version of the judge.
+        """
+        if _STATE in state:
+            require_this_judge(judge_version_in(state[_STATE]), "the checkpoint", "begin a new training")
         super().set_state({name: value for name, value in state.items() if name != _STATE})
         if _STATE in state:
             self._next_task = state[_STATE]["next_task"]

@@ -65,6 +65,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.problems_per_step = 256
         self.n_candidates = self.n_suites = 8
         self.n_kept = 1
+        self.keep_flat_groups = False
         self.suites_per = SuitesPer.CANDIDATE.value
         self.problems_at_once = 8
         self.epochs_per_step = 1
@@ -183,7 +184,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def validate(self) -> None:
         """Raise UserError for settings that make no run; completes what follows from others."""
         for role in _ROLES:
-            if not self._has_player(role) and (role == "coder" or self.rules.reward.scheme.pays_tester):
+            if not self._has_player(role) and (role == "coder" or self.rules.reward.pays_tester):
                 raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
         if not set(self.models) - self.frozen:
             raise UserError("nothing learns: every model is frozen, or there is none")
@@ -213,7 +214,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             raise UserError(
                 "suites_per='problem': such suites are for all programs at once; set tester_view='black_box'"
             )
-        if not self.n_suites and self.rules.reward.scheme.pays_tester:
+        if not self.n_suites and self.rules.reward.pays_tester:
             raise UserError(f"n_suites: rules {self.rules.name} need suites; only golden tests do without")
 
     def _set_own_rates(self) -> None:
@@ -265,6 +266,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 n_candidates=self.n_candidates,
                 n_suites=self.n_suites if self._has_player("tester") else 0,
                 n_kept=self.n_kept,
+                keep_flat_groups=self.keep_flat_groups,
                 problems_at_once=self.problems_at_once,
                 suites_per=SuitesPer(self.suites_per),
             ),
@@ -289,6 +291,7 @@ _OWN = frozenset(
         "n_candidates",
         "n_suites",
         "n_kept",
+        "keep_flat_groups",
         "suites_per",
         "problems_per_step",
         "problems_at_once",

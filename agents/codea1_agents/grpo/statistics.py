@@ -11,7 +11,7 @@ import numpy as np
 from codea1_agents.grpo.trees import Tree
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.rewards import Reward
-from codea1_env.verdicts import CaseReport, Verdict
+from codea1_env.verdicts import CandidateReport, CaseReport, Verdict
 
 __all__ = ["StepFacts", "mean_figures", "skipped_problems", "told_of"]
 
@@ -72,9 +72,9 @@ def told_of(tree: Tree, tests_per_suite: int) -> dict[str, float]:
 def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
     yield "coder_reward", _mean(tree.coder_rewards.ravel())
     yield "tester_reward", _mean(tree.tester_rewards.ravel())
-    yield "coder_spread_share", float(tree.coder.is_trained.any())
+    yield "coder_spread_share", float(tree.coder.values.any())
     if tree.tester.is_trained.size:
-        yield "tester_spread_share", _mean(tree.tester.is_trained.any(axis=-1).ravel())
+        yield "tester_spread_share", _mean(tree.tester.values.any(axis=-1).ravel())
     yield "masked_share", _mean(np.isnan(tree.coder_rewards))
     for role, answers in (("coder", tree.candidates), ("tester", tuple(a for group in tree.suites for a in group))):
         responses = [answer.response for answer in answers if answer.response is not None]
@@ -84,6 +84,7 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
         return
     candidates = tree.report.candidates
     yield "valid_candidates", _mean(each.is_valid for each in candidates)
+    yield "untested_share", _mean(_is_untested(each) for each in candidates if each.is_valid)
     yield "pass_new", _mean(_passed(case for each in candidates for suite in each.suites for case in suite.cases))
     yield "pass_replayed", _mean(_passed(case for each in candidates for case in each.replayed))
     yield from _parts(reward for each in tree.rewards for reward in each.testers)
@@ -98,6 +99,11 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
     texts = [suite.suite.cases for each in written for suite in each.suites]
     yield "distinct_suites", len(set(texts)) / len(texts) if texts else math.nan
     yield "distinct_programs", len({each.candidate.program for each in candidates}) / len(candidates)
+
+
+def _is_untested(report: CandidateReport) -> bool:
+    """Whether no case, new or replayed, says anything about a program."""
+    return not (report.replayed or any(suite.cases for suite in report.suites))
 
 
 def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:

@@ -66,6 +66,8 @@ class Shape:
     """Candidates per problem whose suites are learnt from (l); says nothing about suites per problem."""
     problems_at_once: int = 8
     suites_per: SuitesPer = SuitesPer.CANDIDATE
+    keep_flat_groups: bool = False
+    """Whether groups of equal rewards are learnt from (by the divergence and the mean over tokens only)."""
 
     def __post_init__(self) -> None:
         if min(self.n_candidates, self.n_kept, self.problems_at_once) < 1 or self.n_suites < 0:
@@ -310,15 +312,16 @@ class _Part:
             if not (candidates[n].unavailable or is_unchecked or is_partly_tested):
                 of_coder[n] = found.coder.value
         of_tester = self._tester_rewards(report, rewards, suites)
-        tester = group_advantages(of_tester)
-        kept = top_variance(of_tester, shape.n_kept)
+        keeps_flat = shape.keep_flat_groups
+        tester = group_advantages(of_tester, keeps_flat=keeps_flat)
+        kept = top_variance(of_tester, shape.n_kept, keeps_flat=keeps_flat)
         return Tree(
             task=task,
             candidates=tuple(candidates),
             suites=tuple(map(tuple, suites)),
             report=report,
             rewards=rewards,
-            coder=group_advantages(of_coder),
+            coder=group_advantages(of_coder, keeps_flat=keeps_flat),
             tester=tester,
             kept=kept,
             coder_rewards=of_coder,

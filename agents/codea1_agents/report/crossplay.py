@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 from typing import Any
 
 from codea1_agents.report.material import HeatMap
 from codea1_env.errors import BrokenInput
+from codea1_env.judge_version import JUDGE_VERSION, judge_version_in
 
 __all__ = ["RESULT", "crossplay_heat_maps", "heat_maps_of"]
 
@@ -50,7 +52,10 @@ def crossplay_heat_maps(run: Path) -> tuple[HeatMap, ...]:
 
 def heat_maps_of(document: Mapping[str, Any]) -> tuple[HeatMap, ...]:
     """Return the matrices, as `Findings.document` has them; with rewards, the equilibrium's support is framed."""
-    return tuple(_maps(document))
+    found, version = tuple(_maps(document)), judge_version_in(document)
+    if version == JUDGE_VERSION:
+        return found
+    return tuple(replace(each, note=f"{each.note} Judged by version {version} of the judge.") for each in found)
 
 
 def _maps(document: Mapping[str, Any]) -> Iterator[HeatMap]:

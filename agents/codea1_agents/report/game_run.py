@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.report.curves import CurveTally
-from codea1_agents.report.material import Figure, Group, Panel, Part, Point, Remark, RunMaterial, Series
+from codea1_agents.report.material import (
+    Figure,
+    Group,
+    Panel,
+    Part,
+    Point,
+    Remark,
+    RunMaterial,
+    Series,
+    judge_remark,
+    judge_text,
+)
 from codea1_agents.statistics import Estimate
 from codea1_agents.summary import Summary, Tally
 from codea1_env.errors import CodeA1Error
@@ -44,18 +55,20 @@ def game_run(path: Path, name: str) -> RunMaterial:
     n_episodes = _n_lines(path)
     tally = Tally(tests_per_suite=config.rules.tests_per_suite)
     curves = CurveTally(n_episodes, "episode", tests_per_suite=config.rules.tests_per_suite)
+    judges = set()
     for record in iter_episodes(path):
+        judges.add(record.judge_version)
         tally.add(record)
         curves.add(_group(record))
     summary = tally.summary(seed=config.seed)
     problems, missing = known_problems(config)
     metrics = _metrics(path)
-    remarks = (*_remarks(summary), *missing, *_unfinished(path, config, summary))
+    remarks = (*judge_remark(judges), *_remarks(summary), *missing, *_unfinished(path, config, summary))
     return RunMaterial(
         name=name,
         kind="games",
         axis="episode",
-        facts=_facts(config, summary, metrics),
+        facts=(*_facts(config, summary, metrics), ("judge", judge_text(judges))),
         figures=_figures(summary),
         panels=(*curves.panels(), *_time_panel(metrics)),
         groups=lambda: map(_group, iter_episodes(path)),

@@ -6,10 +6,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import nan
 
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.records import RoundRecord
 
-__all__ = ["Figure", "Group", "HeatMap", "Panel", "Part", "Point", "ProblemRow", "Remark", "RunMaterial", "Series"]
+__all__ = [
+    "Figure",
+    "Group",
+    "HeatMap",
+    "Panel",
+    "Part",
+    "Point",
+    "ProblemRow",
+    "Remark",
+    "RunMaterial",
+    "Series",
+    "judge_remark",
+    "judge_text",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +105,20 @@ class Remark:
 
     text: str
     is_alarm: bool = False
+
+
+def judge_text(versions: Iterable[int]) -> str:
+    """Return the versions of the judge whose verdicts are shown; this one's where there is no verdict yet."""
+    return "version " + " and ".join(map(str, sorted(versions) or [JUDGE_VERSION]))
+
+
+def judge_remark(versions: Iterable[int]) -> tuple[Remark, ...]:
+    """Return an alarm where another version of the judge than this has made verdicts that are shown."""
+    others = set(versions) - {JUDGE_VERSION}
+    if not others:
+        return ()
+    text = f"Judged by {judge_text(others)} of the judge: not comparable with what version {JUDGE_VERSION} judges."
+    return (Remark(text, is_alarm=True),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +14,23 @@ from typing import Any
 
 from codea1_agents.report.curves import CurveTally
 from codea1_agents.report.game_run import known_problems
-from codea1_agents.report.material import Figure, Group, Panel, Part, Point, Remark, RunMaterial, Series
+from codea1_agents.report.material import (
+    Figure,
+    Group,
+    Panel,
+    Part,
+    Point,
+    Remark,
+    RunMaterial,
+    Series,
+    judge_remark,
+    judge_text,
+)
 from codea1_agents.report.palette import TONES
 from codea1_agents.statistics import mean_interval
 from codea1_agents.training.folder import read_metrics
 from codea1_env.errors import BrokenInput
+from codea1_env.judge_version import UNSTATED_JUDGE, judge_version_in
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
@@ -129,18 +142,18 @@ def training_run(path: Path, name: str) -> RunMaterial:
     lines = read_metrics(path)
     steps = [line for line in lines if line.get("figures")]
     samples = samples_of(path)
-    settings = _settings(path)
+    settings, judge = _settings(path), _judge_version(path)
     problems, remarks = _problems(samples)
     rows = _curves_of(samples).problem_rows() if samples else ()
     return RunMaterial(
         name=name,
         kind="training",
         axis="step",
-        facts=_facts(settings, steps, samples),
+        facts=(*_facts(settings, steps, samples), ("judge", judge_text({judge}))),
         figures=tuple(_figures(steps, lines)),
         panels=tuple(_panels(steps, lines)),
         groups=partial(sampled_groups, samples),
-        remarks=(*_alarms(steps), *remarks, *_of_samples(samples)),
+        remarks=(*judge_remark({judge}), *_alarms(steps), *remarks, *_of_samples(samples)),
         problem_rows=rows,
         problems=problems,
     )
@@ -196,6 +209,14 @@ def _curves_of(samples: Sequence[tuple[int, Path]]) -> CurveTally:
     for group in sampled_groups(samples):
         tally.add(group)
     return tally
+
+
+def _judge_version(path: Path) -> int:
+    """Return the version of the judge that a run states in its `run.json`."""
+    try:
+        return judge_version_in(json.loads((path / "run.json").read_bytes()))
+    except (OSError, ValueError):
+        return UNSTATED_JUDGE
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from codea1_agents.statistics import Estimate
 from codea1_agents.study.crossplay import FIGURES, Cells, CrossPlay, Grid, grid_of
 from codea1_agents.study.crossplay_game import Choice, EmpiricalGame, Reversal, empirical_game, reversals
 from codea1_agents.study.crossplay_ratings import Ratings, ratings_of
+from codea1_env.judge_version import JUDGE_VERSION
 
 __all__ = ["SHOWN", "TITLES", "Findings", "cell_text", "estimate_document"]
 
@@ -73,6 +74,7 @@ class Findings:
         return {
             "kind": "crossplay",
             "schema_version": 1,
+            "judge_version": JUDGE_VERSION,
             "settings": dict(settings),
             "problems": list(play.problems),
             "coders": [

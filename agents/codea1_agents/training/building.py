@@ -134,7 +134,7 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
 
 
 def _require_players(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> None:
-    pays_tester = rules_of(config.game).reward.scheme.pays_tester
+    pays_tester = rules_of(config.game).reward.pays_tester
     for role in ("coder", "tester") if pays_tester else ("coder",):
         if not {role, "shared"} & set(models) and not getattr(config.agents, role).agent:
             raise UserError(f"nobody plays the {role}: set agents.{role}.model or agents.{role}.agent")

@@ -131,6 +131,8 @@ class RolloutOptions(_Section):
     suites_per: Literal["candidate", "problem"] = "candidate"
     n_kept: _Count = 1
     """Candidates per problem whose suites are learnt from (l)."""
+    keep_flat_groups: bool = False
+    """Whether groups of equal rewards count, with advantages of 0, in the divergence and in the mean over tokens."""
     temperature: _Positive = 1.0
     prompts: str = "default"
     """Wording, by name or file."""

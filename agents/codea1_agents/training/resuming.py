@@ -12,6 +12,7 @@ from codea1_agents.training.folder import stored_run
 from codea1_agents.training.options import TrainingConfig
 from codea1_agents.versions import git_commit, installed_versions
 from codea1_env.errors import BrokenInput
+from codea1_env.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import load_problems
 from codea1_env.runs.config import problems_digest
 
@@ -48,7 +49,7 @@ def differences(stored: TrainingConfig, asked: TrainingConfig) -> tuple[str, ...
 
 
 def facts_of(config: TrainingConfig) -> dict[str, Any]:
-    """Return what a run's results depend on beside its settings: versions, and digests of problems and models."""
+    """Return what a run's results depend on beside its settings: versions, judge, digests of problems and models."""
     versions = installed_versions()
     for package in _LEARNERS:
         try:
@@ -59,6 +60,7 @@ def facts_of(config: TrainingConfig) -> dict[str, Any]:
     return {
         "versions": versions,
         "git": git_commit(),
+        "judge_version": JUDGE_VERSION,
         "problems_digest": problems_digest(load_problems(config.game.problems)),
         "held_out_digest": problems_digest(load_problems(config.evaluation.problems))
         if config.evaluation.every
@@ -68,8 +70,9 @@ def facts_of(config: TrainingConfig) -> dict[str, Any]:
 
 
 def require_same(run: Path, facts: Mapping[str, Any]) -> None:
-    """Raise BrokenInput where the problems or models of a run are not those that it began with."""
+    """Raise UserError where the problems, the models or the judge of a run are not those that it began with."""
     _, stored = stored_run(run)
+    require_this_judge(judge_version_in(stored), run, "begin a new run")
     for key, name in (("problems_digest", "game.problems"), ("held_out_digest", "evaluation.problems")):
         if stored.get(key) != facts[key]:
             raise BrokenInput(f"{run}: cannot be continued: {name} holds other problems than it began with")

@@ -10,6 +10,7 @@ from typing import Any
 from codea1_agents.grpo.players import Answer
 from codea1_agents.grpo.settings import TrainingSettings
 from codea1_agents.grpo.trees import Tree
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds import JudgedRound
 from codea1_env.rules.rewards import score
@@ -93,6 +94,7 @@ def _alone(report: CandidateReport, replies: Sequence[Answer]) -> Iterator[tuple
 
 def _record(judged: JudgedRound, number: int, seed: int) -> EpisodeRecord:
     return EpisodeRecord(
+        judge_version=JUDGE_VERSION,
         episode=number,
         episode_id=judged.episode_id,
         problem_id=judged.problem.id,

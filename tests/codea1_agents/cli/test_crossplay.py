@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from codea1_env.judge_version import JUDGE_VERSION
+
 pytest.importorskip("scipy", reason="scipy is not installed")
 
 QUICK = ["-p", "starter", "--limit", "3", "-n", "1", "--tests", "3"]
@@ -19,6 +21,7 @@ def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(
     codea1("play", "-p", "starter", "--coder", "reference", "--tester", "examples", "-n", "2", "--out", "run")
     asked = ["crossplay", "--coders", "right=reference", *QUICK, "--seed", "1"]
     found = one_object(codea1(*asked, "-o", "run/crossplay", "--json").stdout)
+    assert found["judge_version"] == JUDGE_VERSION
     assert [each["name"] for each in found["coders"]] == ["right", "mutant"]
     assert [each["name"] for each in found["testers"]] == ["fuzz", "boundary"]
     assert all(each["is_yardstick"] for each in found["testers"])

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from codea1_env.judge_version import JUDGE_VERSION
+
 AGENTS = """\
 from pathlib import Path
 
@@ -181,3 +183,18 @@ def test_a_comparison_of_unlike_evaluations_says_so(codea1: Callable[..., Any], 
     assert result.exit_code == 0
     assert "other settings: samples" in result.stderr
     assert "other settings" not in codea1("eval", "compare", "a", "a").stderr
+
+
+def test_evaluations_of_two_versions_of_the_judge_are_not_compared(codea1: Callable[..., Any], source: Path) -> None:
+    for name in ("a", "b"):
+        assert codea1("eval", "coder", "--agent", "for_two:right", "--problems", source, "--out", name).exit_code == 0
+    stored = Path("a/evaluation.json")
+    settings = json.loads(stored.read_text())
+    assert settings.pop("judge_version") == JUDGE_VERSION
+    stored.write_text(json.dumps(settings))
+    assert codea1("eval", "compare", "a", "a").exit_code == 0
+    for pair in (("a", "b"), ("b", "a")):
+        result = codea1("eval", "compare", *pair)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "cannot compare" in result.stderr
+        assert "of the judge" in " ".join(result.stderr.split())

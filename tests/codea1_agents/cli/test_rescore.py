@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.runs.folder import iter_episodes, stored_config
 
 
@@ -79,6 +80,20 @@ def test_a_run_that_does_not_follow_from_its_rules_is_noted(codea1: Callable[...
     record["rounds"][0]["rewards"]["coder"]["value"] = 0.123
     lines.write_bytes(json.dumps(record).encode() + b"\n" + rest)
     assert "note: 1 recorded episodes do not follow" in codea1("rescore", run).stderr
+
+
+def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(codea1: Callable[..., Any], run: Path) -> None:
+    assert "of the judge" not in codea1("rescore", run).stderr
+    lines = run / "episodes.jsonl"
+    lines.write_text(lines.read_text().replace(f'"judge_version":{JUDGE_VERSION},', ""))
+    assert "version 1 of the judge has judged the run" in " ".join(codea1("rescore", run).stderr.split())
+    result = codea1("rescore", run, "--alpha", 0.3, "--out", "other", "--json")
+    assert json.loads(result.stdout)["judge_versions"] == [1]
+    assert json.loads(Path("other/metrics.json").read_text())["judge_version"] == 1
+    assert {record.judge_version for record in iter_episodes(Path("other"))} == {1}
+    refused = codea1("play", "--resume", "other")
+    assert refused.exit_code == 2
+    assert "do not mix; begin a new run" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from codea1_agents.evaluation.comparison import compare_figure
 from codea1_agents.evaluation.folder import EvaluationFolder, read_records
 from codea1_agents.evaluation.records import CoderSample
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import JUDGE_VERSION
 
 SETTINGS = {"kind": "coder", "seed": 1, "task": {"tests": (1, 2)}}
 
@@ -79,3 +80,10 @@ def test_a_difference_whose_interval_holds_zero_is_not_shown() -> None:
     found = compare_figure({"a": 0.0, "b": 1.0, "c": 0.5}, {"a": 1.0, "b": 0.0, "c": 0.6})
     assert not found.is_shown
     assert found.problems_needed > 100
+
+
+def test_an_evaluation_of_another_version_of_the_judge_is_not_continued(tmp_path: Path) -> None:
+    with EvaluationFolder(tmp_path, SETTINGS, CoderSample):
+        pass
+    with pytest.raises(UserError, match=r"version 1 of the judge.*do not mix; begin a new evaluation"):
+        EvaluationFolder(tmp_path, {**SETTINGS, "judge_version": JUDGE_VERSION}, CoderSample)

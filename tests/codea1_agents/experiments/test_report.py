@@ -14,7 +14,8 @@ from codea1_agents.experiments.pictures import draw, lines_of
 from codea1_agents.experiments.report import text_of, write_report
 from codea1_agents.experiments.results import CellResult, CurvePoint, read_result, results_of, write_result
 from codea1_agents.experiments.tables import at_equal_compute
-from codea1_env.errors import BrokenInput
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import JUDGE_VERSION
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 
@@ -127,3 +128,19 @@ def test_results_come_back_from_their_files(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"system": "a1"}')
     with pytest.raises(BrokenInput):
         read_result(tmp_path)
+
+
+def test_results_of_two_versions_of_the_judge_are_not_put_together(tmp_path: Path) -> None:
+    first, second = result("a1", 0, 0.5), result("a1", 1, 0.5)
+    for each, version in ((first, 1), (second, JUDGE_VERSION)):
+        place = tmp_path / "cells" / each.cell.name
+        place.mkdir(parents=True)
+        write_result(place, each.model_copy(update={"judge_version": version}))
+    assert results_of(tmp_path, [first.cell])[first.cell].judge_version == 1
+    with pytest.raises(UserError, match=f"versions 1 and {JUDGE_VERSION} of the judge"):
+        results_of(tmp_path, [first.cell, second.cell])
+
+
+def test_a_report_says_which_judge() -> None:
+    assert "Verdicts: version 1 of the judge." in text_of(SMALL, cells_of(SMALL), RESULTS)
+    assert "of the judge" not in text_of(SMALL, cells_of(SMALL), {})

@@ -61,6 +61,18 @@ def test_the_candidate_is_kept_whose_suites_differ_most() -> None:
     assert top_variance(rewards, 9).tolist() == [False, True, True]  # without spread there is nothing to learn
 
 
+def test_flat_groups_are_kept_with_advantages_of_nothing_where_that_is_asked_for() -> None:
+    rewards = np.array([[0.5, 0.5, NAN], [0.1, 0.1 + 1e-12, 0.1], [0.0, 1.0, NAN], [0.5, NAN, NAN]])
+    found = group_advantages(rewards, keeps_flat=True)
+    assert found.is_trained.tolist() == [[True, True, False], [True] * 3, [True, True, False], [False] * 3]
+    assert not found.values[:2].any()
+    assert found.values[2].any()
+    assert (found.n_flat, found.n_masked) == (2, 1)
+    assert top_variance(rewards, 2, keeps_flat=True).sum() == 2
+    assert top_variance(rewards[:2], 1, keeps_flat=True).sum() == 1  # the release learns from as many suites each step
+    assert not top_variance(rewards[3:], 1, keeps_flat=True).any()
+
+
 def test_ties_go_to_the_earlier_candidate_and_masked_suites_do_not_count() -> None:
     assert top_variance(np.array([[0.0, 1.0], [1.0, 0.0]])).tolist() == [True, False]
     assert top_variance(np.array([[0.0, NAN], [0.1, 0.2]])).tolist() == [False, True]

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from test_trees import BROKEN, FALSE, NAIVE, PER_PROBLEM, RIGHT, SHARP, WRONG, Scripted, rolled
 
 from codea1_agents.grpo.statistics import told_of
+from codea1_agents.grpo.trees import Shape
 
 
 def test_a_suite_that_all_candidates_meet_counts_once(sandbox, toys):
@@ -21,5 +22,12 @@ def test_a_suite_that_all_candidates_meet_counts_once(sandbox, toys):
     told = told_of(tree, 2)
     assert told["distinct_suites"] == 1.0
     assert told["suite_validity"] == pytest.approx(2 / 3)
+    assert told["untested_share"] == 0.0
     # Of three programs that load, the two wrong ones are beaten by all three suites.
     assert told["suites_that_beat"] == pytest.approx(2 / 3)
+
+
+def test_programs_that_no_case_speaks_of_are_counted_among_those_that_load(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, WRONG, BROKEN), "tester": Scripted("no test", "none", NAIVE, "none")}
+    (tree,) = rolled(sandbox, toys, players, Shape(n_candidates=3, n_suites=2))
+    assert told_of(tree, 2)["untested_share"] == 0.5

@@ -17,6 +17,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.grpo.model_settings import ModelSettings  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from conftest import Weights, distance, weights_of  # noqa: E402
@@ -98,6 +99,10 @@ def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(config: GRPOCo
     for _ in range(2):
         algorithm.train()
     expected, book = weights_of(algorithm), [str(entry.entry.key) for entry in algorithm.book.entries()]
+    state = algorithm.get_state()
+    older = {**state, "grpo": {**state["grpo"], "judge_version": 1}}
+    with pytest.raises(UserError, match="the checkpoint holds verdicts of version 1 of the judge"):
+        algorithm.set_state(older)
     algorithm.stop()
 
     other = config.copy(copy_frozen=False).build_algo()

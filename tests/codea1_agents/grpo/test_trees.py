@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.grpo.players import Answer, Turn
+from codea1_agents.grpo.statistics import told_of
 from codea1_agents.grpo.trees import Shape, SuitesPer, Task, Tree, TreeRoller
 from codea1_env.judge import Judge
 from codea1_env.outcomes import Outcome, OutcomeKind
@@ -161,6 +162,22 @@ def test_suites_per_candidate_are_as_before(sandbox, toys):
     assert tree.tester_rewards[:2] == pytest.approx(np.array([[0.5, 0.5], [0.75, 1.0]]))
     assert np.isnan(tree.tester_rewards[2]).all()
     assert tree.kept.tolist() == [False, True, False]
+
+
+def test_groups_without_spread_are_learnt_from_only_where_they_are_kept(sandbox, toys):
+    players = {"coder": Scripted(RIGHT), "tester": Scripted(NAIVE)}
+    shape = Shape(n_candidates=2, n_suites=2)
+    (dropped,) = rolled(sandbox, toys, players, shape)
+    assert not dropped.kept.any()
+    assert not dropped.coder.is_trained.any()
+    assert not dropped.tester.is_trained.any()
+    (kept,) = rolled(sandbox, toys, players, replace(shape, keep_flat_groups=True))
+    assert kept.kept.tolist() == [True, False]
+    assert kept.coder.is_trained.all()
+    assert kept.tester.is_trained.all()
+    assert not kept.coder.values.any()
+    assert not kept.tester.values.any()
+    assert told_of(kept, 2)["coder_spread_share"] == told_of(kept, 2)["tester_spread_share"] == 0.0
 
 
 def test_without_suites_nobody_need_play_the_tester(sandbox, toys):

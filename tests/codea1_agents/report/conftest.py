@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.report.writing import read_run, write_report
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems import load_problems
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.config import RunConfig, problems_digest
@@ -96,7 +97,12 @@ def episode_of(
             )
         )
     return EpisodeRecord(
-        episode=number, episode_id=f"{number:016x}", problem_id=problem_id, seed=number, rounds=tuple(rounds)
+        judge_version=JUDGE_VERSION,
+        episode=number,
+        episode_id=f"{number:016x}",
+        problem_id=problem_id,
+        seed=number,
+        rounds=tuple(rounds),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from codea1_agents.report.crossplay import crossplay_heat_maps, heat_maps_of
 from codea1_env.errors import BrokenInput
+from codea1_env.judge_version import JUDGE_VERSION
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -51,3 +52,8 @@ def test_a_broken_result_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "crossplay.json").write_text(text)
     with pytest.raises(BrokenInput, match=r"crossplay\.json: not a result of codea1 crossplay"):
         crossplay_heat_maps(tmp_path)
+
+
+def test_matrices_of_another_judge_say_so() -> None:
+    assert "version 1 of the judge" in heat_maps_of(document())[0].note
+    assert "of the judge" not in heat_maps_of(document(judge_version=JUDGE_VERSION))[0].note

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from codea1_agents.report.writing import read_run, write_report
+from codea1_env.judge_version import JUDGE_VERSION
 
 
 @pytest.fixture
@@ -26,6 +27,7 @@ def training(small_run: Path, tmp_path: Path) -> Path:
         }
     (sample / "episodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (path / "config.toml").write_text('about = "a toy"\n[run]\nsteps = 30\n')
+    (path / "run.json").write_text(json.dumps({"judge_version": JUDGE_VERSION}))
     steps = []
     for step in range(1, 31):
         figures = {
@@ -75,3 +77,19 @@ def test_a_run_without_rollouts_has_curves_only(training: Path, tmp_path: Path) 
     assert any("kept no rollouts" in remark.text for remark in run.remarks)
     assert write_report([run], tmp_path / "r.html", "t").n_candidates == 0
     assert 'id="episodes"' not in (tmp_path / "r.html").read_text()
+
+
+def test_a_run_of_another_judge_says_so(training: Path, small_run: Path) -> None:
+    for path in (training, small_run):
+        run = read_run(path, "run")
+        assert dict(run.facts)["judge"] == f"version {JUDGE_VERSION}"
+        assert not any("of the judge" in remark.text for remark in run.remarks)
+    (training / "run.json").write_text("{}")
+    lines = small_run / "episodes.jsonl"
+    first, rest = lines.read_text().split("\n", 1)
+    unstated = first.replace(f'"judge_version":{JUDGE_VERSION},', "")
+    lines.write_text(f"{unstated}\n{rest}")
+    for path, told in ((training, "version 1"), (small_run, f"version 1 and {JUDGE_VERSION}")):
+        run = read_run(path, "run")
+        assert dict(run.facts)["judge"] == told
+        assert any("version 1 of the judge" in remark.text for remark in run.remarks if remark.is_alarm)

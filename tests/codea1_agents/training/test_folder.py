@@ -11,8 +11,9 @@ import pytest
 
 from codea1_agents.training import load_training
 from codea1_agents.training.folder import TrainingFolder, last_checkpoint, read_metrics, stored_run
-from codea1_agents.training.resuming import differences
+from codea1_agents.training.resuming import differences, facts_of, require_same
 from codea1_env.errors import UserError
+from codea1_env.judge_version import JUDGE_VERSION
 
 CONFIG = load_training("", ["game.problems=starter"])
 
@@ -156,3 +157,14 @@ def test_only_what_cannot_change_the_result_may_change() -> None:
     assert differences(cosine, load_training("", ["training.lr_schedule=cosine", "run.steps=9"])) == (
         "run.steps was 111, now 9",
     )
+
+
+def test_a_run_of_another_version_of_the_judge_is_not_continued(tmp_path: Path) -> None:
+    facts = facts_of(CONFIG)
+    assert facts["judge_version"] == JUDGE_VERSION
+    TrainingFolder.create(tmp_path / "now", CONFIG, facts).close()
+    require_same(tmp_path / "now", facts)
+    older = {name: value for name, value in facts.items() if name != "judge_version"}
+    TrainingFolder.create(tmp_path / "before", CONFIG, older).close()
+    with pytest.raises(UserError, match=r"version 1 of the judge.*do not mix; begin a new run"):
+        require_same(tmp_path / "before", facts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +23,7 @@ from codea1_env.bank import (
     load_bank_file,
 )
 from codea1_env.errors import BrokenInput, SandboxError, UnknownName, UserError
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
 
 
@@ -98,6 +101,17 @@ def test_a_damaged_file_is_judged_again(bank, sandbox, tmp_path):
     judge_bank(bank, preset("fixed"), sandbox, cache=cache)
     for path in tmp_path.glob("*/*"):
         path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(AssertionError, match="executed"):
+        judge_bank(bank, preset("fixed"), Unused(), cache=cache)
+
+
+def test_verdicts_of_another_judge_are_not_taken_from_the_cache(bank, sandbox, tmp_path):
+    cache = BankCache(tmp_path)
+    judge_bank(bank, preset("fixed"), sandbox, cache=cache)
+    for path in tmp_path.glob("*/*"):
+        content = json.loads(gzip.decompress(path.read_bytes()))
+        assert content.pop("judge_version") == JUDGE_VERSION
+        path.write_bytes(gzip.compress(json.dumps(content).encode()))
     with pytest.raises(AssertionError, match="executed"):
         judge_bank(bank, preset("fixed"), Unused(), cache=cache)
 

@@ -321,9 +321,9 @@ def test_what_is_no_snapshot_is_refused_and_changes_nothing(path, damage):
 def test_a_newer_schema_is_refused(path):
     MistakeBook(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
     connection.close()
-    with pytest.raises(BrokenInput, match="schema version 3, this program reads up to 2"):
+    with pytest.raises(BrokenInput, match="schema version 4, this program reads up to 3"):
         MistakeBook(path)
 
 

@@ -9,6 +9,7 @@ from codea1_env.book.departures import Leaving
 from codea1_env.book.files import merge
 from codea1_env.book.spells import Spell, difficulties, origins, relapses, spells_of
 from codea1_env.book.store import MistakeBook
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
 from codea1_env.submissions import Candidate, TestCase
@@ -22,14 +23,20 @@ def case(number: int) -> ValidCase:
 
 
 def play(
-    book: MistakeBook, *, fails: tuple[int, ...] = (), passes: tuple[int, ...] = (), rules: BookRules = RULES
+    book: MistakeBook,
+    *,
+    fails: tuple[int, ...] = (),
+    passes: tuple[int, ...] = (),
+    rules: BookRules = RULES,
+    judge_version: int = JUDGE_VERSION,
 ) -> None:
     """One round of problem p: a program that fails new cases, and passes replayed ones."""
     new = tuple(CaseReport(case(n), Verdict.WRONG_ANSWER, "0") for n in fails)
     again = tuple(CaseReport(case(n), Verdict.PASSED) for n in passes)
     suite = SuiteReport(ValidSuite(tuple(one.case for one in new), (), 0, 0.0), new)
     report = CandidateReport(Candidate("program"), Verdict.PASSED, "", again, (suite,))
-    book.record(ProblemReport("p", (report,)), rules, Provenance("run", "episode", 0, "a coder", "a tester"))
+    provenance = Provenance("run", "episode", 0, "a coder", "a tester")
+    book.record(ProblemReport("p", (report,)), rules, provenance, judge_version=judge_version)
 
 
 def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() -> None:
@@ -87,18 +94,20 @@ def test_a_book_of_version_1_is_read_as_it_is_and_goes_on_with_a_record(tmp_path
         play(book, fails=(1, 2))
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE departure")
+        connection.execute("ALTER TABLE book DROP COLUMN judge_version")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     old = path.read_bytes()
     with MistakeBook(path, read_only=True) as book:
+        assert book.judge_version == 1
         assert list(book.departures()) == []
         assert [spell.expression for spell in spells_of(book)] == ["f(1)", "f(2)"]
     with MistakeBook() as book:
         book.restore(old)
-        play(book, passes=(2,))
+        play(book, passes=(2,), judge_version=1)
         assert [d.expression for d in book.departures()] == ["f(2)"]
     with MistakeBook(path) as book:
-        play(book, passes=(1,))
+        play(book, passes=(1,), judge_version=1)
         assert [d.expression for d in book.departures()] == ["f(1)"]
 
 

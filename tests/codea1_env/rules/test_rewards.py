@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codea1_env.rules.rewards import CandidateRewards, score, score_group
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
-from codea1_env.submissions import Candidate, TestCase
+from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
@@ -101,8 +101,33 @@ def test_paper_agrees_with_figure_6(verdicts, n_invalid, replayed, adversarial, 
 
 
 def test_paper_without_history_rewards_one_minus_pass_rate():
-    found = rewards(report(suite([FAILED, PASSED])), "paper")
+    found = rewards(report(suite([FAILED, PASSED])), replace(preset("paper"), tests_per_suite=2))
     assert {part.name: part.value for part in found.testers[0].parts} == {"validity": 1.0, "adversarial": 0.5}
+
+
+def surplus(judged: SuiteReport) -> SuiteReport:
+    """The same suite of a reply with one test more than the reader takes."""
+    dropped = Rejection(RejectionReason.TOO_MANY, "assert f(9) == 0")
+    return replace(judged, suite=replace(judged.suite, rejections=(dropped,)))
+
+
+@pytest.mark.parametrize(
+    ("judged", "paid"),
+    [
+        (suite([FAILED] * 5), True),
+        (suite([FAILED] * 4, n_invalid=1), True),  # four that count, and one that the solution does not run
+        (suite([FAILED]), False),
+        (suite([FAILED] * 4), False),
+        (suite([FAILED] * 5, n_invalid=1), False),
+        (surplus(suite([FAILED] * 5)), False),
+        (suite([]), False),
+    ],
+)
+@pytest.mark.parametrize("replayed", [None, [PASSED, FAILED]])
+def test_paper_pays_a_suite_of_exactly_k_written_tests_only(judged, paid, replayed):
+    tester = rewards(report(judged, replayed=replayed), "paper").testers[0]
+    assert (tester.value > 0) is paid
+    assert [part.name for part in tester.parts] == ["validity", "adversarial"]
 
 
 def test_d24_wrong_predictions_that_all_fail_earn_half_in_release_and_nothing_in_fixed():
@@ -126,6 +151,18 @@ def test_fixed_counts_cases_that_were_not_run_against_the_coder_but_not_for_the_
 
 def test_no_evidence_is_neither_a_pass_nor_a_failure_in_fixed():
     assert rewards(report(suite([])), "fixed").coder.value == preset("fixed").reward.no_evidence == 0.5
+
+
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"release", "golden", "cure", "zero_sum"}))
+def test_no_evidence_can_be_masked_for_the_coder_alone(name):
+    rules = preset(name)
+    rules = replace(rules, reward=replace(rules.reward, no_evidence="masked"))
+    untested = report(suite([], n_invalid=1))
+    found = rewards(untested, rules)
+    assert found.coder.masked
+    assert found.testers == rewards(untested, name).testers
+    tested = report(suite([PASSED], n_invalid=1))
+    assert rewards(tested, rules) == rewards(tested, name)
 
 
 def test_skillxiv_prices_each_case():
@@ -212,7 +249,8 @@ def test_zero_sum_sums_to_zero(judged):
 @given(n=st.integers(1, 8), replayed=st.none() | VERDICTS)
 def test_another_kill_never_costs_the_tester_nor_pays_the_coder(name, n, replayed):
     def with_kills(n_killed: int) -> CandidateRewards:
-        return rewards(report(suite([FAILED] * n_killed + [PASSED] * (n - n_killed)), replayed=replayed), name)
+        rules = replace(preset(name), tests_per_suite=n) if name == "paper" else preset(name)
+        return rewards(report(suite([FAILED] * n_killed + [PASSED] * (n - n_killed)), replayed=replayed), rules)
 
     ladder = [with_kills(k) for k in range(n + 1)]
     for fewer, more in pairwise(ladder):

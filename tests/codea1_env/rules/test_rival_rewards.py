@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.rules.rewards import CandidateRewards, score, score_group
-from codea1_env.rules.ruleset import preset
+from codea1_env.rules.ruleset import AtgenRules, LearnabilityRules, UtrlRules, preset
 from codea1_env.submissions import Candidate, TestCase
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
@@ -162,6 +162,27 @@ def test_learnability_charges_wrong_tests_and_replies_without_any():
     assert alone("learnability", candidate(suite(n_dropped=3))).testers[0].value == -0.5
     assert alone("learnability", candidate(suite())).testers[0].value == -1.0
     assert alone("learnability", candidate(suite(), verdict=INVALID)).coder.value == -1.0
+
+
+# -- constants -------------------------------------------------------------------------------------
+
+CONSTANTS = [
+    (name, part, each.name)
+    for name, part in (("utrl", UtrlRules), ("atgen", AtgenRules), ("learnability", LearnabilityRules))
+    for each in fields(part)
+]
+
+
+@pytest.mark.parametrize(("name", "part", "constant"), CONSTANTS)
+def test_every_constant_of_a_rival_can_be_set_and_moves_a_reward(name, part, constant):
+    judged = [
+        candidate(suite(met(FAILED, n=1), met(PASSED, n=2), n_dropped=1)),
+        candidate(suite(met(PASSED, n=1), met(PASSED, n=2), n_dropped=1)),
+        candidate(suite()),
+    ]
+    rules = preset(name)
+    other = replace(rules, reward=replace(rules.reward, **{name: part(**{constant: 7.0})}))
+    assert [score(each, other) for each in judged] != [score(each, rules) for each in judged]
 
 
 # -- all -------------------------------------------------------------------------------------------

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 
 from codea1_env.errors import UserError
-from codea1_env.rules.ruleset import PRESETS, BookRules, Comparison, RewardRules, Ruleset, preset
+from codea1_env.rules.ruleset import (
+    PRESETS,
+    AtgenRules,
+    BookRules,
+    Comparison,
+    LearnabilityRules,
+    RewardRules,
+    Ruleset,
+    UtrlRules,
+    preset,
+)
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, "8", None, 10**30])
@@ -27,6 +37,10 @@ def test_a_suite_of_no_sensible_size_is_refused_by_name(number: Any) -> None:
         (RewardRules, "nonprintable_penalty", inf),
         (RewardRules, "invalid_candidate", nan),
         (RewardRules, "invalid_case", nan),
+        (RewardRules, "no_evidence", "mask"),
+        (UtrlRules, "validity", nan),
+        (AtgenRules, "failed", "-1"),
+        (LearnabilityRules, "wrong", inf),
         (Comparison, "rel_tol", -1),
         (Comparison, "abs_tol", nan),
         (BookRules, "n_replayed", -1),
@@ -36,7 +50,7 @@ def test_a_suite_of_no_sensible_size_is_refused_by_name(number: Any) -> None:
     ],
 )
 def test_a_number_out_of_range_is_refused_by_name(kind: type, name: str, value: Any) -> None:
-    with pytest.raises(UserError, match=rf"rules: \w+\.{name} must be a "):
+    with pytest.raises(UserError, match=rf"rules: [\w.]+\.{name} must be a "):
         kind(**{name: value})
 
 
@@ -45,3 +59,8 @@ def test_numbers_that_sweeps_produce_are_taken() -> None:
         assert RewardRules(alpha=alpha).alpha == alpha
     assert Ruleset("mine", tests_per_suite=1).tests_per_suite == 1
     assert [replace(rules) for rules in PRESETS.values()] == list(PRESETS.values())
+
+
+def test_a_replayed_case_that_beats_a_program_again_gains_frequency_in_the_paper_only() -> None:
+    assert preset("paper").book.count_replay_failures  # A.3: "added (or frequency incremented)"
+    assert not preset("release").book.count_replay_failures

@@ -14,6 +14,7 @@ import pytest
 from codea1_env import values
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import Provenance
@@ -58,7 +59,12 @@ def play(number: int, book: MistakeBook) -> EpisodeRecord:
     delta = book.record(report, RULES.book, Provenance(CONFIG.run_id, f"{number:x}", 0, "mutant", "fuzz"))
     judged = JudgedRound(PROBLEM, f"{number:x}", 0, "c", "t", report, score(candidate, RULES), delta)
     return EpisodeRecord(
-        episode=number, episode_id=f"{number:x}", problem_id=PROBLEM.id, seed=number, rounds=(RoundRecord.of(judged),)
+        judge_version=JUDGE_VERSION,
+        episode=number,
+        episode_id=f"{number:x}",
+        problem_id=PROBLEM.id,
+        seed=number,
+        rounds=(RoundRecord.of(judged),),
     )
 
 
@@ -282,3 +288,40 @@ def test_a_full_disk_is_one_sentence_and_loses_no_finished_episode(run: Path) ->
     with RunFolder.open(run) as folder:
         assert folder.n_episodes == 3
         assert "half-written" in folder.notes[0]
+
+
+# -- versions of the judge -------------------------------------------------------------------------
+
+
+def judged_before(run: Path) -> Path:
+    """The same run as a version of this program has written it that stated no judge."""
+    lines = run / "episodes.jsonl"
+    lines.write_text(lines.read_text().replace(f'"judge_version":{JUDGE_VERSION},', ""))
+    return run
+
+
+def test_a_run_that_another_version_of_the_judge_has_judged_is_read_but_not_continued(run: Path) -> None:
+    with RunFolder.open(run) as folder:
+        assert folder.n_episodes == 3
+    judged_before(run)
+    assert {record.judge_version for record in iter_episodes(run)} == {1}
+    with pytest.raises(UserError, match=f"version 1 of the judge, and this is version {JUDGE_VERSION}.*new run"):
+        RunFolder.open(run)
+
+
+def test_a_book_that_is_built_again_states_the_judge_of_its_episodes(run: Path, tmp_path: Path) -> None:
+    with RunFolder.create(tmp_path / "copy", CONFIG) as folder:
+        for record in iter_episodes(judged_before(run)):
+            folder.append(record)
+        folder.rebuild_book()
+        with folder.open_book() as book:
+            assert (book.judge_version, book.size()) == (1, 2)
+
+
+def test_a_book_of_mixed_episodes_is_never_built(run: Path, tmp_path: Path) -> None:
+    first, *others = iter_episodes(run)
+    with RunFolder.create(tmp_path / "copy", CONFIG) as folder:
+        for record in (first.model_copy(update={"judge_version": 1}), *others):
+            folder.append(record)
+        with pytest.raises(UserError, match="do not mix"):
+            folder.rebuild_book()

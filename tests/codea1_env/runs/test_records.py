@@ -170,3 +170,10 @@ def test_nan_cannot_hide_in_a_number() -> None:
     broken = episode(judged(simple_report(), preset("fixed"))).rounds[0].model_copy(update={"rewards": rewards})
     with pytest.raises(ValueError, match="JSON"):
         to_line(episode().model_copy(update={"rounds": (broken,)}))
+
+
+def test_a_record_that_states_no_judge_is_of_version_1() -> None:
+    record = episode(judged(simple_report(), preset("fixed"))).model_copy(update={"judge_version": 7})
+    line = to_line(record)
+    assert from_line(line, "here").judge_version == 7
+    assert from_line(line.replace(b'"judge_version":7,', b""), "here").judge_version == 1
