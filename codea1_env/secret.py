@@ -185,6 +185,8 @@ def cleaned_error(error: Exception | SystemExit) -> Exception | SystemExit:
     if not _tells(error):
         return error
     error.args = tuple(cleaned(each) if isinstance(each, str) else each for each in error.args)
+    if isinstance(error, SystemExit) and isinstance(error.code, str):
+        error.code = cleaned(error.code)
     error.__cause__ = error.__context__ = None
     if not _tells(error):
         return error

@@ -17,7 +17,7 @@ __all__ = ["CLOUD", "OpenAIConnection", "imported_openai", "required_key", "usab
 
 CLOUD = "https://api.openai.com/v1"
 
-_LOGGERS = ("httpx", "httpcore.http11", "openai._base_client")
+_LOGGERS = ("httpx", "httpx2", "httpcore.http11", "httpcore2.http11", "openai._base_client")
 
 T = TypeVar("T")
 
