@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from codea1_env.errors import CodeA1Error, UserError
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
+from codea1_env.secret import (
+    TextWithSecrets,
+    cleaned,
+    cleaned_error,
+    discreet,
+    is_secret_option,
+    read_secrets,
+    require_secrets,
+    revealed,
+    without_secrets,
+)
 
 __all__ = [
-    "HIDDEN",
     "Agent",
     "AgentContext",
     "AgentSpec",
@@ -28,7 +38,6 @@ __all__ = [
     "Role",
     "agent_name",
     "load_agent",
-    "without_secrets",
 ]
 
 Role = Literal["coder", "tester"]
@@ -121,6 +130,51 @@ class _AsyncAgent:
         return repr(self._inner)
 
 
+class _DiscreetAgent:
+    """An agent that was given secrets: no text of its own tells them, neither replies nor errors."""
+
+    _METHODS = ("act", "act_batch", "reset", "close")
+    _ASYNC_METHODS = ("aact", "areset", "aclose")
+
+    def __init__(self, inner: Agent) -> None:
+        self._inner = inner
+
+    def act(self, observation: Observation, info: Info) -> str:
+        return cast(str, _discreetly(self._inner.act, observation, info))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._inner, name)
+        if name in self._METHODS and callable(found):
+            return partial(_discreetly, found)
+        if name in self._ASYNC_METHODS and callable(found):
+            return partial(_discreetly_awaited, found)
+        return found
+
+    def __repr__(self) -> str:
+        return cleaned(repr(self._inner))
+
+
+def _discreetly(function: Callable[..., Any], *arguments: object) -> Any:
+    with discreet():
+        return _cleaned(function(*arguments))
+
+
+async def _discreetly_awaited(function: Callable[..., Any], *arguments: object) -> Any:
+    with discreet():
+        return _cleaned(await _awaited(function, *arguments))
+
+
+def _cleaned(reply: Any) -> Any:
+    """Return what an agent gave, in the same shape, without secrets."""
+    if isinstance(reply, str):
+        return cleaned(reply)
+    if isinstance(reply, Exception):
+        return cleaned_error(reply)
+    return [_cleaned(each) for each in reply] if isinstance(reply, list | tuple) else reply
+
+
 async def _awaited(function: Callable[..., Any], *arguments: object) -> object:
     found = function(*arguments)
     return await found if inspect.isawaitable(found) else found
@@ -156,31 +210,27 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
     """
     options: dict[str, Any] = {}
     target: Any = spec
+    has_secrets = False
     if isinstance(spec, str):
-        name, *pairs = spec.split(",")
+        require_secrets(spec)
+        spec = read_secrets(spec)
+        has_secrets = isinstance(spec, TextWithSecrets)
+        name, *pairs = revealed(spec).split(",")
         options = dict(_option(spec, pair) for pair in pairs)
         target = resolve("agents", name)
     if inspect.isclass(target):
-        target = _construct(spec, target, context, options)
+        with discreet():
+            target = _construct(spec, target, context, options)
     elif options:
         raise UserError(f"agent {_shown(spec)}: only classes take options")
     plays = getattr(target, "plays", None)
     if role is not None and plays in _ROLES and plays != role:
         raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
-    return _as_agent(spec, target)
+    agent = _as_agent(spec, target)
+    return _DiscreetAgent(agent) if has_secrets else agent
 
 
 _ROLES = ("coder", "tester")
-
-HIDDEN = "***"
-"""Stands for what `without_secrets` took out."""
-
-_SECRETS = re.compile(r"([,;]\s*\w*(?:api_key|token|password|secret)\s*=)[^,;]*", re.IGNORECASE)
-
-
-def without_secrets(spec: str) -> str:
-    """Return a specification with `HIDDEN` for the values of options such as `api_key`, fit for records and screens."""
-    return _SECRETS.sub(rf"\g<1>{HIDDEN}", spec)
 
 
 def agent_name(spec: AgentSpec, agent: Agent) -> str:
@@ -228,8 +278,8 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
 def _option(spec: str, pair: str) -> tuple[str, Any]:
     name, separator, text = pair.partition("=")
     if not separator or not name.strip().isidentifier():
-        raise UserError(f"agent {_shown(spec)}: expected option=value, found {pair!r}")
-    return name.strip(), _parsed(text.strip())
+        raise UserError(f"agent {_shown(spec)}: expected option=value, found {cleaned(pair)!r}")
+    return name.strip(), text.strip() if is_secret_option(name) else _parsed(text.strip())
 
 
 def _parsed(text: str) -> object:

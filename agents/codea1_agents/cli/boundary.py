@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
+from click import UsageError
 from typer.core import TyperGroup
 
 __all__ = ["INTERRUPTED", "NOT_OK", "READER_GONE", "SANDBOX_FAILED", "USER_ERROR", "Boundary"]
@@ -52,14 +53,22 @@ def _bounded() -> Iterator[None]:
         if isinstance(error.__context__, BrokenPipeError):  # as rich has it, which writes the help
             raise typer.Exit(READER_GONE) from None
         raise
+    except UsageError as error:  # which quotes the command line
+        from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
+
+        said = error.format_message()
+        if without_secrets(said) == said:
+            raise
+        raise UsageError(without_secrets(said), error.ctx) from None
     except Exception as error:
         code = _exit_code(error)
         if code is None:
             raise
         from codea1_agents.cli.console import say_error  # noqa: PLC0415  only on errors
+        from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
 
         is_full_disk = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        say_error(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else str(error))
+        say_error(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else without_secrets(str(error)))
         raise typer.Exit(code) from error
     finally:
         _settle_stdout()

@@ -13,12 +13,13 @@ import typer
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.progress import Progress
-from codea1_env.agent import Role, without_secrets
+from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.plugins import resolve
 from codea1_env.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.secret import without_secrets
 
 if TYPE_CHECKING:
     from codea1_agents.conformance import AgentReport

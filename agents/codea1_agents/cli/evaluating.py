@@ -19,7 +19,7 @@ from codea1_agents.evaluation.asking import Asker
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.sandbox_check import promise_of
 from codea1_agents.statistics import Estimate
-from codea1_env.agent import AgentContext, Role, load_agent
+from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems import ProblemSet, load_problems
@@ -63,7 +63,8 @@ class Bench:
             UserError: there is none, or it plays the other role.
         """
         context = AgentContext(self.problems, self.sandbox, self.asked.seed)
-        asker = Asker(load_agent(spec, context, role=role), f"{role} {spec}", seed=self.asked.seed)
+        agent = load_agent(spec, context, role=role)
+        asker = Asker(agent, f"{role} {agent_name(spec, agent)}", seed=self.asked.seed)
         self.stack.callback(asker.close)
         return asker
 
@@ -173,7 +174,7 @@ def with_option(spec: str, name: str, value: float | None) -> str:
         return spec
     if f",{name}=" in spec:
         raise UserError(f"agent {spec!r}: --{name} says it again")
-    return f"{spec},{name}={value:g}"
+    return spec + f",{name}={value:g}"  # which keeps the secrets in it
 
 
 def estimate_json(estimate: Estimate) -> dict[str, float | int | None]:

@@ -18,6 +18,7 @@ from codea1_agents.statistics import Estimate
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.problems import Problem
 from codea1_env.rendering import harmless
+from codea1_env.secret import read_secrets
 
 __all__ = ["run_coder", "run_tester", "tested_problems"]
 
@@ -30,7 +31,7 @@ def run_coder(asked: Asked, agent: str, *, samples: int, temperature: float | No
         SandboxError: the sandbox cannot be used at all.
     """
     with bench(asked) as room:
-        spec = with_option(agent, "temperature", temperature)
+        spec = with_option(read_secrets(agent), "temperature", temperature)
         coder = room.asker(spec, "coder")
         problems = tested_problems(room)
         settings = room.settings("coder", agent=spec, samples=samples)
@@ -113,7 +114,7 @@ def run_tester(
         seed=asked.seed,
     )
     with bench(asked) as room:
-        spec = with_option(agent, "temperature", temperature)
+        spec, coder = with_option(read_secrets(agent), "temperature", temperature), coder and read_secrets(coder)
         tester = room.asker(spec, "tester")
         opponent = room.asker(coder, "coder") if coder else None
         settings = room.settings("tester", agent=spec, coder=coder, task=asdict(task))

@@ -9,6 +9,7 @@ from codea1_agents.cli.evaluating import Asked, Bench, Keeping, bench, estimate_
 from codea1_agents.evaluation.records import SelectionRecord
 from codea1_agents.evaluation.selection import SelectionFigures, select_candidates, selection_figures
 from codea1_env.errors import UserError
+from codea1_env.secret import read_secrets
 
 __all__ = ["run_select", "selection_json", "show_selection"]
 
@@ -32,6 +33,7 @@ def run_select(asked: Asked, coder: str, tester: str, *, candidates: int, suites
         UserError: something asked for does not exist or cannot be written, or an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
+    coder, tester = read_secrets(coder), read_secrets(tester)
     with bench(asked) as room:
         askers = room.asker(coder, "coder"), room.asker(tester, "tester")
         tested = [problem for problem in room.problems if problem.golden]

@@ -22,7 +22,7 @@ from codea1_agents.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.seats import usage_of
 from codea1_agents.summary import Tally
 from codea1_agents.versions import git_commit, installed_versions
-from codea1_env.agent import HIDDEN, AgentContext, without_secrets
+from codea1_env.agent import AgentContext
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.golden import require_golden_tests
@@ -34,6 +34,7 @@ from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, first_fault
 from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
+from codea1_env.secret import without_secrets
 
 __all__ = ["Asked", "run", "varied"]
 
@@ -105,7 +106,8 @@ def run(
     if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
         page.note(f"skipped {len(problems.skipped)} rows in all")
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
-        _Run(config, problems, sandbox, page, n_pictures, concurrency, _with_secrets(asked, config)).play(out, resume)
+        specs = asked.coder or config.coder, asked.tester or config.tester
+        _Run(config, problems, sandbox, page, n_pictures, concurrency, specs).play(out, resume)
 
 
 def varied(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
@@ -153,19 +155,6 @@ def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConf
     except ValidationError as error:
         raise UserError(f"cannot play so: {first_fault(error)}") from error
     return problems, config
-
-
-def _with_secrets(asked: Asked, config: RunConfig) -> tuple[str, str]:
-    """Return coder and tester as asked; a resumed run does not know what was hidden in its record.
-
-    Raises:
-        UserError: something hidden would be needed.
-    """
-    specs = asked.coder or config.coder, asked.tester or config.tester
-    for role, spec in zip(("coder", "tester"), specs, strict=True):
-        if f"={HIDDEN}" in spec:
-            raise UserError(f"the run's record holds no secrets: give --{role} again, as in {spec}, with yours")
-    return specs
 
 
 @dataclass(slots=True)

@@ -18,10 +18,11 @@ from codea1_agents.coevolution.lessons import Lesson, failing_programs, lessons
 from codea1_agents.evaluation.asking import Asker
 from codea1_agents.models.model_files import written
 from codea1_agents.prompts import load_prompts
-from codea1_env.agent import AgentContext, load_agent
+from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error, MissingExtra, UserError
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.secret import read_secrets
 
 if TYPE_CHECKING:
     import torch
@@ -61,6 +62,7 @@ class SupervisedSettings:
     """Of programs, tests and the order of lessons."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "coder", read_secrets(self.coder))
         if min(self.samples, self.tests, self.max_tokens, self.epochs, self.lessons_per_step) < 1 or self.seed < 0:
             raise UserError("fine-tuning needs at least one of everything that is counted, and a seed from 0")
         if not (0 < self.lr < math.inf and 0 <= self.weight_decay < math.inf and self.grad_clip > 0):
@@ -185,7 +187,7 @@ def taught(model: str, problems: ProblemSet, sandbox: Sandbox, settings: Supervi
     own = f"transformers,model={model},prompts={settings.prompts},max_tokens={settings.max_tokens},batch_size=64"
     spec = settings.coder or own
     agent = load_agent(spec, AgentContext(problems, sandbox, settings.seed), role="coder")
-    with closing(Asker(agent, f"coder {spec}", seed=settings.seed)) as coder:
+    with closing(Asker(agent, f"coder {agent_name(spec, agent)}", seed=settings.seed)) as coder:
         failing = failing_programs(problems, coder, sandbox, samples=settings.samples)
     examples = lessons(failing, prompts, tests=settings.tests, seed=settings.seed)
     found = fine_tuned(model, examples, settings)

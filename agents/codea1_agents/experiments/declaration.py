@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from codea1_agents.training.loading import load_training
 from codea1_env.errors import UserError
 from codea1_env.runs.records import first_fault
+from codea1_env.secret import without_secrets
 
 __all__ = [
     "Evaluation",
@@ -179,6 +180,7 @@ def load_experiment(name: str) -> Experiment:
 
 
 def _check(experiment: Experiment, where: str) -> None:
+    _require_no_secrets(experiment, where)
     names = [system.name for system in experiment.systems]
     for name in names:
         if names.count(name) > 1:
@@ -200,6 +202,15 @@ def _check(experiment: Experiment, where: str) -> None:
     for name in named:
         if name and name not in names:
             raise UserError(f"{where}: no system is called {name!r}")
+
+
+def _require_no_secrets(experiment: Experiment, where: str) -> None:
+    for settings in (experiment.set, *(system.set for system in experiment.systems)):
+        told = repr(settings)
+        if without_secrets(told) != told:
+            raise UserError(
+                f"{where}: an experiment's folder holds no secrets; name a variable that has them, as in key_env=MY_KEY"
+            )
 
 
 def _check_settings(experiment: Experiment, system: System, where: str) -> None:

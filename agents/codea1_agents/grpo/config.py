@@ -22,6 +22,7 @@ from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
+from codea1_env.secret import read_secrets, require_secrets
 
 __all__ = ["GRPOConfig"]
 
@@ -164,7 +165,8 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         for role in by_role:
             if role not in _ROLES:
                 raise UserError(f"agents: {role!r} is no role; roles are coder and tester")
-        self.scripted = {**self.scripted, **by_role}
+        read = {role: read_secrets(spec) if isinstance(spec, str) else spec for role, spec in by_role.items()}
+        self.scripted = {**self.scripted, **read}
         return self
 
     def training(self, **settings: Any) -> GRPOConfig:
@@ -190,6 +192,9 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             raise UserError("nothing learns: every model is frozen, or there is none")
         if min(self.problems_per_step, self.epochs_per_step, self.minibatches_per_epoch) < 1:
             raise UserError("problems_per_step, epochs_per_step and minibatches_per_epoch must be at least 1")
+        for spec in self.scripted.values():
+            if isinstance(spec, str):
+                require_secrets(spec)
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nobody asks

@@ -19,7 +19,7 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from codea1_agents.grpo.episodes import ScoredResponse
 from codea1_agents.grpo.failures import StaleWeights
-from codea1_agents.grpo.players import AgentPlayer, ModelPlayer, Player
+from codea1_agents.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
 from codea1_agents.grpo.rollout_engine import RolloutEngine, load_engine
 from codea1_agents.grpo.sampling import SamplingRules
 from codea1_agents.grpo.settings import TrainingSettings
@@ -27,6 +27,7 @@ from codea1_agents.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_env.agent import AgentContext, load_agent
+from codea1_env.errors import CodeA1Error
 from codea1_env.judge import Judge
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
@@ -111,7 +112,12 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         module_id = self.settings.module_of(role)
         if not module_id:
             context = AgentContext(self._problems, self.sandbox, self.settings.seed)
-            return AgentPlayer(load_agent(self.settings.agents[role], context, role=role))  # type: ignore[arg-type]
+            try:
+                return AgentPlayer(load_agent(self.settings.agents[role], context, role=role))  # type: ignore[arg-type]
+            except CodeA1Error as error:
+                if not self.worker_index:
+                    raise
+                return MissingPlayer(error)
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
         ends = {tokenizer.eos_token_id, *_listed(model.generation_config.eos_token_id)} - {None}

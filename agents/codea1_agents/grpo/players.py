@@ -11,9 +11,9 @@ from codea1_agents.grpo.sampling import Response, SamplingRules, single_seed
 from codea1_agents.models.chat_format import ChatFormat
 from codea1_agents.prompts import Prompts
 from codea1_env.agent import Agent, Info, Observation
-from codea1_env.errors import AgentUnavailable
+from codea1_env.errors import AgentUnavailable, CodeA1Error
 
-__all__ = ["AgentPlayer", "Answer", "ModelPlayer", "Player", "Turn"]
+__all__ = ["AgentPlayer", "Answer", "MissingPlayer", "ModelPlayer", "Player", "Turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,20 @@ class AgentPlayer:
             return _answered(self._agent.act(turn.observation, turn.info))
         except AgentUnavailable as error:
             return _answered(error)
+
+
+class MissingPlayer:
+    """Stands where an agent cannot be loaded on this machine, and fails when it has to answer.
+
+    A runner whose constructor fails takes the reason with it: RLlib logs a traceback and goes on.
+    """
+
+    def __init__(self, error: CodeA1Error) -> None:
+        self._error = error
+
+    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+        """Raise the reason."""
+        raise self._error
 
 
 def _answered(reply: object) -> Answer:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Coroutine
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from codea1_agents.models.event_loop import LoopThread
 from codea1_env.errors import MissingExtra, UserError
+from codea1_env.secret import Secret, cleaned, read_secrets, revealed, shown_url
 
 __all__ = ["CLOUD", "OpenAIConnection", "imported_openai", "required_key", "usable_address"]
 
 CLOUD = "https://api.openai.com/v1"
+
+_LOGGERS = ("httpx", "httpx2", "httpcore.http11", "httpcore2.http11", "openai._base_client")
 
 T = TypeVar("T")
 
@@ -21,7 +25,8 @@ T = TypeVar("T")
 class OpenAIConnection:
     """A client of the `openai` package that is made when needed, and places for a limited number of requests."""
 
-    def __init__(self, *, base_url: str, key: str, timeout_s: float, concurrency: int) -> None:
+    def __init__(self, *, base_url: str, key: Secret | None, timeout_s: float, concurrency: int) -> None:
+        """Take an address of `usable_address`, and a key of `required_key`."""
         self._base_url, self._key = base_url, key
         self._timeout_s, self._concurrency = timeout_s, concurrency
         self._loop = LoopThread("openai-agent")
@@ -30,17 +35,22 @@ class OpenAIConnection:
 
     @property
     def place(self) -> str:
-        """The address without a password that may stand in it."""
-        parts = urlsplit(self._base_url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        """The address as it may be shown."""
+        return str(self._base_url)
 
     @property
     def client(self) -> Any:
         """The client; only for coroutines that this object runs."""
         if self._client is None:
-            # Its own retries would wait for as long as the global random state says.
+            for name in _LOGGERS:  # they write addresses and headers
+                logging.getLogger(name).addFilter(_without_secrets)
+            address = urlsplit(revealed(self._base_url))
             self._client = imported_openai().AsyncOpenAI(
-                api_key=self._key, base_url=self._base_url, max_retries=0, timeout=self._timeout_s
+                api_key="none" if self._key is None else self._key.reveal(),  # the package insists on one
+                base_url=address._replace(query="", fragment="").geturl(),
+                default_query=dict(parse_qsl(address.query, keep_blank_values=True)),
+                max_retries=0,  # its own would wait for as long as the global random state says
+                timeout=self._timeout_s,
             )
         return self._client
 
@@ -74,28 +84,43 @@ class OpenAIConnection:
 
 
 def usable_address(given: str) -> str:
-    """Return the address asked for: `given`, else the environment's, else OpenAI's own.
+    """Return the address asked for: `given`, else the environment's, else OpenAI's own; its secrets do not show.
 
     Raises:
         UserError: it is no address.
     """
     url = given or os.environ.get("OPENAI_BASE_URL", "") or CLOUD
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f"base_url {url!r} is no address such as http://127.0.0.1:8000/v1")
-    return url
+    if not _is_address(url):
+        raise UserError(f"base_url {shown_url(url)!r} is no address such as http://127.0.0.1:8000/v1")
+    return read_secrets(url)
 
 
-def required_key(given: str, variable: str, base_url: str) -> str:
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port that is no number
+        return False
+
+
+def required_key(given: str, variable: str, base_url: str) -> Secret | None:
     """Return the key: `given`, else the environment variable's. Servers of one's own need none.
 
     Raises:
         UserError: OpenAI's own endpoint without a key.
     """
-    key = given or os.environ.get(variable, "")
-    if not key and base_url == CLOUD:
+    if given:
+        return Secret.of(given)
+    if os.environ.get(variable):
+        return Secret.in_variable(variable)
+    if base_url == CLOUD:
         raise UserError(f"{CLOUD} needs a key: set {variable}; or set OPENAI_BASE_URL to a server of your own")
-    return key or "none"  # the package insists on one
+    return None
+
+
+def _without_secrets(record: logging.LogRecord) -> bool:
+    record.msg, record.args = cleaned(record.getMessage()), ()
+    return True
 
 
 def imported_openai() -> Any:

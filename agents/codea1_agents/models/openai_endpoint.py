@@ -10,8 +10,10 @@ import asyncio
 import json
 import os
 import weakref
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from random import Random
 from typing import Any
 
@@ -26,25 +28,41 @@ from codea1_agents.models.openai_connection import (
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.secret import cleaned, discreet
 
-__all__ = ["MalformedResponse", "OpenAIAgent", "read_completion"]
+__all__ = ["FilteredReply", "MalformedResponse", "OpenAIAgent", "read_completion"]
 
-_SETTINGS = {401: "refuses the key", 403: "refuses access", 404: "has no such model or path"}
+_SETTINGS = {
+    401: "refuses the key",
+    402: "wants to be paid first",
+    403: "refuses access",
+    404: "has no such model or path",
+}
 """Statuses that no other observation would mend."""
 _TRANSIENT = frozenset({408, 409, 425, 429})
+_NO_QUOTA = "insufficient_quota"
+"""Comes with status 429, but no waiting helps."""
+_FILTERED = "content_filter"
 _FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
+_ENDS_OF_ITS_OWN = frozenset({"stop", "length", "tool_calls", "function_call"})
+"""With these, a reply without text is the model's own doing."""
 
 
 class MalformedResponse(ValueError):
     """A server answered with something that is no chat completion."""
 
 
+class FilteredReply(Exception):
+    """A server's filter has withheld or cut a reply; that says nothing about the model."""
+
+
 class OpenAIAgent:
     """Asks an OpenAI-compatible endpoint, one request per reply.
 
     A request that fails (429, 5xx, no connection, time-out, a malformed answer) is sent again, with growing waits;
-    after the last try it is `AgentUnavailable`. One reply is the same whether asked for alone or in a batch, as far as
-    the server honours `seed`; n samples of one observation are n requests whose infos differ (`draw_seed`).
+    after the last try it is `AgentUnavailable`, as is at once one that the server's content filter stops. One reply is
+    the same whether asked for alone or in a batch, as far as the server honours `seed`; n samples of one observation
+    are n requests whose infos differ (`draw_seed`).
 
     Some servers ignore the temperature unless told to draw: transformers serve does so where the model's own generation
     settings say `do_sample`, or `extra_body` holds them. All samples of a problem being equal is the sign of it.
@@ -134,7 +152,7 @@ class OpenAIAgent:
 
         Raises:
             AgentUnavailable: there is none after all retries, or the server refuses this very request.
-            UserError: the server refuses the key, the model or the path.
+            UserError: the server refuses the key, the model or the path, or there is no quota left.
         """
         return self.complete(observation, info).text
 
@@ -163,9 +181,15 @@ class OpenAIAgent:
         self._connection.close()
 
     def __repr__(self) -> str:
-        return f"openai({self._model or 'the only model'} at {self._connection.place})"
+        return cleaned(f"openai({self._model or 'the only model'} at {self._connection.place})")
 
     async def _completed(self, observation: Observation, info: Info) -> Completion:
+        with discreet():
+            found = await self._answered(observation, info)
+        self._usage = self._usage.with_completions([found])
+        return replace(found, text=cleaned(found.text), reasoning=cleaned(found.reasoning))
+
+    async def _answered(self, observation: Observation, info: Info) -> Completion:
         seed = draw_seed(self._seed, observation, info)
         messages = self._prompts.messages(observation, info)
         told = [each.to_dict() for each in (messages if self._system else folded_system(messages))]
@@ -175,9 +199,9 @@ class OpenAIAgent:
         for attempt in range(self._backoff.retries + 1):
             asked_s: float | None = None
             try:
-                found = await self._asked(body)
-                self._usage = self._usage.with_completions([found])
-                return found
+                return await self._asked(body)
+            except FilteredReply as error:
+                raise self._unavailable(str(error)) from None
             except imported_openai().APIStatusError as error:
                 fault, asked_s = self._fault_of(error), _asked_wait_s(error)
             except (imported_openai().OpenAIError, TimeoutError, json.JSONDecodeError, MalformedResponse) as error:
@@ -208,8 +232,11 @@ class OpenAIAgent:
         status, said = int(error.status_code), _sentence(error)
         if status in _SETTINGS:
             raise UserError(f"{self!r} {_SETTINGS[status]}: {said}") from error
+        if _NO_QUOTA in (error.code, error.type):
+            raise UserError(f"{self!r} has no quota left for this key: {said}") from error
         if status < 500 and status not in _TRANSIENT:
-            raise self._unavailable(f"refuses the request: {said}") from error
+            refuses = "filters the request" if error.code == _FILTERED else "refuses the request"
+            raise self._unavailable(f"{refuses}: {said}") from error
         return said
 
     def _unavailable(self, what: str) -> AgentUnavailable:
@@ -220,25 +247,28 @@ class OpenAIAgent:
 def read_completion(response: Any) -> Completion:
     """Return the first choice of a chat completion, as the `openai` package gives it.
 
-    Reasoning that the server tells apart (`reasoning_content`, or `reasoning` in newer servers) stays apart.
+    Reasoning that the server tells apart (`reasoning_content`, or `reasoning` in newer servers, or parts of the content
+    called `thinking`) stays apart. Content in parts is the text of its parts; no content is an empty reply if the model
+    came to an end of its own.
 
     Raises:
-        MalformedResponse: it is no chat completion.
+        MalformedResponse: it is no chat completion, or an unfinished one.
+        FilteredReply: the server's content filter has stopped it.
     """
     choices = getattr(response, "choices", None)
     first = choices[0] if isinstance(choices, list) and choices else None
     message = getattr(first, "message", None)
     if message is None:
-        raise MalformedResponse(f"the answer is no chat completion: {str(response)[:80]!r}")
-    content = getattr(message, "content", None)
-    text = content if content is not None else getattr(message, "refusal", None) or ""
-    if not isinstance(text, str):
-        raise MalformedResponse(f"the reply is no text: {str(text)[:80]!r}")
+        raise MalformedResponse(f"the answer is no chat completion: {cleaned(str(response))[:80]!r}")
+    finish = str(getattr(first, "finish_reason", ""))
+    if finish == _FILTERED:
+        raise FilteredReply("gave a reply that the server's content filter stopped")
+    text, thoughts = _parts_of(message, finish)
     usage = getattr(response, "usage", None)
     return Completion(
         text,
-        finish=_FINISHES.get(str(getattr(first, "finish_reason", "")), "other"),
-        reasoning=_text_of(message, "reasoning_content") or _text_of(message, "reasoning"),
+        finish=_FINISHES.get(finish, "other"),
+        reasoning=thoughts or _text_of(message, "reasoning_content") or _text_of(message, "reasoning"),
         prompt_tokens=_count_of(usage, "prompt_tokens"),
         completion_tokens=_count_of(usage, "completion_tokens"),
     )
@@ -260,6 +290,33 @@ async def _caught(asked: Coroutine[Any, Any, Completion]) -> Completion | AgentU
         return error
 
 
+def _parts_of(message: Any, finish: str) -> tuple[str, str]:
+    """Return text and reasoning of a message's content."""
+    content = getattr(message, "content", None)
+    if isinstance(content, str):
+        return content, ""
+    if content is None:
+        refusal = _text_of(message, "refusal")
+        if not refusal and finish not in _ENDS_OF_ITS_OWN:
+            raise MalformedResponse(f"there is no reply, and it ended by {finish!r}")
+        return refusal, ""
+    if not isinstance(content, list) or not all(isinstance(part, str | dict) for part in content):
+        raise MalformedResponse(f"the reply is no text: {cleaned(str(content))[:80]!r}")
+    return "".join(_texts(content, "text", "refusal")), "".join(_texts(content, "thinking", "reasoning"))
+
+
+def _texts(parts: Sequence[Any], *kinds: str) -> Iterator[str]:
+    """Yield the texts of the parts of some kinds; a part of plain text is of the kind `text`."""
+    for each in parts:
+        part = {"type": "text", "text": each} if isinstance(each, str) else each
+        kind = part.get("type")
+        value = part.get(kind) if kind in kinds else None
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):  # thoughts may be in parts themselves
+            yield from _texts([inner for inner in value if isinstance(inner, str | dict)], "text")
+
+
 def _text_of(message: Any, name: str) -> str:
     value = getattr(message, name, None)
     return value if isinstance(value, str) else ""
@@ -271,18 +328,34 @@ def _count_of(usage: Any, name: str) -> int:
 
 
 def _asked_wait_s(error: Any) -> float | None:
+    headers = error.response.headers
+    told = headers.get("retry-after", "")
     try:
-        return max(0.0, float(error.response.headers.get("retry-after", "")))
-    except ValueError:  # a date, or nothing
+        return max(0.0, float(told))
+    except ValueError:
+        until = _date(told)
+    # By the server's own clock, where it tells it.
+    return None if until is None else max(0.0, (until - (_date(headers.get("date", "")) or _now())).total_seconds())
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(text)
+    except ValueError:
         return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    said = " ".join(str(error).split())[:300] or type(error).__name__
+    said = " ".join(cleaned(str(error)).split())[:300] or type(error).__name__  # cleaned first: no half of a key
     response = getattr(error, "response", None)
     if response is not None and len(said) > len("Error code: 500"):
         return said  # the package has found the server's own words
-    told = " ".join(str(response.text if response is not None else error.__cause__ or "").split())[:200]
+    told = " ".join(cleaned(str(response.text if response is not None else error.__cause__ or "")).split())[:200]
     return f"{said} ({told})" if told and told not in said else said

@@ -20,9 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from codea1_env.agent import Role, without_secrets
+from codea1_env.agent import Role
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.plugins import resolve
+from codea1_env.secret import read_secrets, without_secrets
 
 __all__ = ["Player", "players_of"]
 
@@ -92,7 +93,7 @@ def _by_name(spec: str, wanted: Role | None) -> Iterator[Player]:
     plays = getattr(resolve("agents", spec.split(",")[0]), "plays", None)
     for role in _ROLES:
         if wanted in (None, role) and plays in (None, role):
-            yield Player(without_secrets(spec), "", spec, role)
+            yield Player(without_secrets(spec), "", read_secrets(spec), role)
 
 
 def _of_model(path: Path, wanted: Role | None) -> Iterator[Player]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from codea1_agents.training.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.secret import without_secrets
 
 __all__ = ["checked", "load_training", "preset_names", "with_overrides"]
 
@@ -175,7 +176,7 @@ def _fault(error: ValidationError, where: str) -> UserError:
         known = _known(path[:-1])
         return UnknownName(f"{where}: {UnknownName.of('setting', name, known)}")
     said = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return BrokenInput(f"{where}: {name} {said}, not {fault['input']!r}")
+    return BrokenInput(without_secrets(f"{where}: {name} {said}, not {fault['input']!r}"))
 
 
 def _known(path: Iterable[str]) -> list[str]:

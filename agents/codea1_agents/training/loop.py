@@ -108,7 +108,7 @@ def resume(
 
 
 def _changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
-    return checked(with_overrides(config.model_dump(mode="json", exclude_none=True), changes), "settings")
+    return checked(with_overrides(config.model_dump(exclude_none=True), changes), "settings")
 
 
 def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher) -> Finished:

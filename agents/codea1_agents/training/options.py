@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+
+from codea1_env.secret import TextWithSecrets, read_secrets
 
 __all__ = [
     "AgentOptions",
@@ -29,6 +31,14 @@ _CountOrNone = Annotated[int, Field(ge=0)]
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 _NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def _read(value: object, as_text: ValidatorFunctionWrapHandler) -> str:
+    return value if isinstance(value, TextWithSecrets) else read_secrets(as_text(value))
+
+
+_Agent = Annotated[str, WrapValidator(_read)]
+"""A specification; its secrets are in no dump of the settings."""
 _Type = Literal["float32", "bfloat16", "float16"]
 
 
@@ -84,7 +94,7 @@ class AgentOptions(_Section):
 
     model: str = ""
     """Directory or hub id of a causal language model, which learns."""
-    agent: str = ""
+    agent: _Agent = ""
     """An agent that does not learn here, by name and options as in `codea1 play`; either this or `model`."""
     frozen: bool = False
     """The model plays and does not learn."""
@@ -209,7 +219,7 @@ class EvaluationOptions(_Section):
     temperature: _NotNegative = 0.7
     """0: the most probable token."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
-    opponents: list[str] = Field(default_factory=lambda: ["mutant,strength=1", CURRENT])
+    opponents: list[_Agent] = Field(default_factory=lambda: ["mutant,strength=1", CURRENT])
     """Coders that the tester writes suites against: agents, or `current`."""
     programs: _Count = 1
     """Of each opponent, per problem."""

@@ -3,14 +3,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import pickle
 import threading
 import time
+import traceback
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from codea1_agents.models.openai_endpoint import OpenAIAgent
+from codea1_agents.models.openai_endpoint import OpenAIAgent, _asked_wait_s
 from codea1_agents.models.transformers_agent import TransformersAgent
 from codea1_env.errors import AgentUnavailable, UserError
 
@@ -109,6 +114,12 @@ TRANSIENT = {
     "no choices": (200, '{"id": "x", "object": "chat.completion", "choices": []}'),
     "no message": (200, '{"id": "x", "object": "chat.completion", "choices": [{"index": 0}]}'),
     "choices no list": (200, '{"id": "x", "object": "chat.completion", "choices": 5}'),
+    "ended by an error": (200, '{"choices": [{"index": 0, "message": {"content": null}, "finish_reason": "error"}]}'),
+    "never ended": (200, '{"choices": [{"index": 0, "message": {"role": "assistant"}, "finish_reason": null}]}'),
+    "content no list of parts": (
+        200,
+        '{"choices": [{"index": 0, "message": {"content": [5]}, "finish_reason": "stop"}]}',
+    ),
     "content no text": (200, '{"choices": [{"index": 0, "message": {"content": 5}, "finish_reason": "stop"}]}'),
     "dropped connection": broken_connection,
     "half a body": half_a_body,
@@ -184,6 +195,122 @@ def test_a_retry_waits_as_long_as_the_server_asks(faulty, said, observation, inf
     start = time.monotonic()
     agent(faulty(busy, said())).act(observation, infos[0])
     assert time.monotonic() - start >= 0.4
+
+
+def answered(**headers: str) -> Any:
+    return SimpleNamespace(response=SimpleNamespace(headers={n.replace("_", "-"): v for n, v in headers.items()}))
+
+
+@pytest.mark.parametrize(
+    ("told", "wait_s"),
+    [
+        ("2", 2.0),
+        ("-3", 0.0),
+        ("Wed, 21 Oct 2015 07:28:30 GMT", 30.0),
+        ("Wed, 21 Oct 2015 07:28:30 -0000", 30.0),
+        ("Wed, 21 Oct 2015 07:27:00 GMT", 0.0),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_a_server_names_seconds_or_a_date(told, wait_s):
+    clock = "Wed, 21 Oct 2015 07:28:00 GMT"
+    assert _asked_wait_s(answered(retry_after=told, date=clock)) == wait_s
+
+
+def test_a_date_without_the_server_s_clock_goes_by_ours():
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
+    assert 40 < _asked_wait_s(answered(retry_after=until)) <= 50
+
+
+NO_QUOTA = (
+    '{"error": {"message": "You exceeded your quota", "type": "insufficient_quota", "code": "insufficient_quota"}}'
+)
+
+
+@pytest.mark.parametrize("answer", [(429, NO_QUOTA), (402, '{"error": {"message": "Insufficient Balance"}}')])
+def test_no_quota_is_an_error_at_once_and_no_retry(faulty, observation, infos, answer):
+    server = faulty(answer)
+    with pytest.raises(UserError, match=r"quota|paid"):
+        agent(server).act(observation, infos[0])
+    assert len(server.asked) == 1
+
+
+FILTERED = '{"error": {"message": "The response was filtered", "code": "content_filter", "status": 400}}'
+
+
+def test_a_filtered_reply_or_prompt_is_unavailable_and_not_scored(faulty, said, observation, infos):
+    server = faulty(said("def add(a", finish_reason="content_filter"), (400, FILTERED), said("fine"))
+    asked = agent(server)
+    replies = [asked.act_batch([observation], infos[:1])[0] for _ in range(3)]
+    assert [isinstance(each, AgentUnavailable) and "filter" in str(each) for each in replies] == [True, True, False]
+    assert len(server.asked) == 3
+    assert (asked.usage.completions, asked.usage.unanswered) == (1, 2)
+
+
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+    {"type": "text", "text": "x "},
+    "= 1",
+    {"type": "image_url", "image_url": {"url": "http://h"}},
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "finish", "text", "reasoning"),
+    [
+        (PARTS, "stop", "x = 1", "hm"),
+        ([], "stop", "", ""),
+        ([{"type": "refusal", "refusal": "No."}], "stop", "No.", ""),
+        (None, "stop", "", ""),
+        (None, "length", "", ""),
+        (None, "tool_calls", "", ""),
+    ],
+)
+def test_content_may_be_a_list_or_nothing(faulty, said, observation, infos, content, finish, text, reasoning):
+    found = agent(faulty(said(content, finish_reason=finish))).complete(observation, infos[0])
+    assert (found.text, found.reasoning) == (text, reasoning)
+
+
+def test_what_a_server_says_of_a_key_is_not_told(faulty, said, observation, infos):
+    def echo(handler: Any, _: Any) -> None:
+        filler = "x" * (290 - len("Error code: 400 - {'error': {'message': '"))  # so that a cut meets the key
+        handler.send(400, json.dumps({"error": {"message": f"{filler} {handler.headers['authorization']}"}}))
+
+    def reply(handler: Any, _: Any) -> None:
+        handler.send(*said(f"hello {handler.headers['authorization']}", reasoning=handler.headers["authorization"]))
+
+    asked = agent(faulty(echo, reply), api_key="canary-of-the-endpoint")
+    with pytest.raises(AgentUnavailable) as caught:
+        asked.act(observation, infos[0])
+    assert "canary" not in "".join(traceback.format_exception(caught.value))
+    found = asked.complete(observation, infos[0])
+    assert (found.text, found.reasoning) == ("hello Bearer ***", "Bearer ***")
+    assert "canary" not in repr(vars(asked)) + repr(vars(asked._connection))
+
+
+def test_an_address_with_secrets_is_used_as_it_is_and_shown_without(faulty, said, observation, infos, caplog):
+    seen: list[tuple[str, str]] = []
+
+    def note(handler: Any, _: Any) -> None:
+        seen.append((handler.path, handler.headers["authorization"]))
+        handler.send(*said())
+
+    url = faulty(note).url.replace("://", "://me:canary-word@") + "?key=canary-query"
+    with caplog.at_level(logging.DEBUG):
+        asked = agent(url)
+        asked.act(observation, infos[0])
+    assert seen == [("/v1/chat/completions?key=canary-query", "Basic bWU6Y2FuYXJ5LXdvcmQ=")]
+    assert repr(asked).endswith("/v1?key=***)")
+    assert "canary" not in repr(asked) + caplog.text
+    assert "HTTP Request" in caplog.text
+
+
+@pytest.mark.parametrize("url", ["http://me:canary-w/ord@h/v1", "h?key=canary-query", "http://me:canary-word@/v1"])
+def test_a_wrong_address_is_refused_without_its_secrets(url):
+    with pytest.raises(UserError, match="no address") as caught:
+        OpenAIAgent(base_url=url)
+    assert "canary" not in str(caught.value)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

@@ -116,7 +116,7 @@ def test_the_record_tells_what_an_agent_used_and_keeps_no_key(faulty: Callable[.
     assert "api_key=***" in Path("run/config.toml").read_text()
     without_key = codea1("play", "--resume", "run", "-n", 4)
     assert without_key.exit_code == 2
-    assert "give --tester again" in without_key.stderr
+    assert "give it again" in without_key.stderr
     assert codea1("play", "--resume", "run", "-n", 4, "--tester", tester).exit_code == 0
 
 
