@@ -13,7 +13,7 @@ from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.validation import SolutionEvidence
-from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.submissions import Suite, TestCase
 
 __all__ = ["Answers", "SolutionValues", "SuiteCalls", "call_of_case", "call_of_prediction", "program_job"]
@@ -158,7 +158,7 @@ def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
     """Yield what must be asked again, in groups that cannot keep each other from an answer.
 
     A tester's suites share the solution's process with those of others. Calls that hang use up its restarts, so that
-    the rest is not run; calls whose memory is kept leave too little for the others.
+    the rest is not run; calls whose memory is kept leave too little for the others; all share in the time to sleep.
     """
     if len(answers) == 1:
         return
@@ -170,7 +170,12 @@ def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
     unheard = [question for question, ended in kinds.items() if OutcomeKind.NOT_RUN in ended]
     for start in range(0, len(unheard), n_together):
         yield tuple(unheard[start : start + n_together])
-    yield from ((question,) for question, ended in kinds.items() if OutcomeKind.MEMORY_LIMIT in ended)
+    slept = {question for question, runs in answers.items() if SLEPT in (runs.first.error_type, runs.second.error_type)}
+    yield from (
+        (question,)
+        for question, ended in kinds.items()
+        if (OutcomeKind.MEMORY_LIMIT in ended or question in slept) and OutcomeKind.NOT_RUN not in ended
+    )
 
 
 def _key(problem: Problem) -> tuple[str, ...]:

@@ -169,7 +169,8 @@ class CandidateReport:
     """(N,) the suites written for this candidate."""
     golden_pass_rate: float | None = None
     """Share of golden tests passed, in [0, 1]; None where they were not run."""
-    rechecks: Rechecks = field(default_factory=Rechecks)
+    rechecks: Rechecks = field(default_factory=Rechecks, compare=False)
+    """Of the live judging; records do not keep it."""
 
     @property
     def is_valid(self) -> bool:
