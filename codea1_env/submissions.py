@@ -118,5 +118,8 @@ class Suite:
 
     cases: tuple[TestCase, ...]
     rejections: tuple[Rejection, ...] = ()
+    """The first ones of them; `n_more_invalid` says what they leave out."""
     nonprintable_share: float = 0.0
     """Share of the reply's characters, in [0, 1], that the reading counts as non-printable."""
+    n_more_invalid: int = 0
+    """Rejections beyond the listed ones that count as invalid tests."""

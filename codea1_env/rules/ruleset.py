@@ -66,8 +66,8 @@ class Comparison:
 
     rel_tol: float = 0.0
     abs_tol: float = 0.0
-    """An expected float (or complex) is met by a number within max(abs_tol, rel_tol * larger magnitude); 0 and 0 ask for
-    equality. An expected integer is met by what equals it only. Where neither side is expected, both must be floats."""
+    """An expected float (or complex) is met by a number within max(abs_tol, rel_tol * larger magnitude); 0 and 0 ask
+    for equality. An expected integer is met by what equals it only. Where neither is expected, both must be floats."""
     nan_equal: bool = False
     """Whether nan equals nan."""
     strict_types: bool = False

@@ -67,7 +67,7 @@ def values_equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool
 
 
 def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
-    """Whether two encoded values of which neither is expected are equal: a tolerance applies where both hold a float."""
+    """Whether two encoded values of which neither is expected are equal: a tolerance needs floats in both."""
     return _equal(one, other, comparison, mutual=True)
 
 
@@ -131,7 +131,7 @@ def validate(
             rejections.append(_wrong_prediction(case, valid))
         if valid.prediction_right is not False or validation is not Validation.DROP_WRONG:
             kept.append(valid)
-    n_invalid = sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
+    n_invalid = suite.n_more_invalid + sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
 
 

@@ -55,6 +55,15 @@ def test_fill_keeps_a_wrong_prediction_with_the_solutions_value_and_counts_it():
     assert valid.n_invalid == 1
 
 
+@pytest.mark.parametrize(
+    ("found", "predicted", "right"),
+    [(3, 3.0000000000000004, False), (2.9999999999999996, 3, True), (10**18, 1e18, True), (10**18 + 1, 1e18, False)],
+)
+def test_a_prediction_is_near_enough_only_where_the_solution_gives_a_float(found, predicted, right):
+    valid = check(seen(value(found), predicted=value(predicted)), rel_tol=1e-9)
+    assert valid.cases[0].prediction_right is right
+
+
 def test_drop_wrong_drops_it():
     valid = check(seen(value(1), predicted=value(2)), how=Validation.DROP_WRONG)
     assert valid.cases == ()
