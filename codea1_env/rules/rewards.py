@@ -147,9 +147,10 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     new = [share for suite in report.suites if (share := pass_rate(suite.cases)) is not None]
     testers = []
     for suite in report.suites:
-        pass_new, validity, adversarial = pass_rate(suite.cases), 0.0, 0.0
-        if _n_attempted(suite) == rules.tests_per_suite:
-            validity = n_right(suite.cases) / rules.tests_per_suite
+        written, pass_new = n_written(suite), pass_rate(suite.cases)
+        validity = adversarial = 0.0
+        if written and _n_attempted(suite) == rules.tests_per_suite:
+            validity = n_right(suite.cases) / written
             adversarial = _adversarial(
                 1 - (pass_new or 0.0), None if replayed is None else 1 - replayed, any_new=pass_new is not None
             )
@@ -158,9 +159,22 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     return CandidateRewards(coder, tuple(testers))
 
 
+_WRITTEN_BUT_UNCOUNTED = frozenset(
+    {
+        RejectionReason.TOO_MANY,
+        RejectionReason.OPAQUE_VALUE,
+        RejectionReason.TOO_MANY_CALLS,
+        RejectionReason.UNKNOWABLE,
+    }
+)
+
+
 def _n_attempted(suite: SuiteReport) -> int:
-    """Return the tests that were written, those beyond the reader's bound among them."""
-    return n_written(suite) + sum(each.reason is RejectionReason.TOO_MANY for each in suite.suite.rejections)
+    """Return the tests that were written: also those beyond the reader's bound, and those that fail for our limits."""
+    rejections = suite.suite.rejections
+    corrected = {(each.source, each.line) for each in rejections if each.reason is RejectionReason.WRONG_PREDICTION}
+    uncounted = [each for each in rejections if each.reason in _WRITTEN_BUT_UNCOUNTED]
+    return n_written(suite) + sum((each.source, each.line) not in corrected for each in uncounted)
 
 
 def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
