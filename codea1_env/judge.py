@@ -100,7 +100,8 @@ class Judge:
         self.rules = rules
         self.limits = limits or Limits()
         self.golden = rules.reward.needs_golden if golden is None else golden
-        self._solutions = SolutionValues(sandbox, limits_of_solutions(self.limits))
+        solution_limits = limits_of_solutions(self.limits)
+        self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
         self._expected = ExpectedValues(sandbox)
 
     def check(self, problem: Problem, candidates: Sequence[Candidate]) -> list[CandidateCheck]:

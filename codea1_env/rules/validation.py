@@ -16,7 +16,15 @@ from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidCase, ValidSuite
 
-__all__ = ["COUNTED_AS_INVALID", "SolutionEvidence", "validate", "values_agree", "values_equal", "without_doubted"]
+__all__ = [
+    "COUNTED_AS_INVALID",
+    "SolutionEvidence",
+    "UnderChanges",
+    "validate",
+    "values_agree",
+    "values_equal",
+    "without_doubted",
+]
 
 _WHY_DOUBTED = {
     RejectionReason.FLAKY: "the solution gives something else when it runs as the candidate did",
@@ -34,11 +42,26 @@ COUNTED_AS_INVALID = frozenset(
         RejectionReason.SOLUTION_TIME_LIMIT,
         RejectionReason.FLAKY,
         RejectionReason.UNPASSABLE,
+        RejectionReason.VACUOUS,
     }
 )
 """Rejections that are failed attempts at a test. Prose, unread forms and surplus cases are reported but not counted,
 as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME. Nor is what fails for our limits:
 what cannot be carried between processes, and calls beyond what can be recorded."""
+
+
+class UnderChanges(NamedTuple):
+    """What became of a case when the solution's answers were changed; what raises counts as neither."""
+
+    n_true: int = 0
+    """How often it still had the solution's value."""
+    n_false: int = 0
+    """How often it had another one."""
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether nothing that the entry point may answer makes the case false, as far as was tried."""
+        return self.n_true > 0 and self.n_false == 0
 
 
 class SolutionEvidence(NamedTuple):
@@ -52,6 +75,8 @@ class SolutionEvidence(NamedTuple):
     (`TestCase.predicted`)."""
     entry_point_calls: tuple[EntryPointCall, ...] = ()
     """The calls of the entry point in the first run, in order; none of a direct call."""
+    under_changes: UnderChanges = UnderChanges()
+    """Nothing where that was not looked for, or not found out."""
 
     @property
     def internal_error(self) -> bool:
@@ -119,6 +144,7 @@ def validate(
     rejections = list(suite.rejections)
     if not (keeps_unpassable or comparison.nan_equal):
         reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
+    reasons = [reason or _vacuous(item) for item, reason in zip(evidence, reasons, strict=True)]
     seen = _Seen({c.expression for c, reason in zip(suite.cases, reasons, strict=True) if c.direct and reason is None})
     for case, item, reason in zip(suite.cases, evidence, reasons, strict=True):
         if reason is None and seen.before(case, item.first.value or b""):
@@ -167,6 +193,10 @@ def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReas
     return None if values_equal(value, value, comparison) else RejectionReason.UNPASSABLE
 
 
+def _vacuous(item: SolutionEvidence) -> RejectionReason | None:
+    return RejectionReason.VACUOUS if item.under_changes.is_vacuous else None
+
+
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
     if item.entry_point_calls and item.entry_point_calls[-1] is TOO_MANY:
         return RejectionReason.TOO_MANY_CALLS
@@ -205,6 +235,8 @@ def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejectio
 
 
 def _detail(item: SolutionEvidence) -> str:
+    if item.under_changes.is_vacuous:
+        return f"holds under each of {item.under_changes.n_true} changes of what the solution returns"
     for outcome in (item.first, item.second):
         if outcome.error_type:
             return f"on the solution: {outcome.error_type}: {outcome.message}"[:300]
