@@ -6,13 +6,15 @@ predictions judged apart from calls, values as plain data, and two runs of the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison, Validation
+from codea1_env.rules.stated_examples import is_stated
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidCase, ValidSuite
 
@@ -117,6 +119,7 @@ def validate(
     validation: Validation,
     comparison: Comparison,
     keeps_unpassable: bool = False,
+    stated: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
@@ -130,6 +133,7 @@ def validate(
         comparison: when a prediction counts as right.
         keeps_unpassable: whether a case counts whose value is not equal to itself under `comparison` (nan), so that no
             program can pass it; the release has such cases (D10).
+        stated: what the problem's examples say (`rules.stated_examples.stated_answers`).
 
     Raises:
         ValueError: lengths differ.
@@ -156,7 +160,7 @@ def validate(
         if valid.prediction_right is False:
             rejections.append(_wrong_prediction(case, valid))
         if valid.prediction_right is not False or validation is not Validation.DROP_WRONG:
-            kept.append(valid)
+            kept.append(replace(valid, is_example=is_stated(case, valid.expected, stated)) if stated else valid)
     n_invalid = sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
 

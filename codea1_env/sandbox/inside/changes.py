@@ -69,8 +69,6 @@ def changed_answers(record: list[Recorded], number: int) -> Callable[[Any, Any],
         known.setdefault(call.arguments, call)
     in_order = list(known.values())
     numbers = dict(zip(known, range(len(known)), strict=True))
-    is_of_arguments = number >= len(_CHANGES)
-    change = _OF_ARGUMENTS[number - len(_CHANGES)] if is_of_arguments else _CHANGES[number]
 
     def recorded(position: int) -> Any:
         return decode(in_order[position % len(in_order)].answer)
@@ -78,16 +76,18 @@ def changed_answers(record: list[Recorded], number: int) -> Callable[[Any, Any],
     def answered(arguments: bytes) -> tuple[Any, bytes]:
         position = numbers.setdefault(arguments, len(numbers))
         call = known.get(arguments) or in_order[position % len(in_order)]._replace(arguments=arguments, after=b"")
-        if is_of_arguments:
-            return decode(call.answer), _encoded(change(decode(arguments), decode(call.after or arguments)))
-        args, kwargs = decode(arguments)
-        return change(_Asked(decode(call.answer), position, [*args, *kwargs.values()], recorded)), call.after
+        if number < len(_CHANGES):
+            args, kwargs = decode(arguments)
+            asked = _Asked(decode(call.answer), position, [*args, *kwargs.values()], recorded)
+            return _CHANGES[number](asked), call.after
+        change = _OF_ARGUMENTS[number - len(_CHANGES)]
+        return decode(call.answer), _encoded(change(decode(arguments), decode(call.after or arguments)))
 
     def is_changed(call: Recorded) -> bool:
         value, after = answered(call.arguments)
         return _encoded(value) != call.answer or (after or call.arguments) != (call.after or call.arguments)
 
-    if not any([is_changed(call) for call in in_order]):
+    if not any(is_changed(call) for call in in_order):
         raise NoChange
 
     def entry_point(args: Any, kwargs: Any) -> Answered:
@@ -106,11 +106,12 @@ def _encoded(value: Any) -> bytes:
 _Change = Callable[[Any, int], Any]
 
 _NUMBERS = frozenset({"int", "float", "complex", "Decimal", "Fraction"})
-_SEQUENCES = (list, tuple, str, bytes, bytearray, collections.deque)
 _SETS = (set, frozenset)
+_IN_ORDER = (list, tuple, collections.deque)
+_ITEMS = (*_IN_ORDER, *_SETS)
 _HUGE = {int: 1 << 64, float: 2.0**40}  # powers of two: no digit of an answer is lost
 _LONG = 1000
-_CHARACTERS = "\u00e9  0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\t\n"
+_CHARACTERS = "\u00e9  " + "".join(map(chr, range(33, 127))) + "\t\n"
 _ODD_ITEMS: list[Any] = [None, 0, 1, -1, 0.5, "", "a", (), 0]
 
 
@@ -119,7 +120,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, (str, bytes, bytearray))
+    return isinstance(value, str | bytes | bytearray)
 
 
 def _character(value: Any, number: int) -> Any:
@@ -187,7 +188,7 @@ def _in_leaves(change: _Change) -> _Change:
     def changed(value: Any, number: int) -> Any:
         if isinstance(value, dict):
             return {key: changed(item, number) for key, item in value.items()}
-        if isinstance(value, (list, tuple, collections.deque, *_SETS)):
+        if isinstance(value, _ITEMS):
             return type(value)([changed(item, number) for item in value])
         return change(value, number)
 
@@ -201,18 +202,15 @@ def _empty(value: Any, number: int) -> Any:
 def _reversed(value: Any, number: int) -> Any:
     if isinstance(value, dict):
         return dict(reversed(value.items()))
-    if isinstance(value, _SEQUENCES):
-        return value[::-1] if _is_text(value) else type(value)(list(value)[::-1])
-    return value
+    if _is_text(value):
+        return value[::-1]
+    return type(value)(reversed(value)) if isinstance(value, _IN_ORDER) else value
 
 
 def _shorter(value: Any, number: int) -> Any:
     if isinstance(value, dict):
         return dict([*value.items()][:-1])
-    return value[:-1] if _is_text(value) else type(value)([*value][:-1]) if isinstance(value, _LONGER) else value
-
-
-_LONGER = (list, tuple, collections.deque, *_SETS)
+    return type(value)([*value][:-1]) if isinstance(value, _ITEMS) else _less(value, number)
 
 
 def _with_front(value: Any, number: int) -> Any:
@@ -220,7 +218,7 @@ def _with_front(value: Any, number: int) -> Any:
         return {_more(next(reversed(value), 0), number): next(iter(value.values()), 0), **value}
     if isinstance(value, str):
         return _CHARACTERS + value
-    if isinstance(value, _LONGER):
+    if isinstance(value, _ITEMS):
         items = [*value] or [0]
         return _joined(value, [_in_leaves(_more)(items[-1], number)], [])
     return _more(value, number)
@@ -229,7 +227,7 @@ def _with_front(value: Any, number: int) -> Any:
 def _with_back(value: Any, number: int) -> Any:
     if isinstance(value, str):
         return value + _CHARACTERS[::-1]
-    if isinstance(value, _LONGER):
+    if isinstance(value, _ITEMS):
         items = [*value] or [number, -1 - number]
         return _joined(value, [], [_in_leaves(_opposite)(items[0], number), items[-1]])
     return _more(value, number)
@@ -240,13 +238,13 @@ def _with_odd_items(value: Any, number: int) -> Any:
         return {**value, **dict.fromkeys([*_ODD_ITEMS, *_CHARACTERS], number)}
     if isinstance(value, str):
         return f"\n {value} \t"
-    return _joined(value, [], [*_ODD_ITEMS, number]) if isinstance(value, _LONGER) else -1
+    return _joined(value, [], [*_ODD_ITEMS, number]) if isinstance(value, _ITEMS) else -1
 
 
 def _doubled(value: Any, number: int) -> Any:
     if _is_number(value) or isinstance(value, bool):
         return value + value + 1
-    if isinstance(value, _LONGER) and not isinstance(value, _SETS):
+    if isinstance(value, _IN_ORDER):
         return type(value)([*value, *value])
     return value + value if _is_text(value) else _with_back(value, number)
 
@@ -256,14 +254,14 @@ def _long(value: Any, number: int) -> Any:
         return {**value, **dict.fromkeys(range(number, number + _LONG), next(iter(value.values()), number))}
     if isinstance(value, _SETS):
         return type(value)([*value, *range(number, number + _LONG)])
-    if isinstance(value, (list, tuple, collections.deque)):
+    if isinstance(value, _IN_ORDER):
         items = [*value] or [number]
         return type(value)(items * (_LONG // len(items) + 2))
     return _huge(value, number)
 
 
 def _first_changed(value: Any, number: int) -> Any:
-    if isinstance(value, (list, tuple, collections.deque)) and value:
+    if isinstance(value, _IN_ORDER) and value:
         first, *others = value
         return type(value)([_in_leaves(_more)(first, number), *others])
     return _more(value, number)
