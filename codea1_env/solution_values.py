@@ -150,7 +150,11 @@ class SolutionValues:
     def _remember(self, problem: Problem, new: dict[Call, SolutionEvidence]) -> None:
         with self._lock:
             known = self._known.setdefault(_key(problem), {})
-            known.update((question, runs) for question, runs in new.items() if not runs.internal_error)
+            known.update(
+                (question, runs)
+                for question, runs in new.items()
+                if not runs.internal_error and runs.under_changes.is_known
+            )
             self._known.move_to_end(_key(problem))
             while len(self._known) > 1 and sum(map(len, self._known.values())) > _MAX_REMEMBERED:
                 self._known.popitem(last=False)

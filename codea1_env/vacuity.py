@@ -22,7 +22,7 @@ from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sand
 
 __all__ = ["under_changes"]
 
-_CPU_S, _WALL_S, _MAX_RESTARTS = 0.25, 0.5, 3
+_CPU_S, _MAX_RESTARTS = 0.25, 3
 _MAX_JOB_BYTES = 1 << 20  # of records
 _ROUNDS = (range(N_TELLING), range(N_TELLING, N_CHANGES))
 
@@ -38,8 +38,8 @@ def under_changes(
         limits: of solutions; each evaluation has less time.
 
     Returns:
-        One per problem. Calls are missing where nothing can be changed or the sandbox has failed. A call that is false
-        under one of the first changes does not meet the others.
+        One per problem; calls are missing where nothing can be changed. A call that is false under one of the first
+        changes does not meet the others.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
@@ -47,7 +47,6 @@ def under_changes(
     limits = replace(
         limits,
         cpu_s=min(_CPU_S, limits.cpu_s),
-        wall_s=min(_WALL_S, limits.wall_s),
         max_restarts=min(_MAX_RESTARTS, limits.max_restarts),
     )
     found: list[dict[Call, UnderChanges]] = [
@@ -110,7 +109,7 @@ def _trials(
     """Yield the trials of the calls that have not been false yet, none with too long records."""
     asked: list[Call] = []
     n_bytes = 0
-    for call in (call for call, so_far in found.items() if not so_far.n_false):
+    for call in (call for call, so_far in found.items() if so_far.is_known and not so_far.n_false):
         n_more = _record_bytes(answers[call])
         if asked and n_bytes + n_more > _MAX_JOB_BYTES:
             yield _Trial(position, problem, tuple(asked), changes)
@@ -163,9 +162,9 @@ def _reported(
 def _count(outcomes: _Outcomes, found: dict[Call, UnderChanges], answers: Mapping[Call, SolutionEvidence]) -> None:
     for (call, _), outcome in outcomes:
         if outcome.kind is OutcomeKind.INTERNAL_ERROR:
-            found.pop(call, None)
-        elif outcome.value is not None and call in found:
-            n_true, n_false = found[call]
+            found[call] = found[call]._replace(is_known=False)
+        elif outcome.value is not None:
+            n_true, n_false, is_known = found[call]
             expected = answers[call].first.value or b""
             is_true = expected == outcome.value or values.equal(expected, outcome.value, nan_equal=True)
-            found[call] = UnderChanges(n_true + is_true, n_false + (not is_true))
+            found[call] = UnderChanges(n_true + is_true, n_false + (not is_true), is_known)

@@ -59,11 +59,13 @@ class UnderChanges(NamedTuple):
     """How often it still had the solution's value."""
     n_false: int = 0
     """How often it had another one."""
+    is_known: bool = True
+    """False where the sandbox has failed."""
 
     @property
     def is_vacuous(self) -> bool:
         """Whether nothing that the entry point may answer makes the case false, as far as was tried."""
-        return self.n_true > 0 and self.n_false == 0
+        return self.is_known and self.n_true > 0 and self.n_false == 0
 
 
 class SolutionEvidence(NamedTuple):
@@ -78,7 +80,7 @@ class SolutionEvidence(NamedTuple):
     entry_point_calls: tuple[EntryPointCall, ...] = ()
     """The calls of the entry point in the first run, in order; none of a direct call."""
     under_changes: UnderChanges = UnderChanges()
-    """Nothing where that was not looked for, or not found out."""
+    """Nothing where that was not looked for, or nothing can be changed."""
 
     @property
     def internal_error(self) -> bool:

@@ -129,11 +129,6 @@ def _character(value: Any, number: int) -> Any:
     return letter if isinstance(value, str) else type(value)(letter.encode())
 
 
-def _joined(value: Any, front: list[Any], back: list[Any]) -> Any:
-    """Return a sequence with more items."""
-    return type(value)([*front, *value, *back])
-
-
 def _more(value: Any, number: int) -> Any:
     if isinstance(value, bool):
         return not value
@@ -161,7 +156,7 @@ def _opposite(value: Any, number: int) -> Any:
 def _half(value: Any, number: int) -> Any:
     if _is_number(value) or isinstance(value, bool):
         return value + 0.5
-    return value.upper() if _is_text(value) else value
+    return value.upper() + _character(value, number).upper() if _is_text(value) else value
 
 
 def _huge(value: Any, number: int) -> Any:
@@ -172,6 +167,10 @@ def _huge(value: Any, number: int) -> Any:
 
 def _hugely_negative(value: Any, number: int) -> Any:
     return -_huge(value, number) if _is_number(value) else value
+
+
+def _none(value: Any, number: int) -> Any:
+    return None
 
 
 def _infinite(value: Any, number: int) -> Any:
@@ -215,12 +214,12 @@ def _shorter(value: Any, number: int) -> Any:
 
 def _with_front(value: Any, number: int) -> Any:
     if isinstance(value, dict):
-        return {_more(next(reversed(value), 0), number): next(iter(value.values()), 0), **value}
+        return {_more(next(reversed(value), 0), number): next(iter(value.values()), -1 - number), **value}
     if isinstance(value, str):
         return _CHARACTERS + value
     if isinstance(value, _ITEMS):
         items = [*value] or [0]
-        return _joined(value, [_in_leaves(_more)(items[-1], number)], [])
+        return type(value)([_in_leaves(_more)(items[-1], number), *value])
     return _more(value, number)
 
 
@@ -228,17 +227,17 @@ def _with_back(value: Any, number: int) -> Any:
     if isinstance(value, str):
         return value + _CHARACTERS[::-1]
     if isinstance(value, _ITEMS):
-        items = [*value] or [number, -1 - number]
-        return _joined(value, [], [_in_leaves(_opposite)(items[0], number), items[-1]])
+        items = [*value] or [2 + number, 1]
+        return type(value)([*items, _in_leaves(_opposite)(items[0], number), items[-1]])
     return _more(value, number)
 
 
 def _with_odd_items(value: Any, number: int) -> Any:
     if isinstance(value, dict):
-        return {**value, **dict.fromkeys([*_ODD_ITEMS, *_CHARACTERS], number)}
+        return {**value, **dict.fromkeys([*_ODD_ITEMS, *_CHARACTERS], -1 - number)}
     if isinstance(value, str):
         return f"\n {value} \t"
-    return _joined(value, [], [*_ODD_ITEMS, number]) if isinstance(value, _ITEMS) else -1
+    return type(value)([*value, *_ODD_ITEMS, number]) if isinstance(value, _ITEMS) else -1
 
 
 def _doubled(value: Any, number: int) -> Any:
@@ -269,8 +268,19 @@ def _first_changed(value: Any, number: int) -> Any:
 
 def _keys_changed(value: Any, number: int) -> Any:
     if isinstance(value, dict):
-        return {_in_leaves(_opposite)(key, number): item for key, item in value.items()}
+        return {_in_leaves(_half)(key, number): item for key, item in value.items()} or {"Z": number}
     return _opposite(value, number)
+
+
+def _in_items(change: _Change) -> _Change:
+    """Return what changes each item of a container as a whole; an empty one gets one item."""
+
+    def changed(value: Any, number: int) -> Any:
+        if isinstance(value, dict):
+            return {key: change(item, number) for key, item in (value or {"Z": ""}).items()}
+        return type(value)([change(item, number) for item in value or [""]]) if isinstance(value, _IN_ORDER) else value
+
+    return changed
 
 
 def _of_answer(change: _Change) -> Callable[[_Asked], Any]:
@@ -287,9 +297,11 @@ _CHANGES: tuple[Callable[[_Asked], Any], ...] = (
     lambda asked: 7 + asked.number,
     lambda asked: [asked.number] * (asked.number + 1),
     lambda asked: asked.number % 2 == 0,
+    lambda asked: ("", 7, None)[asked.number % 3],
     # The same type.
-    *map(_of_answer, (_empty, _in_leaves(_zero), _in_leaves(_less), _in_leaves(_half), _reversed, _shorter)),
-    *map(_of_answer, (_with_front, _with_back, _with_odd_items, _doubled, _first_changed, _keys_changed)),
+    *map(_of_answer, (_empty, _reversed, _shorter, _with_front, _with_back, _with_odd_items, _doubled)),
+    *map(_of_answer, (_in_leaves(_zero), _in_leaves(_less), _in_leaves(_half), _first_changed, _keys_changed)),
+    *map(_of_answer, (_in_items(_empty), _in_items(_none))),
     # Another call's answer, or an argument.
     lambda asked: asked.recorded(0),
     lambda asked: asked.recorded(asked.number + 1),
