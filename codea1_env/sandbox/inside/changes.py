@@ -189,6 +189,8 @@ def _in_leaves(change: _Change) -> _Change:
             return {key: changed(item, number) for key, item in value.items()}
         if isinstance(value, _ITEMS):
             return type(value)([changed(item, number) for item in value])
+        if hasattr(value, "__dataclass_fields__"):
+            return type(value)(*[changed(getattr(value, field), number) for field in value.__dataclass_fields__])
         return change(value, number)
 
     return changed
@@ -315,12 +317,16 @@ _CHANGES: tuple[Callable[[_Asked], Any], ...] = (
 # -- of arguments: (before, after) -> after ---------------------------------------------------------
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+_MUTABLE = frozenset({list, dict, set, bytearray, collections.deque})
 
 
 def _each(change: _Change) -> Callable[[Arguments, Arguments], Arguments]:
     def changed(before: Arguments, after: Arguments) -> Arguments:
         args, kwargs = after
-        return tuple(change(value, 0) for value in args), {name: change(value, 0) for name, value in kwargs.items()}
+        return tuple(each(value) for value in args), {name: each(value) for name, value in kwargs.items()}
+
+    def each(value: Any) -> Any:
+        return change(value, 0) if type(value) in _MUTABLE else value
 
     return changed
 
