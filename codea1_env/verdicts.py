@@ -94,6 +94,8 @@ class ValidCase:
     """The solution's value, canonical encoding (`codea1_env.values`)."""
     prediction_right: bool | None
     """Whether the tester's own value was equal; None where none was asked for."""
+    is_example: bool = False
+    """Whether the statement's own examples give all that it asks (`rules.stated_examples`)."""
 
 
 @dataclass(frozen=True, slots=True)

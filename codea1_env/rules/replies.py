@@ -26,8 +26,7 @@ from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
 from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
-from codea1_env.rules.validation import COUNTED_AS_INVALID
-from codea1_env.submissions import Candidate, Rejection, RejectionReason, Suite, TestCase
+from codea1_env.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
 
 __all__ = [
     "MAX_CHARACTERS",

@@ -30,6 +30,7 @@ from codea1_env.rules.reward_parts import (
     n_right,
     n_written,
     no_evidence,
+    paid_cases,
     pass_rate,
 )
 from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
@@ -208,7 +209,8 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
     validity = cases with a right prediction / K, fail_new = failures on such cases / K (a corrected prediction earns
     the tester nothing, D24), replays fail only by evidence, and the coder's mean is over suites with a valid case (it
-    does not pay for a tester's garbage). Of each suite the first K cases count, for both.
+    does not pay for a tester's garbage). Of each suite the first K cases count, for both. What the statement's examples
+    answer counts for the coder alone (`pays_examples`).
     """
     if not report.is_valid:
         return invalid_candidate(report, rules)
@@ -216,7 +218,8 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     fail_replayed = n_failed(report.replayed) / len(report.replayed) if report.replayed else None
     testers = []
     suites = [suite.cases[:k] for suite in report.suites]
-    for suite, paid in zip(report.suites, suites, strict=True):
+    for suite, cases in zip(report.suites, suites, strict=True):
+        paid = paid_cases(cases, rules)
         right = n_right(paid)
         adversarial = _adversarial(n_credited(paid) / k, fail_replayed, any_new=right > 0)
         testers.append(_tester_reward(rules, right / k, adversarial, suite.suite.nonprintable_share))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from codea1_env import values
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison, Validation
-from codea1_env.rules.validation import COUNTED_AS_INVALID, SolutionEvidence, validate
-from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
+from codea1_env.rules.validation import SolutionEvidence, validate
+from codea1_env.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidSuite
 
 
