@@ -71,28 +71,31 @@ class SolutionEvidence(NamedTuple):
         return self.first.kind is ours or self.second.kind is ours or is_predictions
 
 
-def values_equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool:
-    """Whether an encoded value is the expected one: a tolerance applies where that holds a float or complex number."""
-    return _equal(expected, actual, comparison, mutual=False)
+def values_equal(expected: bytes, actual: bytes, comparison: Comparison, *, mutual: bool = False) -> bool:
+    """Whether an encoded value is the expected one: a tolerance applies where that holds a float or complex number.
 
-
-def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
-    """Whether two encoded values of which neither is expected are equal: a tolerance needs floats in both."""
-    return _equal(one, other, comparison, mutual=True)
-
-
-def _equal(one: bytes, other: bytes, comparison: Comparison, *, mutual: bool) -> bool:
-    if one == other and comparison.nan_equal:  # most are
+    Args:
+        expected: the solution's value.
+        actual: of what is judged.
+        comparison: tolerance, nan and types.
+        mutual: neither is expected, see `values_agree`.
+    """
+    if expected == actual and comparison.nan_equal:  # most are
         return True
     return values.equal(
-        one,
-        other,
+        expected,
+        actual,
         rel_tol=comparison.rel_tol,
         abs_tol=comparison.abs_tol,
         nan_equal=comparison.nan_equal,
         strict_types=comparison.strict_types,
         mutual=mutual,
     )
+
+
+def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
+    """Whether two encoded values of which neither is expected are equal: a tolerance needs floats in both."""
+    return values_equal(one, other, comparison, mutual=True)
 
 
 def validate(
