@@ -25,8 +25,9 @@ def judged(solution: str, program: str, text: str, sandbox: Sandbox, rules: str 
     problem = Problem("toy", "def f(x): ...", "f", solution, ())
     suite = read_suite(text, Reading.STRICT, entry_point="f")
     assert suite.rejections == ()
-    lenient = replace(preset(rules), drop_vacuous=False)  # some asserts of this file hold whatever is returned
-    (report,) = Judge(sandbox, lenient).judge([Duel(problem, (Candidate(program),), ((suite,),))])
+    (report,) = Judge(sandbox, replace(preset(rules), drop_vacuous=False)).judge(
+        [Duel(problem, (Candidate(program),), ((suite,),))]
+    )
     return report.candidates[0]
 
 
