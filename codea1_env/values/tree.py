@@ -30,7 +30,7 @@ from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
 if TYPE_CHECKING:
     import datetime
 
-__all__ = ["MAX_BYTES", "MAX_NODES", "BeyondBudget", "Malformed", "Tagged", "moment", "parse"]
+__all__ = ["MAX_BYTES", "MAX_NODES", "BeyondBudget", "Malformed", "Tagged", "moment", "parse", "parse_all"]
 
 MAX_BYTES = 8 << 20
 MAX_NODES = 1 << 18
@@ -81,6 +81,15 @@ def parse(data: bytes) -> Any:
 def _parse(data: bytes) -> Any:
     if len(data) > MAX_NODES and _is_beyond_budget(data):
         raise BeyondBudget(f"{len(data):,} bytes: more than {MAX_BYTES:,} bytes or {MAX_NODES:,} nodes are not parsed")
+    return parse_all(data)
+
+
+def parse_all(data: bytes) -> Any:
+    """Return the checked tree of a value of any length; for sandboxed processes, which have limits of their own.
+
+    Raises:
+        Malformed: not an encoded value.
+    """
     try:
         text = data.decode()
         tree, end = _read(text)
