@@ -132,6 +132,10 @@ class IterableResult(OpaqueResult):
         return any(item is each or item == each for each in self)
 
 
+_RESULTS = frozenset(f"a {kind.__name__}" for kind in (OpaqueResult, IterableResult))
+"""How `encode` names them."""
+
+
 class _StandIn:
     """Calls into the program's process."""
 
@@ -166,7 +170,8 @@ class _StandIn:
         try:
             arguments = encode((args, kwargs), max_bytes=self._max_bytes)
         except (Opaque, TooLarge) as error:
-            self._raise(OpaqueArgument(str(error)))
+            is_result = str(error) in _RESULTS  # the program's own, which says nothing against the harness
+            self._raise((OpaqueResultUse if is_result else OpaqueArgument)(str(error)))
         with self._lock:
             self._channel.send(Tag.APPLY, APPLY, arguments)
             frame = self._channel.receive()
