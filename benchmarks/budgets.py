@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 from codea1_env.golden import GOLDEN_LIMITS
@@ -139,22 +140,30 @@ class Input(NamedTuple):
     """What a stranger sends, and what reads it."""
 
     name: str
-    read: Callable[[], None]
+    read: Callable[[], object]
 
 
 def read_values(one: bytes, other: bytes) -> None:
     """Do with two claims whatever the trusted process does with values."""
-    try:
-        validate(one)
-        validate(other)
-    except Malformed:
-        return
-    equal(one, other)
-    equal(other, one, rel_tol=1e-9, abs_tol=1e-9, nan_equal=True)
-    equal(one, other, rel_tol=1e-9, mutual=True, strict_types=True)
-    equal(one, one, rel_tol=1e-9)
-    describe(one)
-    to_source(other)
+    for work in _WORK.values():
+        work_on_values(work, one, other)
+
+
+def work_on_values(work: Callable[[bytes, bytes], object], one: bytes, other: bytes) -> None:
+    """Do one of these things, which may refuse the values."""
+    with contextlib.suppress(Malformed):
+        work(one, other)
+
+
+_WORK: dict[str, Callable[[bytes, bytes], object]] = {
+    "checked": lambda one, other: validate(one),
+    "compared": equal,
+    "compared with tolerance": lambda one, other: equal(other, one, rel_tol=1e-9, abs_tol=1e-9, nan_equal=True),
+    "compared strictly": lambda one, other: equal(one, other, rel_tol=1e-9, mutual=True, strict_types=True),
+    "compared with itself": lambda one, other: equal(one, one, rel_tol=1e-9),
+    "described": lambda one, other: describe(one),
+    "written": lambda one, other: to_source(other),
+}
 
 
 def read_frame(frame: Frame) -> None:
@@ -227,12 +236,17 @@ def _filled(begin: str, item: str, end: str, size: int, separator: str = ",") ->
     return begin + separator.join([item] * n_items) + end
 
 
+def _tag(tag: str, payload: str, *, text: bool = False) -> str:
+    return f'{{"{tag}":"{payload}"}}' if text else f'{{"{tag}":[{payload}]}}'
+
+
 _REPEATED = (
-    *("1", "1.0", "5e-324", "2e307", "[]", '""', "null", '{"t":[]}', '{"t":[1.5]}', '{"s":[1.5]}', '{"d":[[1,1.5]]}'),
-    *('{"D":"1E+999"}', '{"D":"3E-998"}', '{"D":"1E-300"}', '{"r":[1,3]}', '{"g":[0,9,2]}', '{"c":[0.1,0.2]}'),
-    *('{"T":["date","2020-01-01"]}', '{"T":["datetime","2020-01-01T00:00:00+01:00"]}', '{"k":["A",[["a",1.5]]]}'),
-    *('{"n":["<f8",[1],[0.5]]}', '{"f":"inf"}', '{"f":"nan"}', '{"D":"%s"}' % ("7" * 990), "1" * 308, "1" * 4300),
-    '{"r":[%d,%d]}' % (2**1000 + 1, 2**1001 - 3),
+    *("1", "1.0", "5e-324", "2e307", "[]", '""', "null", _tag("t", ""), _tag("t", "1.5"), _tag("s", "1.5")),
+    *(_tag("d", "[1,1.5]"), _tag("r", "1,3"), _tag("g", "0,9,2"), _tag("c", "0.1,0.2"), "1" * 308, "1" * 4300),
+    *(_tag("D", text, text=True) for text in ("1E+999", "1E+1999", "3E-998", "1E-300", "7" * 990)),
+    *(_tag("T", text) for text in ('"date","2020-01-01"', '"datetime","2020-01-01T00:00:00+01:00"')),
+    *(_tag("k", '"A",[["a",1.5]]'), _tag("n", '"<f8",[1],[0.5]')),
+    *(_tag("f", "inf", text=True), _tag("f", "nan", text=True), _tag("r", f"{2**1000 + 1},{2**1001 - 3}")),
 )
 
 
@@ -242,30 +256,32 @@ def large_values(size: int) -> Iterator[tuple[str, str]]:
         yield item[:20], _filled("[", item, "]", size)
         yield f"tuple {item[:20]}", _filled('{"t":[', item, "]}", size)
     digits = "7" * (size - 40)
-    yield "Decimal", '{"D":"%s"}' % digits
-    yield "Decimal with decimals", '{"D":"0.%s"}' % digits
-    yield "int", '{"i":"%s"}' % digits
-    yield "Fraction", '{"r":[{"i":"%s"},{"i":"%s"}]}' % (digits[: size // 2 - 20], "b" * (size // 2 - 20))
-    part = size // 3 - 20
-    yield "range", '{"g":[{"i":"%s"},{"i":"%s"},{"i":"%s"}]}' % ("f" * part, "1e" * (part // 2), "3" * (part // 2))
-    yield "float", "0." + digits
+
+    def integer(digit: str, share: int) -> str:
+        return _tag("i", digit * (size // share - 20), text=True)
+
+    yield "Decimal", _tag("D", digits, text=True)
+    yield "Decimal with decimals", _tag("D", f"0.{digits}", text=True)
+    yield "int", _tag("i", digits, text=True)
+    yield "Fraction", _tag("r", f"{integer('7', 2)},{integer('b', 2)}")
+    yield "range", _tag("g", f"{integer('f', 3)},{integer('e', 3)},{integer('3', 6)}")
+    yield "float", f"0.{digits}"
     yield "int in decimal", digits
-    yield "bytes", '{"b":"%s"}' % ("ab" * (size // 2 - 9))
-    yield "surrogates", '{"u":"%seda080"}' % ("61" * (size // 2 - 9))
+    yield "bytes", _tag("b", "ab" * (size // 2 - 9), text=True)
+    yield "surrogates", _tag("u", "61" * (size // 2 - 9) + "eda080", text=True)
     yield "text", f'"{digits}"'
-    yield "wide text", '"\U0001f600%s"' % digits
-    yield "commas", '"%s"' % ("," * (size - 2))
-    yield "quotes", '"%s"' % ('\\"' * (size // 2 - 1))
+    yield "wide text", f'"\U0001f600{digits}"'
+    yield "commas", '"' + "," * (size - 2) + '"'
+    yield "quotes", '"' + '\\"' * (size // 2 - 1) + '"'
     yield "brackets", "[" * size
     n = size // 9
-    yield "set of integers", '{"s":[%s]}' % ",".join(map(str, range(10**6, 10**6 + n)))
-    yield "set of floats", '{"s":[%s]}' % ",".join(f"{i}.5" for i in range(10**5, 10**5 + n))
-    hard = ",".join(f"[{i * (2**61 - 1)},1.5]" for i in range(1, size // 32))
-    yield "dict of colliding keys", '{"d":[%s]}' % hard
-    rows = ",".join('{"t":[%s]}' % ",".join([f"{i}.5"] * (size // 64 // 6)) for i in range(64))
-    yield "set of 64 tuples", '{"s":[%s]}' % rows
-    inner = ",".join('{"z":[%s]}' % ",".join(f"{i * 40 + j}.5" for j in range(40)) for i in range(13))
-    yield "set of sets", '{"s":[%s]}' % ",".join('{"z":[%s]}' % inner.replace(".5", f".{k + 1}5") for k in range(13))
+    yield "set of integers", _tag("s", ",".join(map(str, range(10**6, 10**6 + n))))
+    yield "set of floats", _tag("s", ",".join(f"{i}.5" for i in range(10**5, 10**5 + n)))
+    yield "dict of colliding keys", _tag("d", ",".join(f"[{i * (2**61 - 1)},1.5]" for i in range(1, size // 32)))
+    rows = (_tag("t", ",".join([f"{i}.5"] * (size // 64 // 6))) for i in range(64))
+    yield "set of 64 tuples", _tag("s", ",".join(rows))
+    inner = ",".join(_tag("z", ",".join(f"{i * 40 + j}.5" for j in range(40))) for i in range(13))
+    yield "set of sets", _tag("s", ",".join(_tag("z", inner.replace(".5", f".{k + 1}5")) for k in range(13)))
 
 
 _REPLIES = (
@@ -357,19 +373,13 @@ def inputs(n_random: int, seed: int, *, sizes: tuple[int, ...] = (), characters:
         for name, text in large_values(size):
             one = text.encode()
             other = one.replace(b"1", b"2").replace(b"7", b"8") if b"1" in one or b"7" in one else one[:-2] + b"0]"
-            yield Input(f"value of {size:,}: {name}", lambda one=one, other=other: read_values(one, other))  # type: ignore[misc]
-            frame = Frame(Tag.ERROR, 0, 0, one)
-            yield Input(f"error of {size:,}: {name}", lambda frame=frame: read_frame(frame))  # type: ignore[misc]
+            for what, work in _WORK.items():
+                yield Input(f"{size:,} bytes of {name} {what}", partial(work_on_values, work, one, other))
+            yield Input(f"{size:,} bytes of {name} in a frame", partial(read_frame, Frame(Tag.ERROR, 0, 0, one)))
     for name, text in large_replies(characters) if characters else ():
         for reading in Reading:
-            yield Input(
-                f"suite of {name}, {reading}",
-                lambda text=text, reading=reading: read_suite(text, reading, entry_point="f"),  # type: ignore[misc]
-            )
-            yield Input(
-                f"program of {name}, {reading}",
-                lambda text=text, reading=reading: read_candidate(text, reading, entry_point="f"),  # type: ignore[misc]
-            )
+            for read in (read_suite, read_candidate):
+                yield Input(f"{name}, {read.__name__}, {reading}", partial(read, text, reading, entry_point="f"))
 
 
 def seconds(each: Input) -> float:
@@ -385,9 +395,6 @@ def megabytes(each: Input) -> float:
     tracemalloc.reset_peak()
     each.read()
     return (tracemalloc.get_traced_memory()[1] - before) / 1e6
-
-
-_EACH_STEP = 6  # readings of a pair of large values; the bounds hold for one
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rechecks import Answered, recheck_failures
 from codea1_env.rules.ruleset import Reading, Ruleset
+from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import validate, values_equal, without_doubted
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.solution_values import Answers, SolutionValues, SuiteCalls, call_of_case, program_job
@@ -100,7 +101,8 @@ class Judge:
         self.rules = rules
         self.limits = limits or Limits()
         self.golden = rules.reward.needs_golden if golden is None else golden
-        self._solutions = SolutionValues(sandbox, limits_of_solutions(self.limits))
+        solution_limits = limits_of_solutions(self.limits)
+        self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
         self._expected = ExpectedValues(sandbox)
 
     def check(self, problem: Problem, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
@@ -139,7 +141,7 @@ class Judge:
         )
         validated = [
             [
-                tuple(map(self._validate_suite, suites, questions, repeat(known)))
+                tuple(map(self._validate_suite, repeat(duel.problem), suites, questions, repeat(known)))
                 for suites, questions in zip(_distinct(duel), of_duel, strict=True)
             ]
             for duel, of_duel, known in zip(duels, asked, answers, strict=True)
@@ -149,7 +151,7 @@ class Judge:
             for duel, found in zip(duels, validated, strict=True)
         ]
 
-    def _validate_suite(self, suite: Suite, questions: SuiteCalls, answers: Answers) -> ValidSuite:
+    def _validate_suite(self, problem: Problem, suite: Suite, questions: SuiteCalls, answers: Answers) -> ValidSuite:
         evidence = questions.evidence(answers)
         return validate(
             suite,
@@ -157,6 +159,7 @@ class Judge:
             validation=self.rules.validation,
             comparison=self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,
+            stated=stated_answers(problem.examples, problem.entry_point),
         )
 
     # -- candidates --

@@ -76,7 +76,10 @@ class Secret(str):
             if os.environ.get(name) != value:
                 names = (_VARIABLE.format(number) for number in count(1))
                 name = next(name for name in names if os.environ.get(name, value) == value)
-                os.environ[name] = value
+                try:
+                    os.environ[name] = value
+                except ValueError as error:
+                    raise UserError("a secret has characters that no environment variable can hold") from error
                 _remember(value, name)
         return cls(name)
 

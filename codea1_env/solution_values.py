@@ -13,8 +13,9 @@ from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.validation import SolutionEvidence
-from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.submissions import Suite, TestCase
+from codea1_env.vacuity import under_changes
 
 __all__ = ["Answers", "SolutionValues", "SuiteCalls", "call_of_case", "call_of_prediction", "program_job"]
 
@@ -75,9 +76,17 @@ class SuiteCalls:
 class SolutionValues:
     """Remembers up to 65,536 answers, the problems used last. Thread-safe; our own failures are never remembered."""
 
-    def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
+    def __init__(self, sandbox: Sandbox, limits: Limits, *, finds_vacuous: bool = False) -> None:
+        """Make an empty memory.
+
+        Args:
+            sandbox: where the solutions run.
+            limits: of solutions.
+            finds_vacuous: whether to look for cases that test nothing (`Ruleset.drop_vacuous`).
+        """
         self._sandbox = sandbox
         self._limits = limits
+        self._finds_vacuous = finds_vacuous
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, ...], dict[Call, SolutionEvidence]] = OrderedDict()
 
@@ -106,7 +115,15 @@ class SolutionValues:
         answered = self._put([(asked[position][0], questions) for position, questions in again])
         for (position, _), answers in zip(again, answered, strict=True):
             found[position].update(answers)
+        if self._finds_vacuous:
+            self._find_vacuous([problem for problem, _ in asked], found)
         return found
+
+    def _find_vacuous(self, problems: Sequence[Problem], found: Sequence[dict[Call, SolutionEvidence]]) -> None:
+        """Add to the evidence what becomes of it when the solution's answers are changed."""
+        answered = list(zip(problems, found, strict=True))
+        for answers, changes in zip(found, under_changes(answered, self._sandbox, self._limits), strict=True):
+            answers.update({call: answers[call]._replace(under_changes=each) for call, each in changes.items()})
 
     def _put(self, asked: Sequence[tuple[Problem, Sequence[Call]]]) -> list[dict[Call, SolutionEvidence]]:
         jobs = [
@@ -133,7 +150,11 @@ class SolutionValues:
     def _remember(self, problem: Problem, new: dict[Call, SolutionEvidence]) -> None:
         with self._lock:
             known = self._known.setdefault(_key(problem), {})
-            known.update((question, runs) for question, runs in new.items() if not runs.internal_error)
+            known.update(
+                (question, runs)
+                for question, runs in new.items()
+                if not runs.internal_error and runs.under_changes.is_known
+            )
             self._known.move_to_end(_key(problem))
             while len(self._known) > 1 and sum(map(len, self._known.values())) > _MAX_REMEMBERED:
                 self._known.popitem(last=False)
@@ -158,7 +179,7 @@ def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
     """Yield what must be asked again, in groups that cannot keep each other from an answer.
 
     A tester's suites share the solution's process with those of others. Calls that hang use up its restarts, so that
-    the rest is not run; calls whose memory is kept leave too little for the others.
+    the rest is not run; calls whose memory is kept leave too little for the others; all share in the time to sleep.
     """
     if len(answers) == 1:
         return
@@ -170,7 +191,12 @@ def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
     unheard = [question for question, ended in kinds.items() if OutcomeKind.NOT_RUN in ended]
     for start in range(0, len(unheard), n_together):
         yield tuple(unheard[start : start + n_together])
-    yield from ((question,) for question, ended in kinds.items() if OutcomeKind.MEMORY_LIMIT in ended)
+    slept = {question for question, runs in answers.items() if SLEPT in (runs.first.error_type, runs.second.error_type)}
+    yield from (
+        (question,)
+        for question, ended in kinds.items()
+        if (OutcomeKind.MEMORY_LIMIT in ended or question in slept) and OutcomeKind.NOT_RUN not in ended
+    )
 
 
 def _key(problem: Problem) -> tuple[str, ...]:

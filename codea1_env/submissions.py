@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-__all__ = ["Candidate", "Rejection", "RejectionReason", "Suite", "TestCase"]
+__all__ = ["COUNTED_AS_INVALID", "Candidate", "Rejection", "RejectionReason", "Suite", "TestCase"]
 
 
 class RejectionReason(StrEnum):
@@ -49,10 +49,32 @@ class RejectionReason(StrEnum):
     """The solution's value, an argument or a result that the case uses cannot be carried as plain data."""
     UNPASSABLE = "unpassable"
     """The solution's value is not equal to itself (nan), so nothing can equal it."""
+    VACUOUS = "vacuous"
+    """Holds whatever the entry point returns: no change of the solution's answers makes it false
+    (`codea1_env.vacuity`)."""
     TOO_MANY_CALLS = "too_many_calls"
     """The expression calls the entry point more often than can be recorded."""
     UNKNOWABLE = "unknowable"
     """What the case says about the candidate cannot be known (`codea1_env.rechecks`)."""
+
+
+COUNTED_AS_INVALID = frozenset(
+    {
+        RejectionReason.SYNTAX_ERROR,
+        RejectionReason.NO_ENTRY_POINT_CALL,
+        RejectionReason.FORBIDDEN_NAME,
+        RejectionReason.DUPLICATE,
+        RejectionReason.WRONG_PREDICTION,
+        RejectionReason.SOLUTION_ERROR,
+        RejectionReason.SOLUTION_TIME_LIMIT,
+        RejectionReason.FLAKY,
+        RejectionReason.UNPASSABLE,
+        RejectionReason.VACUOUS,
+    }
+)
+"""Rejections that are failed attempts at a test. Prose, unread forms and surplus cases are reported but not counted,
+as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME. Nor is what fails for our limits:
+what cannot be carried between processes, and calls beyond what can be recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,5 +140,8 @@ class Suite:
 
     cases: tuple[TestCase, ...]
     rejections: tuple[Rejection, ...] = ()
+    """The first ones of them; `n_more_invalid` says what they leave out."""
     nonprintable_share: float = 0.0
     """Share of the reply's characters, in [0, 1], that the reading counts as non-printable."""
+    n_more_invalid: int = 0
+    """Rejections beyond the listed ones that count as invalid tests."""

@@ -94,6 +94,8 @@ class ValidCase:
     """The solution's value, canonical encoding (`codea1_env.values`)."""
     prediction_right: bool | None
     """Whether the tester's own value was equal; None where none was asked for."""
+    is_example: bool = False
+    """Whether the statement's own examples give all that it asks (`rules.stated_examples`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,8 @@ class CandidateReport:
     """(N,) the suites written for this candidate."""
     golden_pass_rate: float | None = None
     """Share of golden tests passed, in [0, 1]; None where they were not run."""
-    rechecks: Rechecks = field(default_factory=Rechecks)
+    rechecks: Rechecks = field(default_factory=Rechecks, compare=False)
+    """Of the live judging; records do not keep it."""
 
     @property
     def is_valid(self) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from codea1_agents.sandbox_check import promise_of
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox import Guarantee, load_sandbox
+from codea1_env.secret import shown_url
 
 __all__ = ["Finding", "examine"]
 
@@ -92,7 +93,7 @@ def _sandbox() -> Finding:
 def _docker() -> Finding:
     place = os.environ.get("DOCKER_HOST", f"unix://{_DOCKER_SOCKET}")
     if not place.startswith("unix://"):
-        return Finding("docker", True, f"DOCKER_HOST is {place}, not asked")
+        return Finding("docker", True, f"DOCKER_HOST is {shown_url(place)}, not asked")
     path = place.removeprefix("unix://")
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:

@@ -102,11 +102,14 @@ def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bo
         "format": _FORMAT,
         "judge": JUDGE_VERSION,
         "code": sources_digest(Path(__file__).parent.parent),
-        "problem": [problem.id, problem.entry_point, problem.solution, problem.imports],
+        "problem": [problem.id, problem.entry_point, problem.solution, problem.imports, problem.examples],
         "golden": [asdict(test) for test in problem.golden] if golden else None,
         "programs": [entry.reply for entry in bank.programs],
         "suites": [entry.reply for entry in bank.suites],
-        "rules": [rules.reading, rules.validation, asdict(rules.comparison), rules.tests_per_suite, rules.confirm],
+        "rules": [
+            *(rules.reading, rules.drop_vacuous, rules.validation, asdict(rules.comparison)),
+            *(rules.tests_per_suite, rules.confirm),
+        ],
         "limits": asdict(limits),
     }
     return digest_of(asked)

@@ -101,8 +101,7 @@ class JudgedBank:
         Raises:
             UserError: the others read, validate or compare in another way, or pay for golden tests that were not run.
         """
-        judged = (rules.reading, rules.validation, rules.comparison, rules.confirm)
-        if judged != (self.rules.reading, self.rules.validation, self.rules.comparison, self.rules.confirm):
+        if _makes_verdicts(rules) != _makes_verdicts(self.rules):
             raise UserError(f"rules {rules.name} make other verdicts than {self.rules.name}: judge the bank again")
         rates = [each.golden_pass_rate for problem in self.problems for each in problem.report.candidates]
         if rules.reward.scheme == RewardScheme.GOLDEN and any(rate is None or math.isnan(rate) for rate in rates):
@@ -119,3 +118,8 @@ class JudgedBank:
         names = self.bank.problem_set.select(problem_ids)
         chosen = tuple(self.problems[order.index(problem.id)] for problem in names)
         return replace(self, bank=replace(self.bank, problems=tuple(c.bank for c in chosen)), problems=chosen)
+
+
+def _makes_verdicts(rules: Ruleset) -> tuple[object, ...]:
+    """Return what the judge reads of the rules."""
+    return rules.reading, rules.drop_vacuous, rules.validation, rules.comparison, rules.confirm

@@ -14,22 +14,26 @@ on the solution's values.
 
 from __future__ import annotations
 
+import re
 import string
 from collections import Counter
 
 from codea1_env.rules.reading import release, strict_programs
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
+from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
 from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import Candidate, Rejection, RejectionReason, Suite, TestCase
+from codea1_env.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
 
 __all__ = [
     "MAX_CHARACTERS",
+    "MAX_FIELDS",
     "MAX_NODES",
     "MAX_RELEASE_CASES",
+    "MAX_TOKENS",
     "is_direct_call",
     "read_candidate",
     "read_suite",
@@ -45,6 +49,17 @@ process about half a second."""
 MAX_RELEASE_CASES = 512
 """Most cases of a reply in the RELEASE reading, which itself knows no bound: each may take a program's whole time."""
 
+MAX_TOKENS = 65_536
+"""Most words, numbers and signs of a reply that is read: parsing them takes up to half a second and 100 MB."""
+
+MAX_FIELDS = 8_192
+"""Most braces of a reply that is read and seems to hold an f-string: Python parses each replacement field by itself."""
+
+_MAX_FIELD_STEPS = 1 << 28  # for each field, Python passes over its f-string up to there
+_TOKEN = re.compile(r"\w+|[^\w \t]")
+_F_STRING = re.compile(r"(?<!\w)(?:[fF][rR]?|[rR][fF])['\"]")
+
+_SURPLUS = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
 _UNFINISHED = "is still thinking where it ends: no answer follows"
 
 # Joiners have no picture of their own, but emoji and several scripts are written with them.
@@ -61,7 +76,7 @@ def read_candidate(
         reading: STRICT takes fences of any style, several blocks, or bare code; RELEASE the first ```` ```python ````
             block, else the whole reply.
         entry_point: the function that the program must define, used to choose among blocks; may be empty.
-        max_characters: a longer reply is TOO_LONG.
+        max_characters: a longer reply is TOO_LONG, as is one of more than `MAX_TOKENS` or `MAX_FIELDS`.
     """
     rejection = _unread(reply, max_characters)
     if rejection is not None:
@@ -95,11 +110,13 @@ def read_suite(
         entry_point: the function under test. RELEASE only uses it to tell which cases are direct.
         tests_per_suite: STRICT drops cases beyond it as TOO_MANY; None: no
             bound. RELEASE drops them beyond `MAX_RELEASE_CASES` whatever this says.
-        max_characters: a longer reply is TOO_LONG, and so is an assert that brings the reply beyond `MAX_NODES`.
+        max_characters: a longer reply is TOO_LONG, as is one of more than `MAX_TOKENS` or `MAX_FIELDS`, and an assert
+            that brings the reply beyond `MAX_NODES`.
 
     Returns:
-        A suite whose `nonprintable_share` is over all characters of the reply: STRICT counts what is neither
-        printable nor white space (control characters, lone surrogates), RELEASE what is not in `string.printable`.
+        A suite that lists at most `reading.rejections.MAX_LISTED` rejections and counts all. Its `nonprintable_share`
+        is over all characters of the reply: STRICT counts what is neither printable nor white space (control
+        characters, lone surrogates), RELEASE what is not in `string.printable`.
     """
     share = _nonprintable_share(reply, reading)
     rejection = _unread(reply, max_characters)
@@ -107,18 +124,20 @@ def read_suite(
         return Suite((), (rejection,), share)
     if reading is Reading.RELEASE:
         cases, rejections = release.read_tests(reply, entry_point, min(max_characters, MAX_NODES))
-        rejections += [_surplus(case) for case in cases[MAX_RELEASE_CASES:]]
+        for case in cases[MAX_RELEASE_CASES:]:
+            rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)
         cases = cases[:MAX_RELEASE_CASES]
     else:
         cases, rejections = _read_strictly(_normalised(reply), entry_point, tests_per_suite, max_characters)
-    if not cases and not rejections:
-        rejections = [Rejection(RejectionReason.NO_CODE, _cut(reply), 0, "holds no assert")]
-    return Suite(tuple(cases), tuple(rejections), share)
+    if not cases and not rejections.listed:
+        rejections.add(RejectionReason.NO_CODE, _cut(reply), 0, "holds no assert")
+    n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
+    return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
 
 
 def _read_strictly(
     text: str, entry_point: str, tests_per_suite: int | None, max_characters: int
-) -> tuple[list[TestCase], list[Rejection]]:
+) -> tuple[list[TestCase], Rejections]:
     answer = without_thinking(text)
     fenced = read_fences(answer.text)
     blocks = [read_statements(block.text, block.first_line) for block in _test_blocks(fenced)]
@@ -130,14 +149,9 @@ def _read_strictly(
             blocks = [outside]
     for pieces in blocks:
         reader.read(pieces)
-    if answer.unfinished and not (reader.cases or reader.rejections):
+    if answer.unfinished and not (reader.cases or reader.rejections.listed):
         reader.reject(RejectionReason.NO_CODE, _cut(text), 0, _UNFINISHED)
     return reader.cases, reader.rejections
-
-
-def _surplus(case: TestCase) -> Rejection:
-    detail = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
-    return Rejection(RejectionReason.TOO_MANY, _cut(case.to_assert()), case.line, detail)
 
 
 def _test_blocks(fenced: Fenced) -> list[Block]:
@@ -151,9 +165,21 @@ def _unread(reply: str, max_characters: int) -> Rejection | None:
     if len(reply) > max_characters:
         detail = f"{len(reply):,} characters, and at most {max_characters:,} are read"
         return Rejection(RejectionReason.TOO_LONG, _cut(reply), 0, detail)
+    if len(reply) > MAX_TOKENS and _TOKEN.subn("", reply)[1] > MAX_TOKENS:
+        detail = f"more than {MAX_TOKENS:,} words, numbers and signs"
+        return Rejection(RejectionReason.TOO_LONG, _cut(reply), 0, detail)
+    if _has_too_many_fields(reply):
+        return Rejection(RejectionReason.TOO_LONG, _cut(reply), 0, "too many braces for a text with an f-string")
     if not reply.strip():
         return Rejection(RejectionReason.EMPTY_REPLY, "", 0, "nothing but white space")
     return None
+
+
+def _has_too_many_fields(reply: str) -> bool:
+    n_fields = reply.count("{")
+    if n_fields <= MAX_FIELDS and n_fields * len(reply) <= _MAX_FIELD_STEPS:
+        return False
+    return _F_STRING.search(reply) is not None
 
 
 def _normalised(reply: str) -> str:

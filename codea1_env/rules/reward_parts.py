@@ -20,6 +20,7 @@ __all__ = [
     "n_right",
     "n_written",
     "no_evidence",
+    "paid_cases",
     "pass_rate",
     "right_cases",
 ]
@@ -81,6 +82,13 @@ def n_failed(reports: tuple[CaseReport, ...]) -> int:
 def n_credited(reports: tuple[CaseReport, ...]) -> int:
     """Return the failures on cases whose prediction was right (or not asked for)."""
     return sum(report.verdict.is_failure and report.case.prediction_right is not False for report in reports)
+
+
+def paid_cases(reports: tuple[CaseReport, ...], rules: Ruleset) -> tuple[CaseReport, ...]:
+    """Return the cases that may earn their tester something: all, or those that the statement does not answer."""
+    if rules.reward.pays_examples:
+        return reports
+    return tuple(report for report in reports if not report.case.is_example)
 
 
 def right_cases(reports: tuple[CaseReport, ...]) -> tuple[CaseReport, ...]:

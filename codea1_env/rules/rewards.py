@@ -30,6 +30,7 @@ from codea1_env.rules.reward_parts import (
     n_right,
     n_written,
     no_evidence,
+    paid_cases,
     pass_rate,
 )
 from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
@@ -147,9 +148,10 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     new = [share for suite in report.suites if (share := pass_rate(suite.cases)) is not None]
     testers = []
     for suite in report.suites:
-        pass_new, validity, adversarial = pass_rate(suite.cases), 0.0, 0.0
-        if _n_attempted(suite) == rules.tests_per_suite:
-            validity = n_right(suite.cases) / rules.tests_per_suite
+        written, pass_new = n_written(suite), pass_rate(suite.cases)
+        validity = adversarial = 0.0
+        if written and _n_attempted(suite) == rules.tests_per_suite:
+            validity = n_right(suite.cases) / written
             adversarial = _adversarial(
                 1 - (pass_new or 0.0), None if replayed is None else 1 - replayed, any_new=pass_new is not None
             )
@@ -158,9 +160,22 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     return CandidateRewards(coder, tuple(testers))
 
 
+_WRITTEN_BUT_UNCOUNTED = frozenset(
+    {
+        RejectionReason.TOO_MANY,
+        RejectionReason.OPAQUE_VALUE,
+        RejectionReason.TOO_MANY_CALLS,
+        RejectionReason.UNKNOWABLE,
+    }
+)
+
+
 def _n_attempted(suite: SuiteReport) -> int:
-    """Return the tests that were written, those beyond the reader's bound among them."""
-    return n_written(suite) + sum(each.reason is RejectionReason.TOO_MANY for each in suite.suite.rejections)
+    """Return the tests that were written: also those beyond the reader's bound, and those that fail for our limits."""
+    rejections = suite.suite.rejections
+    corrected = {(each.source, each.line) for each in rejections if each.reason is RejectionReason.WRONG_PREDICTION}
+    uncounted = [each for each in rejections if each.reason in _WRITTEN_BUT_UNCOUNTED]
+    return n_written(suite) + sum((each.source, each.line) not in corrected for each in uncounted)
 
 
 def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
@@ -194,7 +209,8 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
     validity = cases with a right prediction / K, fail_new = failures on such cases / K (a corrected prediction earns
     the tester nothing, D24), replays fail only by evidence, and the coder's mean is over suites with a valid case (it
-    does not pay for a tester's garbage). Of each suite the first K cases count, for both.
+    does not pay for a tester's garbage). Of each suite the first K cases count, for both. What the statement's examples
+    answer counts for the coder alone (`pays_examples`).
     """
     if not report.is_valid:
         return invalid_candidate(report, rules)
@@ -202,7 +218,8 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     fail_replayed = n_failed(report.replayed) / len(report.replayed) if report.replayed else None
     testers = []
     suites = [suite.cases[:k] for suite in report.suites]
-    for suite, paid in zip(report.suites, suites, strict=True):
+    for suite, cases in zip(report.suites, suites, strict=True):
+        paid = paid_cases(cases, rules)
         right = n_right(paid)
         adversarial = _adversarial(n_credited(paid) / k, fail_replayed, any_new=right > 0)
         testers.append(_tester_reward(rules, right / k, adversarial, suite.suite.nonprintable_share))

@@ -66,8 +66,8 @@ class Comparison:
 
     rel_tol: float = 0.0
     abs_tol: float = 0.0
-    """An expected float (or complex) is met by a number within max(abs_tol, rel_tol * larger magnitude); 0 and 0 ask for
-    equality. An expected integer is met by what equals it only. Where neither side is expected, both must be floats."""
+    """An expected float (or complex) is met by a number within max(abs_tol, rel_tol * larger magnitude); 0 and 0 ask
+    for equality. An expected integer is met by what equals it only. Where neither is expected, both must be floats."""
     nan_equal: bool = False
     """Whether nan equals nan."""
     strict_types: bool = False
@@ -176,6 +176,8 @@ class RewardRules:
     """The coder's reward for a program that does not load."""
     invalid_case: float = 0.0
     """skillxiv: the tester's reward for one invalid case."""
+    pays_examples: bool = True
+    """fixed: whether a case that the statement's own examples answer earns its tester anything."""
     no_evidence: float | Literal["masked"] = 0.0
     """The coder's reward when no valid case, new or replayed, exists; `masked`: it has none and is not learnt from."""
 
@@ -259,6 +261,8 @@ class Ruleset:
     tests_per_suite: int = 8
     """Cases asked of the tester and the denominator K of its reward (paper: 5, release: 8)."""
     reading: Reading = Reading.STRICT
+    drop_vacuous: bool = False
+    """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.vacuity`)."""
     validation: Validation = Validation.FILL
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
@@ -292,8 +296,9 @@ def _range(least: float, most: float) -> str:
 
 _FIXED = Ruleset(
     name="fixed",
+    drop_vacuous=True,
     comparison=Comparison(rel_tol=1e-9, abs_tol=1e-9, nan_equal=True),
-    reward=RewardRules(scheme=RewardScheme.FIXED, nonprintable_penalty=1.0, no_evidence=0.5),
+    reward=RewardRules(scheme=RewardScheme.FIXED, nonprintable_penalty=1.0, pays_examples=False, no_evidence=0.5),
     book=BookRules(n_stalest=1, count_replay_failures=True, max_entries=64),
 )
 

@@ -6,39 +6,47 @@ predictions judged apart from calls, values as plain data, and two runs of the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison, Validation
-from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
+from codea1_env.rules.stated_examples import is_stated
+from codea1_env.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidCase, ValidSuite
 
-__all__ = ["COUNTED_AS_INVALID", "SolutionEvidence", "validate", "values_agree", "values_equal", "without_doubted"]
+__all__ = [
+    "SolutionEvidence",
+    "UnderChanges",
+    "validate",
+    "values_agree",
+    "values_equal",
+    "without_doubted",
+]
 
 _WHY_DOUBTED = {
     RejectionReason.FLAKY: "the solution gives something else when it runs as the candidate did",
     RejectionReason.UNKNOWABLE: "what it says about this candidate cannot be known",
 }
 
-COUNTED_AS_INVALID = frozenset(
-    {
-        RejectionReason.SYNTAX_ERROR,
-        RejectionReason.NO_ENTRY_POINT_CALL,
-        RejectionReason.FORBIDDEN_NAME,
-        RejectionReason.DUPLICATE,
-        RejectionReason.WRONG_PREDICTION,
-        RejectionReason.SOLUTION_ERROR,
-        RejectionReason.SOLUTION_TIME_LIMIT,
-        RejectionReason.FLAKY,
-        RejectionReason.UNPASSABLE,
-    }
-)
-"""Rejections that are failed attempts at a test. Prose, unread forms and surplus cases are reported but not counted,
-as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME. Nor is what fails for our limits:
-what cannot be carried between processes, and calls beyond what can be recorded."""
+
+class UnderChanges(NamedTuple):
+    """What became of a case when the solution's answers were changed; what raises counts as neither."""
+
+    n_true: int = 0
+    """How often it still had the solution's value."""
+    n_false: int = 0
+    """How often it had another one."""
+    is_known: bool = True
+    """False where the sandbox has failed."""
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether nothing that the entry point may answer makes the case false, as far as was tried."""
+        return self.is_known and self.n_true > 0 and self.n_false == 0
 
 
 class SolutionEvidence(NamedTuple):
@@ -52,6 +60,8 @@ class SolutionEvidence(NamedTuple):
     (`TestCase.predicted`)."""
     entry_point_calls: tuple[EntryPointCall, ...] = ()
     """The calls of the entry point in the first run, in order; none of a direct call."""
+    under_changes: UnderChanges = UnderChanges()
+    """Nothing where that was not looked for, or nothing can be changed."""
 
     @property
     def internal_error(self) -> bool:
@@ -67,7 +77,7 @@ def values_equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool
 
 
 def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
-    """Whether two encoded values of which neither is expected are equal: a tolerance applies where both hold a float."""
+    """Whether two encoded values of which neither is expected are equal: a tolerance needs floats in both."""
     return _equal(one, other, comparison, mutual=True)
 
 
@@ -92,6 +102,7 @@ def validate(
     validation: Validation,
     comparison: Comparison,
     keeps_unpassable: bool = False,
+    stated: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
@@ -105,6 +116,7 @@ def validate(
         comparison: when a prediction counts as right.
         keeps_unpassable: whether a case counts whose value is not equal to itself under `comparison` (nan), so that no
             program can pass it; the release has such cases (D10).
+        stated: what the problem's examples say (`rules.stated_examples.stated_answers`).
 
     Raises:
         ValueError: lengths differ.
@@ -119,6 +131,7 @@ def validate(
     rejections = list(suite.rejections)
     if not (keeps_unpassable or comparison.nan_equal):
         reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
+    reasons = [reason or _vacuous(item) for item, reason in zip(evidence, reasons, strict=True)]
     seen = _Seen({c.expression for c, reason in zip(suite.cases, reasons, strict=True) if c.direct and reason is None})
     for case, item, reason in zip(suite.cases, evidence, reasons, strict=True):
         if reason is None and seen.before(case, item.first.value or b""):
@@ -130,8 +143,8 @@ def validate(
         if valid.prediction_right is False:
             rejections.append(_wrong_prediction(case, valid))
         if valid.prediction_right is not False or validation is not Validation.DROP_WRONG:
-            kept.append(valid)
-    n_invalid = sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
+            kept.append(replace(valid, is_example=is_stated(case, valid.expected, stated)) if stated else valid)
+    n_invalid = suite.n_more_invalid + sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
 
 
@@ -165,6 +178,10 @@ def without_doubted(suite: ValidSuite, doubted: Sequence[tuple[ValidCase, Reject
 def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReason | None:
     value = item.first.value or b""
     return None if values_equal(value, value, comparison) else RejectionReason.UNPASSABLE
+
+
+def _vacuous(item: SolutionEvidence) -> RejectionReason | None:
+    return RejectionReason.VACUOUS if item.under_changes.is_vacuous else None
 
 
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
@@ -205,6 +222,8 @@ def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejectio
 
 
 def _detail(item: SolutionEvidence) -> str:
+    if item.under_changes.is_vacuous:
+        return f"holds under each of {item.under_changes.n_true} changes of what the solution returns"
     for outcome in (item.first, item.second):
         if outcome.error_type:
             return f"on the solution: {outcome.error_type}: {outcome.message}"[:300]

@@ -8,21 +8,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from enum import Enum
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import SCHEMA_VERSION, first_fault
 from codea1_env.sandbox.interface import Limits
+from codea1_env.secret import without_secrets
 
 __all__ = ["RunConfig", "problems_digest", "read_config", "to_toml"]
 
 
 _MAY_CHANGE = frozenset({"versions", "git", "problems", "episodes"})
 """Between a run and its continuation; of the problems only the place."""
+
+
+_Agent = Annotated[str, AfterValidator(without_secrets)]
 
 
 class RunConfig(BaseModel):
@@ -36,8 +40,8 @@ class RunConfig(BaseModel):
     problems_digest: str
     """Of the problems' contents: a resumed run may find them elsewhere, but must find the same ones."""
     n_problems: int = Field(ge=1)
-    coder: str
-    tester: str
+    coder: _Agent
+    tester: _Agent
     episodes: int = Field(ge=1)
     rounds: int = Field(ge=1, le=1_000_000)
     seed: int = Field(ge=0)

@@ -99,6 +99,8 @@ class CaseRecord(_Record):
     expected: Text
     """The solution's value as canonical JSON (codea1_env.values)."""
     prediction_right: bool | None
+    is_example: bool = False
+    """Whether the statement's own examples give all that the case asks."""
     verdict: Verdict
     actual: Text
     """What the candidate did, for people."""
@@ -115,6 +117,7 @@ class CaseRecord(_Record):
             line=case.line,
             expected=report.case.expected.decode(),
             prediction_right=report.case.prediction_right,
+            is_example=report.case.is_example,
             verdict=report.verdict,
             actual=report.actual,
         )
@@ -122,7 +125,8 @@ class CaseRecord(_Record):
     def to_report(self) -> CaseReport:
         """Return the fact that was recorded."""
         case = TestCase(self.expression, self.prediction, self.imports, self.direct, self.line)
-        return CaseReport(ValidCase(case, self.expected.encode(), self.prediction_right), self.verdict, self.actual)
+        valid = ValidCase(case, self.expected.encode(), self.prediction_right, self.is_example)
+        return CaseReport(valid, self.verdict, self.actual)
 
 
 class SuiteRecord(_Record):

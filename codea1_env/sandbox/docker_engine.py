@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from codea1_env.errors import MissingExtra, SandboxError
+from codea1_env.secret import shown_url
 
 __all__ = ["OWNER_LABEL", "SESSION_LABEL", "EngineFailed", "EngineGone", "check_sdk", "connected", "remove_container"]
 
@@ -53,18 +54,19 @@ def connected() -> Iterator[Any]:
     from requests.exceptions import RequestException  # noqa: PLC0415  -- comes with docker
 
     address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    place = shown_url(address)
     try:
         _knock(address)
         client = docker.from_env(timeout=_TIMEOUT_S)
     except (errors.DockerException, RequestException, OSError) as error:
-        raise EngineGone(f"no Docker engine answers at {address} (DOCKER_HOST names another): {error}") from error
+        raise EngineGone(f"no Docker engine answers at {place} (DOCKER_HOST names another): {error}") from error
     try:
         yield client.api
     except errors.APIError as error:
         kind = EngineFailed if error.is_server_error() else SandboxError
-        raise kind(f"the Docker engine at {address} refuses: {error.explanation or error}") from error
+        raise kind(f"the Docker engine at {place} refuses: {error.explanation or error}") from error
     except (errors.DockerException, RequestException) as error:
-        raise EngineGone(f"the Docker engine at {address} has stopped to answer: {error}") from error
+        raise EngineGone(f"the Docker engine at {place} has stopped to answer: {error}") from error
     finally:
         client.close()
 

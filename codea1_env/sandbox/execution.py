@@ -365,6 +365,7 @@ class Execution:
             role="harness",
             source=_plain(job.harness.source),
             trusted=job.harness.is_trusted,
+            records=[[*map(_recorded, record)] for record in job.harness.records],
             calls=[(index, _plain(call.expression), [*map(_plain, call.imports)]) for index, call in calls],
         )
         self._program_fault = None
@@ -495,6 +496,12 @@ def _cleaned(tag: bytes, frame: Frame) -> bytes:
         inner = frame._replace(tag=changed.tag, payload=changed.payload)
         return changed._replace(payload=_cleaned(changed.tag, inner)).pack()
     return frame.payload
+
+
+def _recorded(call: EntryPointCall) -> tuple[bytes, bytes, bool, bytes]:
+    """Return the fields of an `inside.changes.Recorded`."""
+    answer = call.answer or _NOT_RUN
+    return call.arguments, answer.value or answer.items or b"", answer.value is None, answer.arguments or b""
 
 
 class _Record:

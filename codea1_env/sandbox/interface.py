@@ -117,6 +117,10 @@ class Harness:
     """Whether the source and the expressions are a benchmark's own. Then what the program does to its arguments stays
     unseen, since a benchmark may use them again, and a function of the source may have the entry point's name. What a
     tester wrote sees its arguments changed, as in Python."""
+    records: tuple[tuple[EntryPointCall, ...], ...] = ()
+    """Answers of a program. If given, no program is called: `ENTRY_POINT.changed(record, change)`, with the positions
+    of a record and of a change, is the entry point as it would be with changed answers (`inside.changes`). Each answer
+    must be a value, or have items."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ A checked tree consists of None, bool, int, finite float, str (no surrogates), l
 payloads have the form that `encoding` states for their tag. It is never changed: who parses the same bytes again may
 get the same tree.
 
-What has more than `MAX_BYTES` or `MAX_NODES` is not parsed at all, so that no tree takes more than some tenths of a second
-and some 50 MB. No value that candidates may return by default is beyond that.
+What has more than `MAX_BYTES` or `MAX_NODES` is not parsed at all, so that no tree takes more than some tenths of a
+second and some 50 MB. No value that candidates may return by default is beyond that.
 
 A tagged node's form is checked when the decoder makes it, that is, after the nodes within it. What is left to look for
 are numbers and texts that no encoding holds, and too much depth: of most values a glance at the bytes tells that they

@@ -1,4 +1,4 @@
-"""The benchmark of what strangers' bytes and texts cost, with few cases: nothing raises, values compare as in Python."""
+"""The benchmark of what strangers send, with few cases: nothing raises, and values compare as in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

@@ -10,7 +10,7 @@ from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Reading, preset
-from codea1_env.sandbox import Guarantee, Job, JobReport, Limits
+from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox
 from codea1_env.submissions import Candidate, RejectionReason
 from codea1_env.values import encode
 from codea1_env.verdicts import CandidateReport, ValidCase, Verdict
@@ -217,6 +217,18 @@ def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
     found = [[case.verdict for case in suite.cases] for suite in report.candidates[0].suites]
     assert found == [[Verdict.TIME_LIMIT] * 2, [Verdict.WRONG_ANSWER] * 2]
     assert sandbox.asked[-1] == (WRONG.program, ["f(1)", "f(2)"])
+
+
+def test_sleep_that_other_suites_have_used_up_is_given_back(sandbox: Sandbox) -> None:
+    problem = Problem("slow", "def f(x): ...", "f", "import time\ndef f(x):\n  time.sleep(0.14)\n  return x", ())
+    texts = ["\n".join(f"assert f({4 * n + i}) == {4 * n + i}" for i in range(4)) for n in range(4)]
+    suites = tuple(read_suite(text, Reading.STRICT, entry_point="f") for text in texts)
+    slower = Candidate("import time\ndef f(x):\n  time.sleep(0.15)\n  return x")
+    (report,) = Judge(sandbox, RULES, limits=Limits(wall_s=1.6)).judge([Duel(problem, (slower,), (suites,))])
+    assert [[case.verdict for case in suite.cases] for suite in report.candidates[0].suites] == [
+        [Verdict.PASSED] * 4
+    ] * 4
+    assert report.candidates[0].rechecks.rerun > 0
 
 
 def test_what_was_not_asked_behind_hard_questions_is_asked_with_their_time() -> None:

@@ -113,6 +113,12 @@ def test_known_secrets_are_found_in_every_form(told: str) -> None:
         assert part not in cleaned(told)
 
 
+@pytest.mark.parametrize("value", ["a\0b", "\ud800"])
+def test_a_secret_that_no_variable_holds_is_one_sentence(value: str) -> None:
+    with pytest.raises(UserError, match="no environment variable can hold"):
+        read_secrets(f"openai,api_key={value}")
+
+
 def test_short_words_are_not_searched_for() -> None:
     read_secrets("openai,api_key=none")
     assert cleaned("return none") == "return none"

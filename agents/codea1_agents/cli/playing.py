@@ -34,7 +34,6 @@ from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, first_fault
 from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
-from codea1_env.secret import without_secrets
 
 __all__ = ["Asked", "run", "varied"]
 
@@ -139,7 +138,6 @@ def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConf
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
     require_golden_tests(problems, rules)
     plain = {each.name: given(each.name) for each in fields(Asked) if each.name in RunConfig.model_fields}
-    plain |= {role: without_secrets(plain[role]) for role in ("coder", "tester")}
     try:
         config = RunConfig.model_validate(
             plain

@@ -93,7 +93,7 @@ def export_tests(
         UserError: an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    solutions = SolutionValues(sandbox, limits_of_solutions(Limits()))
+    solutions = SolutionValues(sandbox, limits_of_solutions(Limits()), finds_vacuous=preset("fixed").drop_vacuous)
     exported = Exported()
     for start in range(0, len(problems), _CHUNK):
         chunk = problems[start : start + _CHUNK]

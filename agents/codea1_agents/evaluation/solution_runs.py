@@ -64,7 +64,7 @@ def check_tests(
         limits: bounds per call for candidates, of which solutions get half.
     """
     bounds = limits_of_solutions(limits)
-    solutions = SolutionValues(sandbox, bounds)
+    solutions = SolutionValues(sandbox, bounds, finds_vacuous=rules.drop_vacuous)
     questions = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in asked]
     answers = solutions.answers([(problem, q) for (problem, _, _), q in zip(asked, questions, strict=True)])
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from codea1_agents.training.options import TrainingConfig
 from codea1_env.errors import MissingExtra, UserError
+from codea1_env.secret import without_secrets
 
 __all__ = ["Log", "flat", "opened_logs"]
 
@@ -108,7 +109,7 @@ class _MLflow:
             mlflow.start_run(run_name=config.run.name or folder.name)
             mlflow.log_dict(config.model_dump(mode="json"), "config.json")
         except mlflow.exceptions.MlflowException as error:  # such as a place that this MLflow does not write to
-            raise UserError(f"logging.mlflow: {' '.join(str(error).split())}") from error
+            raise UserError(f"logging.mlflow: {without_secrets(' '.join(str(error).split()))}") from error
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         # A colon or comma, as in an opponent's options, is no part of MLflow's names.

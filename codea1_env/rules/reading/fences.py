@@ -1,8 +1,12 @@
 """Markdown code fences as models write them.
 
-Backticks or tildes, three or more, any indentation and info string, closed by at least as many of the same or by the
-end of the reply. Beyond CommonMark: a fence labelled Python may open behind prose on its line, a fence may close
-behind the last line of code, a whole block may stand on one line, and a labelled fence ends an unclosed block.
+Backticks or tildes, three or more, any indentation and info string, closed by at least as many of the same without an
+info string and at most three spaces further to the right, or by the end of the reply. Beyond CommonMark: a fence
+labelled Python may open behind prose on its line, a fence may close behind the last line of code, a whole block may
+stand on one line, and a labelled fence ends an unclosed block.
+
+A fence within a text in triple quotes is part of the program: the block goes on to the first fence outside such a text,
+if what it then holds is Python; else it ends at the first.
 """
 
 from __future__ import annotations
@@ -11,6 +15,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import dedent
+
+from codea1_env.rules.reading.logical_lines import has_open_quotes
+from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 __all__ = ["Block", "Fenced", "read_fences", "without_margin"]
 
@@ -25,6 +32,7 @@ _NOT_PYTHON = frozenset(_OTHER_LANGUAGES.split())
 _OPENING = re.compile(r"(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
 _OPENING_BEHIND_PROSE = re.compile(r"(?P<fence>(?<!`)`{3,})(?P<info>[ \t]*(?:python3?|py))[ \t]*$", re.IGNORECASE)
 _ONE_LINE = re.compile(r"(?P<fence>`{3,})(?:(?P<info>python3?|py)\b)?[ \t]*(?P<code>[^`]+)(?P=fence)$", re.IGNORECASE)
+_MAX_INDENT = 3  # columns of a closing fence, beyond those of its opening one
 _LABEL = re.compile(r"[{.\s]*([\w#+-]*)")
 
 
@@ -58,11 +66,15 @@ class Fenced:
     """What stands around the blocks; lines of blocks and fences are blank, so that line numbers hold."""
 
 
+_MAX_SEARCHES = 32  # of one reply: fences that may stand in quotes, each of which takes a pass over its block
+
+
 @dataclass(slots=True)
 class _Open:
     fence: str
     label: str
     first: int  # index of the first line of code
+    indent: int = 0
 
 
 def read_fences(text: str) -> Fenced:
@@ -71,22 +83,67 @@ def read_fences(text: str) -> Fenced:
     outside = list(lines)
     blocks: list[Block] = []
     opened: _Open | None = None
+    quotes = _Quotes(lines)
+    skipped = 0  # lines before it are part of a block
     for index, line in enumerate(lines):
-        body = line.strip()
-        if opened is not None and _closes(body, opened.fence):
-            blocks.append(_block(lines, opened, index))
-            _blank(outside, opened.first - 1, index + 1)
-            opened = None
-        elif (new := _opening(body, index, inside=opened)) is not None:
-            if opened is not None:
-                blocks.append(_unclosed(lines, outside, opened, index))
+        if index < skipped:
+            continue
+        closes = opened is not None and _closes(line, opened)
+        new = None if closes else _opening(line, index, inside=opened)
+        if opened is not None and (closes or new is not None):
+            end = quotes.end_of_block(opened, index)
+            if closes or end > index:
+                blocks.append(_block(lines, opened, end))
+                _blank(outside, opened.first - 1, end + 1)
+                opened, skipped = None, end + 1
+            else:
+                blocks.append(_unclosed(lines, outside, opened, index, quotes))
+                opened = new
+        elif new is not None:
             opened = new
-        elif opened is None and (whole := _ONE_LINE.match(body)) is not None:
+        elif opened is None and (whole := _ONE_LINE.match(line.strip())) is not None:
             blocks.append(Block((whole["info"] or "").lower(), whole["code"].strip(), index + 1))
             outside[index] = ""
     if opened is not None:
-        blocks.append(_unclosed(lines, outside, opened, len(lines)))
+        blocks.append(_unclosed(lines, outside, opened, len(lines), quotes))
     return Fenced(tuple(blocks), "\n".join(outside))
+
+
+@dataclass(slots=True)
+class _Quotes:
+    """Tells fences in quotes, which are part of a program, from others."""
+
+    lines: Sequence[str]
+    searches: int = _MAX_SEARCHES
+
+    def end_of_block(self, opened: _Open, first: int) -> int:
+        """Return the line behind a block whose first fence is line `first`, or would end it."""
+        if opened.label in _NOT_PYTHON or not self._is_quoted(opened, first):
+            return first
+        for end in range(first + 1, len(self.lines) + 1):
+            is_end = end == len(self.lines) or _closes(self.lines[end], opened)
+            if is_end and not self._is_quoted(opened, end):
+                return end if _is_python(self._code(opened, end)) else first
+        return first
+
+    def _is_quoted(self, opened: _Open, index: int) -> bool:
+        if self.searches <= 0:
+            return False
+        code = self._code(opened, index)
+        if '"""' not in code and "'''" not in code:
+            return False
+        self.searches -= 1
+        return has_open_quotes(code)
+
+    def _code(self, opened: _Open, end: int) -> str:
+        return "\n".join(self.lines[opened.first : end])
+
+
+def _is_python(code: str) -> bool:
+    try:
+        return bool(parse(without_margin(code)).body)
+    except UnreadableError:
+        return False
 
 
 def without_margin(text: str) -> str:
@@ -95,30 +152,37 @@ def without_margin(text: str) -> str:
     return dedent(text) if has_margin else text  # dedent would also empty lines of white space, within strings too
 
 
-def _closes(body: str, fence: str) -> bool:
-    return body.startswith(fence) and not body.strip(fence[0])
+def _closes(line: str, opened: _Open) -> bool:
+    body = line.strip()
+    is_fence = body.startswith(opened.fence) and not body.strip(opened.fence[0])
+    return is_fence and _indent(line) <= opened.indent + _MAX_INDENT
 
 
-def _opening(body: str, index: int, *, inside: _Open | None) -> _Open | None:
-    if "```" not in body and "~~~" not in body:
+def _indent(line: str) -> int:
+    return len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+
+
+def _opening(line: str, index: int, *, inside: _Open | None) -> _Open | None:
+    if "```" not in line and "~~~" not in line:
         return None
+    body = line.strip()
     match = _OPENING.match(body) or (None if inside else _OPENING_BEHIND_PROSE.search(body))
     if match is None:
         return None
     label = _LABEL.match(match["info"])
-    opened = _Open(match["fence"], label.group(1).lower() if label else "", index + 1)
+    opened = _Open(match["fence"], label.group(1).lower() if label else "", index + 1, _indent(line))
     # Within a block only a labelled fence of the same kind can be a new beginning; all else is text.
     if inside is not None and not (opened.label in _PYTHON and opened.fence.startswith(inside.fence)):
         return None
     return opened
 
 
-def _unclosed(lines: Sequence[str], outside: list[str], opened: _Open, end: int) -> Block:
+def _unclosed(lines: Sequence[str], outside: list[str], opened: _Open, end: int, quotes: _Quotes) -> Block:
     """End a block that has no closing line at the first fence that stands behind code, else at `end`."""
     for index in range(opened.first, end):
         body = lines[index].rstrip()
-        if body.endswith(opened.fence):
-            code = [*lines[opened.first : index], body.rstrip(opened.fence[0])]
+        if body.endswith(opened.fence) and quotes.end_of_block(opened, index) == index:
+            code = [*lines[opened.first : index], body.rstrip(opened.fence[0]).rstrip()]
             _blank(outside, opened.first - 1, index + 1)
             return _block(code, _Open(opened.fence, opened.label, 0), len(code), first_line=opened.first + 1)
     _blank(outside, opened.first - 1, end)

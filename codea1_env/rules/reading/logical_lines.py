@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["LogicalLine", "bracket_depth", "logical_lines"]
+__all__ = ["LogicalLine", "bracket_depth", "has_open_quotes", "logical_lines"]
 
 _TOKEN = re.compile(r"#[^\n]*|'''|\"\"\"|['\"]|[(\[{]|[)\]}]|\\\n|\n")
 # Possessive, so that a string that never closes costs one pass and no backtracking.
@@ -25,6 +25,7 @@ _ONLY_BEGINS_STATEMENTS = re.compile(
 )
 _WORD = re.compile(r"[@\w]*")
 _UNCLOSED = "unclosed"
+_TRIPLE = ("'''", '"""')
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,11 @@ def bracket_depth(text: str, limit: int) -> int:
         elif token in ")]}":
             depth = max(0, depth - 1)
     return deepest
+
+
+def has_open_quotes(text: str) -> bool:
+    """Whether `text` ends within a string in triple quotes."""
+    return any(token == _UNCLOSED and text.startswith(_TRIPLE, position) for token, position in _tokens(text))
 
 
 def logical_lines(text: str) -> list[LogicalLine]:

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from codea1_env.rules.reading.direct_calls import is_direct
 from codea1_env.rules.reading.plain import encoded_prediction
 from codea1_env.rules.reading.python_text import REFUSALS, UnreadableError, parse
-from codea1_env.submissions import Rejection, RejectionReason, TestCase
+from codea1_env.rules.reading.rejections import Rejections
+from codea1_env.submissions import RejectionReason, TestCase
 
 __all__ = ["find_program", "read_tests"]
 
@@ -50,7 +51,7 @@ def find_program(reply: str) -> str:
     return (code if label and fence else reply).strip("\n")
 
 
-def read_tests(reply: str, entry_point: str, inlined_budget: int) -> tuple[list[TestCase], list[Rejection]]:
+def read_tests(reply: str, entry_point: str, inlined_budget: int) -> tuple[list[TestCase], Rejections]:
     """Return the cases of a reply, in order, and what was dropped.
 
     Args:
@@ -85,10 +86,10 @@ class _Reader:
     inlined_budget: int
     names: dict[str, ast.expr] = field(default_factory=dict)
     cases: list[TestCase] = field(default_factory=list)
-    rejections: list[Rejection] = field(default_factory=list)
+    rejections: Rejections = field(default_factory=Rejections)
 
     def reject(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
-        self.rejections.append(Rejection(reason, source.strip()[:200], line, detail))
+        self.rejections.add(reason, source, line, detail)
 
     def read_lines(self, lines: list[_Line]) -> None:
         """Cut the blocks' lines where a bracket count is balanced and read each piece by itself."""

@@ -34,9 +34,10 @@ from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_
 from codea1_env.rules.reading.inlining import fill
 from codea1_env.rules.reading.plain import encoded_prediction, read_plain_case
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
+from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Unusable
 from codea1_env.rules.reading.statements import MAX_NESTING, Broken, Partial, Piece, Statement
-from codea1_env.submissions import Rejection, RejectionReason, TestCase
+from codea1_env.submissions import RejectionReason, TestCase
 
 __all__ = ["SuiteReader", "holds_assert"]
 
@@ -54,7 +55,7 @@ class SuiteReader:
     prose_is_broken: bool = True
     """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or just prose."""
     cases: list[TestCase] = field(default_factory=list)
-    rejections: list[Rejection] = field(default_factory=list)
+    rejections: Rejections = field(default_factory=Rejections)
     scope: Scope = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,7 +67,7 @@ class SuiteReader:
 
     def reject(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
         """Note one dropped piece."""
-        self.rejections.append(Rejection(reason, source.strip()[:200], line, detail))
+        self.rejections.add(reason, source, line, detail)
 
     # -- statements --
 

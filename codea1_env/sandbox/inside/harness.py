@@ -4,6 +4,8 @@ The stand-in sends its arguments as plain data and returns what comes back, or r
 where the harness is a tester's, what the program does to its arguments comes back with the answer and is done here. A
 result that is not plain data comes back as an object that is equal to nothing: one that can be iterated yields the same
 items, any other is good for nothing.
+
+Where the job has records of a program's answers, no program is called: the entry point gives these answers, changed.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any, NoReturn
 
+from codea1_env.sandbox.inside.changes import Recorded, changed_answers
 from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel
 from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
 from codea1_env.values.decoding import decode
@@ -31,7 +34,8 @@ _CATCHES = "except"  # in a source that can mean to catch what the program raise
 def run(channel: Channel, job: dict[str, Any]) -> None:
     """Execute the harness's source once, then evaluate each call in a copy of its namespace."""
     stand_in = _StandIn(channel, job["value_bytes"])
-    names = dict.fromkeys((job["entry"], "candidate"), stand_in.as_function(job["entry"]))
+    entry: Any = _Records(job["records"], job["entry"]) if job["records"] else stand_in.as_function(job["entry"])
+    names = dict.fromkeys((job["entry"], "candidate"), entry)
     module = ModuleType("harness")
     sys.modules["harness"] = sys.modules["__main__"] = module
     namespace = vars(module)
@@ -146,11 +150,7 @@ class _StandIn:
         self._raised: list[BaseException] = []
 
     def as_function(self, name: str) -> Callable[..., Any]:
-        def candidate(*args: Any, **kwargs: Any) -> Any:
-            return self._call(args, kwargs)
-
-        candidate.__name__ = candidate.__qualname__ = name
-        return candidate
+        return _named(name, self._call)
 
     def forget(self) -> None:
         """Start on another call."""
@@ -200,6 +200,35 @@ class _StandIn:
     def _raise(self, error: BaseException) -> NoReturn:
         self._raised.append(error)
         raise error
+
+
+class _Records:
+    """In the place of the entry point where answers are recorded; a call chooses one record and one change of it."""
+
+    def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], name: str) -> None:
+        self._records = [[Recorded(*call) for call in record] for record in records]
+        self._name = name
+
+    def changed(self, record: int, change: int) -> Callable[..., Any]:
+        """Return the entry point that gives the changed answers of a record; see `changed_answers`."""
+        answered = changed_answers(self._records[record], change)
+
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            value, after = answered(args, kwargs)
+            _update_arguments(args, kwargs, after)
+            return value
+
+        return _named(self._name, call)
+
+
+def _named(name: str, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
+    """Return a function of that name."""
+
+    def candidate(*args: Any, **kwargs: Any) -> Any:
+        return call(args, kwargs)
+
+    candidate.__name__ = candidate.__qualname__ = name
+    return candidate
 
 
 def _as_exception(reply: Answer) -> BaseException:

@@ -97,6 +97,7 @@ def rehearse() -> None:
         **fields,
         "role": "harness",
         "trusted": False,
+        "records": [],
         "source": "def check(f): return f(1)\n",
         "calls": [(0, "check(f)", [])],
     }

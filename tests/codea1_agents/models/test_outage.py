@@ -121,7 +121,8 @@ def test_the_record_tells_what_an_agent_used_and_keeps_no_key(faulty: Callable[.
 
 
 def test_games_without_a_reply_are_masked_and_told_and_the_run_goes_on(faulty: Callable[..., Any]) -> None:
-    server = faulty((400, '{"error": {"message": "too long"}}'), (400, "no"), healthy)
+    filtered = (200, told({"seed": 0})[1].replace('"stop"', '"content_filter"'))
+    server = faulty((400, '{"error": {"message": "too long"}}'), filtered, healthy)
     tester = f"openai,model=m,base_url={server.url},retries=0"
     done = codea1(*PLAY[:-1], "--tester", tester, "--coder", "reference", "--out", "run", "--json")
     assert done.exit_code == 0, done.stderr

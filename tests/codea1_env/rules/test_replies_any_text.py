@@ -11,8 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.rules.replies import MAX_CHARACTERS, is_direct_call, read_candidate, read_suite
-from codea1_env.rules.ruleset import Reading
+from codea1_env.rules.reading.rejections import MAX_LISTED
+from codea1_env.rules.replies import MAX_FIELDS, MAX_TOKENS, is_direct_call, read_candidate, read_suite
+from codea1_env.rules.ruleset import Comparison, Reading, Validation
+from codea1_env.rules.validation import validate
 from codea1_env.submissions import Candidate, RejectionReason, Suite
 
 SURROGATES_TOO = st.characters(blacklist_categories=())
@@ -203,10 +205,60 @@ def test_a_reply_of_ten_megabytes_is_refused_at_once():
 
 
 def test_the_longest_reply_that_is_read_takes_seconds_not_minutes():
-    line = "assert f(1) == 1\n"
-    suite = read_suite(line * (MAX_CHARACTERS // len(line)), Reading.STRICT, entry_point="f", tests_per_suite=8)
+    line = "assert f(1) == 1\n"  # eight tokens
+    suite = read_suite(line * (MAX_TOKENS // 9), Reading.STRICT, entry_point="f", tests_per_suite=8)
     assert len(suite.cases) == 8
     assert {rejection.reason for rejection in suite.rejections} == {RejectionReason.TOO_MANY}
+    assert len(suite.rejections) == MAX_LISTED
+
+
+@pytest.mark.parametrize("reading", Reading)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "assert f(1) == 1\n" * (MAX_TOKENS // 9 + 2_000),
+        f"assert f(f'{'{a}' * (MAX_FIELDS + 1)}') == 1",
+        f"```python\nassert f(rF'{'{a}' * 2_000}') == 1\n```\n{'word ' * 40_000}",
+        "assert f({})" + ", {}" * (MAX_FIELDS - 3) + f" == {{f'{{1}}': f'{'{2}' * 9}'}}",
+    ],
+    ids=["tests", "fields", "a long reply with fields", "braces"],
+)
+def test_a_reply_beyond_the_budget_is_not_parsed(reply, reading, monkeypatch):
+    monkeypatch.setattr("ast.parse", None)
+    suite = read_suite(reply, reading, entry_point="f")
+    assert [rejection.reason for rejection in suite.rejections] == [RejectionReason.TOO_LONG]
+    assert suite.cases == ()
+    assert read_candidate(reply, reading, entry_point="f").rejection.reason is RejectionReason.TOO_LONG
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "assert f(1) == 1\n" * (MAX_TOKENS // 9),
+        "x = 1\n" + "prose, of a kind. " * 10_000 + "\nassert f(1) == 1",
+        "assert f({}, {}, {}) == {}\n" * (MAX_FIELDS // 3),
+        "assert f(f'" + "{1}" * 900 + "') == 1",
+    ],
+    ids=["tests", "prose", "dicts", "fields"],
+)
+def test_a_reply_within_the_budget_is_read(reply):
+    assert read_suite(reply, Reading.STRICT, entry_point="f").cases
+
+
+@pytest.mark.parametrize(
+    ("reply", "reading", "counted"),
+    [
+        ("assert f(1\n" * 5_000, Reading.STRICT, 5_000),
+        ("assert f(1\n" * 5_000, Reading.RELEASE, 5_000),
+        ("x.y\n" * 5_000 + "assert 1 == 1\n" * 3_000, Reading.STRICT, 3_000),
+        ("assert g(1) == 1\n" * 5_000, Reading.STRICT, 5_000),
+    ],
+)
+def test_rejections_beyond_the_listed_ones_are_counted(reply, reading, counted):
+    suite = read_suite(reply, reading, entry_point="f")
+    assert len(suite.rejections) == MAX_LISTED
+    made = validate(suite, [], validation=Validation.DROP_WRONG, comparison=Comparison())
+    assert made.n_invalid == counted
 
 
 def test_reading_works_on_a_nearly_full_stack():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate
+from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.submissions import RejectionReason
 
@@ -205,3 +205,50 @@ def test_tags_within_a_program_are_no_thoughts():
     program = "def f(x):\n    return x.split('</think>')[-1].removeprefix('<think>')"
     for reply in (program, f"```python\n{program}\n```", f"<think>a</think>\n```\n{program}\n```"):
         assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+
+
+def documented(fence: str, margin: str = "    ", label: str = "") -> str:
+    """A program whose docstring holds a fenced example."""
+    example = f"{margin}{fence}{label}\n{margin}>>> f(1)\n{margin}{fence}\n"
+    return f'def f(x):\n    """Add one.\n\n{example}    """\n    return x + 1'
+
+
+@pytest.mark.parametrize("label", ["", "python", "text"])
+@pytest.mark.parametrize("margin", ["", "  ", "    ", "        "])
+@pytest.mark.parametrize("fence", ["```", "~~~", "````"])
+@pytest.mark.parametrize("outer", ["```python", "```", "```py"])
+def test_a_fence_in_a_docstring_cuts_no_program(outer, fence, margin, label):
+    program = documented(fence, margin, label)
+    reply = f"Here:\n{outer}\n{program}\n```\nIt prints\n```\n2\n```\nand `x`."
+    assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+
+
+def test_a_fence_in_a_docstring_cuts_no_program_that_is_indented_or_unclosed():
+    program = documented("```")
+    indented = "1. So:\n\n" + f"```python\n{program}\n```".replace("\n", "\n     ").replace(
+        "```python", "     ```python", 1
+    )
+    for reply in (indented, f"```python\n{program}"):
+        assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+
+
+@pytest.mark.parametrize(
+    ("reply", "program"),
+    [
+        # No longer block is Python: the first fence ends it.
+        ("```python\ndef f(x):\n    '''Broken\n```\nThat is\n```\n2\n```", "def f(x):\n    '''Broken"),
+        ("```python\nx = '''\n```\ny = '''\n```python\ndef f(x): pass\n```", "def f(x): pass"),
+        # A quote that closes elsewhere does not join two blocks.
+        ("```python\ndef f(x):\n    return 1\n```\nNot '''this\n```\nthat'''\n```", "def f(x):\n    return 1"),
+        # A fence far to the right is none, unless nothing else ends the block.
+        ("```python\ndef f(x):\n    return 1\n        ```\nDone.", "def f(x):\n    return 1"),
+    ],
+)
+def test_where_a_block_ends_otherwise(reply, program):
+    assert read_candidate(reply, Reading.STRICT, entry_point="f").program == program
+
+
+def test_tests_are_read_beyond_a_fence_in_quotes():
+    reply = '```python\nexpected = """\n```\nx\n```\n"""\nassert f("a") == expected\n```'
+    (case,) = read_suite(reply, Reading.STRICT, entry_point="f").cases
+    assert case.prediction == repr("\n```\nx\n```\n")

@@ -105,10 +105,13 @@ def test_paper_without_history_rewards_one_minus_pass_rate():
     assert {part.name: part.value for part in found.testers[0].parts} == {"validity": 1.0, "adversarial": 0.5}
 
 
-def surplus(judged: SuiteReport) -> SuiteReport:
-    """The same suite of a reply with one test more than the reader takes."""
-    dropped = Rejection(RejectionReason.TOO_MANY, "assert f(9) == 0")
-    return replace(judged, suite=replace(judged.suite, rejections=(dropped,)))
+def rejecting(judged: SuiteReport, *reasons: RejectionReason) -> SuiteReport:
+    """The same suite, of a reply in which one test more was rejected, without being counted as invalid."""
+    dropped = tuple(Rejection(reason, "assert f(9) == 0", 9) for reason in reasons)
+    return replace(judged, suite=replace(judged.suite, rejections=dropped))
+
+
+UNCOUNTED = [RejectionReason.OPAQUE_VALUE, RejectionReason.TOO_MANY_CALLS, RejectionReason.UNKNOWABLE]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,12 @@ def surplus(judged: SuiteReport) -> SuiteReport:
         (suite([FAILED]), False),
         (suite([FAILED] * 4), False),
         (suite([FAILED] * 5, n_invalid=1), False),
-        (surplus(suite([FAILED] * 5)), False),
+        (rejecting(suite([FAILED] * 5), RejectionReason.TOO_MANY), False),
+        (rejecting(suite([FAILED] * 5), RejectionReason.NOT_AN_ASSERT), True),
+        *((rejecting(suite([FAILED] * 4), reason), True) for reason in UNCOUNTED),
+        *((rejecting(suite([FAILED] * 5), reason), False) for reason in UNCOUNTED),
+        # Corrected first, and then not to be known: one test.
+        (rejecting(suite([FAILED] * 4, n_invalid=1), RejectionReason.WRONG_PREDICTION, UNCOUNTED[-1]), True),
         (suite([]), False),
     ],
 )
@@ -128,6 +136,11 @@ def test_paper_pays_a_suite_of_exactly_k_written_tests_only(judged, paid, replay
     tester = rewards(report(judged, replayed=replayed), "paper").testers[0]
     assert (tester.value > 0) is paid
     assert [part.name for part in tester.parts] == ["validity", "adversarial"]
+
+
+def test_paper_leaves_tests_that_failed_for_our_limits_out_of_the_share_that_is_right():
+    found = rewards(report(rejecting(suite([FAILED] * 4), RejectionReason.UNKNOWABLE)), "paper")
+    assert {part.name: part.value for part in found.testers[0].parts} == {"validity": 1.0, "adversarial": 1.0}
 
 
 def test_d24_wrong_predictions_that_all_fail_earn_half_in_release_and_nothing_in_fixed():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from codea1_env import values
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison, Validation
-from codea1_env.rules.validation import COUNTED_AS_INVALID, SolutionEvidence, validate
-from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
+from codea1_env.rules.validation import SolutionEvidence, validate
+from codea1_env.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidSuite
 
 
@@ -53,6 +53,15 @@ def test_fill_keeps_a_wrong_prediction_with_the_solutions_value_and_counts_it():
     assert reasons(valid) == [RejectionReason.WRONG_PREDICTION]
     assert "[1]" in valid.rejections[0].detail
     assert valid.n_invalid == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "predicted", "right"),
+    [(3, 3.0000000000000004, False), (2.9999999999999996, 3, True), (10**18, 1e18, True), (10**18 + 1, 1e18, False)],
+)
+def test_a_prediction_is_near_enough_only_where_the_solution_gives_a_float(found, predicted, right):
+    valid = check(seen(value(found), predicted=value(predicted)), rel_tol=1e-9)
+    assert valid.cases[0].prediction_right is right
 
 
 def test_drop_wrong_drops_it():

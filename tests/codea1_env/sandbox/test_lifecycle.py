@@ -341,6 +341,22 @@ def test_a_worker_that_ends_at_once_is_said(monkeypatch: pytest.MonkeyPatch, tmp
         sandbox.run([DOUBLE])
 
 
+def test_zygotes_killed_while_they_start_end_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script, starts = tmp_path / "bootstrap.py", tmp_path / "starts"
+    script.write_text(f"""
+import os, runpy
+with open({str(starts)!r}, "a") as file:
+    file.write("x")
+if os.path.getsize({str(starts)!r}) <= 4:
+    os.kill(os.getpid(), 9)
+runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name="__main__")
+""")
+    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    with LocalSandbox(1, tiers=("rlimits",)) as sandbox:
+        assert answers(sandbox)
+    assert starts.stat().st_size == 5
+
+
 def refusing(*tiers: str) -> str:
     return f"""
 import json, os, runpy, socket, sys

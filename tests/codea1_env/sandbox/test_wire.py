@@ -159,3 +159,23 @@ def test_frames_survive_any_mixture_of_whole_and_broken_pieces(payloads: list[by
             found.append((frame.call, frame.payload))
     found += zip(count(len(found)), reader.values(range(len(found), len(payloads))).payloads, strict=False)
     assert found == list(enumerate(payloads))
+
+
+def test_an_error_that_says_more_than_errors_do_is_none() -> None:
+    said = json.dumps(["A", "Exception", "m" * 20_000, False]).encode()
+    with pytest.raises(WireError):
+        as_outcome(Frame(Tag.ERROR, 0, 0, said))
+    with pytest.raises(WireError):
+        as_outcome(Frame(Tag.ERROR, 0, 0, b"[" * 20_000))
+
+
+@pytest.mark.parametrize("size", [1 << 20, 9 << 20])
+def test_a_value_that_is_too_large_to_be_read_is_one_all_the_same(size: int) -> None:
+    data = b"[" + b"1," * (size // 2) + b"1]"
+    assert as_outcome(Frame(Tag.VALUE, 0, 0, data)).value == data
+
+
+@pytest.mark.parametrize("payload", [b'{"D":"1E+9999999999999999999"}', b'{"r":[2,4]}', b"[" * 65 + b"]" * 65])
+def test_what_no_encoding_states_is_no_value(payload: bytes) -> None:
+    with pytest.raises(WireError):
+        as_outcome(Frame(Tag.VALUE, 0, 0, payload))

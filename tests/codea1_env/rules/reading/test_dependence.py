@@ -6,8 +6,7 @@ import pytest
 
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.rules.validation import COUNTED_AS_INVALID
-from codea1_env.submissions import RejectionReason, Suite
+from codea1_env.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
 
 IMPORTS = "import itertools\nfrom itertools import permutations, compress\n"
 

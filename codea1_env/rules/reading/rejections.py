@@ -1,0 +1,31 @@
+"""What is dropped while a reply is read: as many pieces as anybody looks at, and how many more there were."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from codea1_env.submissions import Rejection, RejectionReason
+
+__all__ = ["MAX_LISTED", "Rejections"]
+
+MAX_LISTED = 1_024
+"""Most pieces of one reply that are kept one by one."""
+
+_MAX_SOURCE = 200
+
+
+@dataclass(slots=True)
+class Rejections:
+    """Dropped pieces in their order."""
+
+    listed: list[Rejection] = field(default_factory=list)
+    more: Counter[RejectionReason] = field(default_factory=Counter)
+    """Of those that are not listed."""
+
+    def add(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
+        """Note one piece."""
+        if len(self.listed) < MAX_LISTED:
+            self.listed.append(Rejection(reason, source.strip()[:_MAX_SOURCE], line, detail))
+        else:
+            self.more[reason] += 1

@@ -1,0 +1,51 @@
+"""What the examples of a problem's statement say, so that a test which asks only that is known for a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from codea1_env import values
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading
+from codea1_env.submissions import TestCase
+
+__all__ = ["is_stated", "stated_answers"]
+
+
+@lru_cache(maxsize=4096)
+def stated_answers(examples: tuple[str, ...], entry_point: str) -> Mapping[str, bytes | None]:
+    """Return the calls that the examples make, as a case writes them, each with its encoded answer.
+
+    Args:
+        examples: asserts, as in `Problem.examples`; one that is no test is left out.
+        entry_point: the problem's.
+
+    Returns:
+        The answer is None where an example says something else of a call than what it equals.
+    """
+    cases = [
+        case
+        for example in examples
+        for case in read_suite(example, Reading.STRICT, entry_point=entry_point, tests_per_suite=None).cases
+    ]
+    found: dict[str, bytes | None] = {call: None for case in cases for call in case.calls}
+    found.update((case.expression, case.predicted) for case in cases if case.direct)
+    return found
+
+
+def is_stated(case: TestCase, value: bytes, stated: Mapping[str, bytes | None]) -> bool:
+    """Whether the statement gives all that a case asks: its call with this value, or each of its calls.
+
+    Args:
+        case: of the strict reading.
+        value: the solution's, encoded.
+        stated: see `stated_answers`.
+    """
+    if not case.direct:
+        return bool(case.calls) and stated.keys() >= set(case.calls)
+    answer = stated.get(case.expression)
+    return case.expression in stated and (answer is None or values.equal(answer, value, rel_tol=_CLOSE, nan_equal=True))
+
+
+_CLOSE = 1e-6  # statements round

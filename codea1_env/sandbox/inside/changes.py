@@ -1,0 +1,342 @@
+"""The solution's recorded answers, changed: what a test must be able to tell from the true ones.
+
+A changed answer is a function of the arguments: equal ones (by their encoding) get equal answers. Arguments that are
+not in the record are answered, too, like one of those that are. Most changes give different arguments different
+answers; some are constant, as wrong programs are.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from codea1_env.values.decoding import decode
+from codea1_env.values.encoding import encode
+
+__all__ = ["N_CHANGES", "N_TELLING", "Answered", "NoChange", "Recorded", "changed_answers"]
+
+
+_MAX_BYTES = 1 << 24  # the answers that were recorded may be changed to larger ones
+
+
+class Recorded(NamedTuple):
+    """One recorded call."""
+
+    arguments: bytes
+    """Encoded pair of positional and keyword arguments."""
+    answer: bytes
+    """Encoded; the list of its items if it can only be iterated."""
+    is_iterator: bool
+    after: bytes
+    """The arguments after the call; empty if they have not changed."""
+
+
+class Answered(NamedTuple):
+    """One answer."""
+
+    value: Any
+    after: bytes
+    """As in `Recorded`."""
+
+
+class NoChange(Exception):
+    """This change leaves all recorded answers as they are."""
+
+
+class _Asked(NamedTuple):
+    """One call, on its way to its changed answer."""
+
+    answer: Any
+    """The recorded one; of other arguments, that of some that are recorded."""
+    number: int
+    """Of the arguments, from 0, in the order in which they first occur."""
+    given: list[Any]
+    """All arguments."""
+    recorded: Callable[[int], Any]
+    """Number -> recorded answer, made anew; numbers begin again after the last."""
+
+
+def changed_answers(record: list[Recorded], number: int) -> Callable[[Any, Any], Answered]:
+    """Return the entry point that answers positional and keyword arguments as change `number` wants it.
+
+    Raises:
+        NoChange: nothing would be another answer.
+        Exception: a recorded answer is none that this change is made for.
+    """
+    known: dict[bytes, Recorded] = {}
+    for call in record:
+        known.setdefault(call.arguments, call)
+    in_order = list(known.values())
+    numbers = dict(zip(known, range(len(known)), strict=True))
+
+    def recorded(position: int) -> Any:
+        return decode(in_order[position % len(in_order)].answer)
+
+    def answered(arguments: bytes) -> tuple[Any, bytes]:
+        position = numbers.setdefault(arguments, len(numbers))
+        call = known.get(arguments) or in_order[position % len(in_order)]._replace(arguments=arguments, after=b"")
+        if number < len(_CHANGES):
+            args, kwargs = decode(arguments)
+            asked = _Asked(decode(call.answer), position, [*args, *kwargs.values()], recorded)
+            return _CHANGES[number](asked), call.after
+        change = _OF_ARGUMENTS[number - len(_CHANGES)]
+        return decode(call.answer), _encoded(change(decode(arguments), decode(call.after or arguments)))
+
+    def is_changed(call: Recorded) -> bool:
+        value, after = answered(call.arguments)
+        return _encoded(value) != call.answer or (after or call.arguments) != (call.after or call.arguments)
+
+    if not any(is_changed(call) for call in in_order):
+        raise NoChange
+
+    def entry_point(args: Any, kwargs: Any) -> Answered:
+        value, after = answered(_encoded((args, kwargs)))
+        return Answered(iter(value) if in_order[0].is_iterator and type(value) is list else value, after)
+
+    return entry_point
+
+
+def _encoded(value: Any) -> bytes:
+    return encode(value, max_bytes=_MAX_BYTES)
+
+
+# -- of one value: `number` keeps answers to different arguments apart ------------------------------
+
+_Change = Callable[[Any, int], Any]
+
+_NUMBERS = frozenset({"int", "float", "complex", "Decimal", "Fraction"})
+_SETS = (set, frozenset)
+_IN_ORDER = (list, tuple, collections.deque)
+_ITEMS = (*_IN_ORDER, *_SETS)
+_HUGE = {int: 1 << 64, float: 2.0**40}  # powers of two: no digit of an answer is lost
+_LONG = 1000
+_CHARACTERS = "\u00e9  " + "".join(map(chr, range(33, 127))) + "\t\n"
+_ODD_ITEMS: list[Any] = [None, 0, 1, -1, 0.5, "", "a", (), 0]
+
+
+def _is_number(value: Any) -> bool:
+    return type(value).__name__ in _NUMBERS
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | bytes | bytearray)
+
+
+def _character(value: Any, number: int) -> Any:
+    """Return a character of the same kind of text."""
+    letter = chr(97 + number % 26)
+    return letter if isinstance(value, str) else type(value)(letter.encode())
+
+
+def _more(value: Any, number: int) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if _is_number(value):
+        return value + 1 + number
+    if _is_text(value):
+        return value + _character(value, number)
+    return number if value is None else value
+
+
+def _less(value: Any, number: int) -> Any:
+    if _is_number(value):
+        return value - 1 - number
+    return value[:-1] if _is_text(value) else value
+
+
+def _opposite(value: Any, number: int) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if _is_number(value):
+        return -value - 1
+    return value[::-1].swapcase() if _is_text(value) else value
+
+
+def _half(value: Any, number: int) -> Any:
+    if _is_number(value) or isinstance(value, bool):
+        return value + 0.5
+    return value.upper() + _character(value, number).upper() if _is_text(value) else value
+
+
+def _huge(value: Any, number: int) -> Any:
+    if _is_number(value):
+        return (abs(value) + 1 + number) * _HUGE.get(type(value), 1 << 40)
+    return value + _character(value, number) * _LONG if _is_text(value) else value
+
+
+def _hugely_negative(value: Any, number: int) -> Any:
+    return -_huge(value, number) if _is_number(value) else value
+
+
+def _none(value: Any, number: int) -> Any:
+    return None
+
+
+def _infinite(value: Any, number: int) -> Any:
+    return float("inf") if type(value) is float else value
+
+
+def _zero(value: Any, number: int) -> Any:
+    return type(value)() if value is not None and (_is_number(value) or _is_text(value)) else value
+
+
+def _in_leaves(change: _Change) -> _Change:
+    """Return what changes a value, or all that a container holds."""
+
+    def changed(value: Any, number: int) -> Any:
+        if isinstance(value, dict):
+            return {key: changed(item, number) for key, item in value.items()}
+        if isinstance(value, _ITEMS):
+            return type(value)([changed(item, number) for item in value])
+        if hasattr(value, "__dataclass_fields__"):
+            return type(value)(*[changed(getattr(value, field), number) for field in value.__dataclass_fields__])
+        return change(value, number)
+
+    return changed
+
+
+def _empty(value: Any, number: int) -> Any:
+    return None if value is None else type(value)()
+
+
+def _reversed(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return dict(reversed(value.items()))
+    if _is_text(value):
+        return value[::-1]
+    return type(value)(reversed(value)) if isinstance(value, _IN_ORDER) else value
+
+
+def _shorter(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return dict([*value.items()][:-1])
+    return type(value)([*value][:-1]) if isinstance(value, _ITEMS) else _less(value, number)
+
+
+def _with_front(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return {_more(next(reversed(value), 0), number): next(iter(value.values()), -1 - number), **value}
+    if isinstance(value, str):
+        return _CHARACTERS + value
+    if isinstance(value, _ITEMS):
+        items = [*value] or [0]
+        return type(value)([_in_leaves(_more)(items[-1], number), *value])
+    return _more(value, number)
+
+
+def _with_back(value: Any, number: int) -> Any:
+    if isinstance(value, str):
+        return value + _CHARACTERS[::-1]
+    if isinstance(value, _ITEMS):
+        items = [*value] or [2 + number, 1]
+        return type(value)([*items, _in_leaves(_opposite)(items[0], number), items[-1]])
+    return _more(value, number)
+
+
+def _with_odd_items(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return {**value, **dict.fromkeys([*_ODD_ITEMS, *_CHARACTERS], -1 - number)}
+    if isinstance(value, str):
+        return f"\n {value} \t"
+    return type(value)([*value, *_ODD_ITEMS, number]) if isinstance(value, _ITEMS) else -1
+
+
+def _doubled(value: Any, number: int) -> Any:
+    if _is_number(value) or isinstance(value, bool):
+        return value + value + 1
+    if isinstance(value, _IN_ORDER):
+        return type(value)([*value, *value])
+    return value + value if _is_text(value) else _with_back(value, number)
+
+
+def _long(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return {**value, **dict.fromkeys(range(number, number + _LONG), next(iter(value.values()), number))}
+    if isinstance(value, _SETS):
+        return type(value)([*value, *range(number, number + _LONG)])
+    if isinstance(value, _IN_ORDER):
+        items = [*value] or [number]
+        return type(value)(items * (_LONG // len(items) + 2))
+    return _huge(value, number)
+
+
+def _first_changed(value: Any, number: int) -> Any:
+    if isinstance(value, _IN_ORDER) and value:
+        first, *others = value
+        return type(value)([_in_leaves(_more)(first, number), *others])
+    return _more(value, number)
+
+
+def _keys_changed(value: Any, number: int) -> Any:
+    if isinstance(value, dict):
+        return {_in_leaves(_half)(key, number): item for key, item in value.items()} or {"Z": number}
+    return _opposite(value, number)
+
+
+def _in_items(change: _Change) -> _Change:
+    """Return what changes each item of a container as a whole; an empty one gets one item."""
+
+    def changed(value: Any, number: int) -> Any:
+        if isinstance(value, dict):
+            return {key: change(item, number) for key, item in (value or {"Z": ""}).items()}
+        return type(value)([change(item, number) for item in value or [""]]) if isinstance(value, _IN_ORDER) else value
+
+    return changed
+
+
+def _of_answer(change: _Change) -> Callable[[_Asked], Any]:
+    return lambda asked: change(asked.answer, asked.number)
+
+
+_CHANGES: tuple[Callable[[_Asked], Any], ...] = (
+    # Most tests fail one of the first four, so that they need no others.
+    _of_answer(_in_leaves(_more)),
+    _of_answer(_in_leaves(_opposite)),
+    lambda asked: chr(97 + asked.number % 26) * (asked.number + 1),
+    lambda asked: None,
+    # Another type.
+    lambda asked: 7 + asked.number,
+    lambda asked: [asked.number] * (asked.number + 1),
+    lambda asked: asked.number % 2 == 0,
+    lambda asked: ("", 7, None)[asked.number % 3],
+    # The same type.
+    *map(_of_answer, (_empty, _reversed, _shorter, _with_front, _with_back, _with_odd_items, _doubled)),
+    *map(_of_answer, (_in_leaves(_zero), _in_leaves(_less), _in_leaves(_half), _first_changed, _keys_changed)),
+    *map(_of_answer, (_in_items(_empty), _in_items(_none))),
+    # Another call's answer, or an argument.
+    lambda asked: asked.recorded(0),
+    lambda asked: asked.recorded(asked.number + 1),
+    lambda asked: asked.given[0],
+    lambda asked: asked.given[-1],
+    # Sizes: last, since a test may take long with them.
+    *map(_of_answer, (_in_leaves(_infinite), _in_leaves(_hugely_negative), _in_leaves(_huge), _long)),
+)
+
+
+# -- of arguments: (before, after) -> after ---------------------------------------------------------
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+_MUTABLE = frozenset({list, dict, set, bytearray, collections.deque})
+
+
+def _each(change: _Change) -> Callable[[Arguments, Arguments], Arguments]:
+    def changed(before: Arguments, after: Arguments) -> Arguments:
+        args, kwargs = after
+        return tuple(each(value) for value in args), {name: each(value) for name, value in kwargs.items()}
+
+    def each(value: Any) -> Any:
+        return change(value, 0) if type(value) in _MUTABLE else value
+
+    return changed
+
+
+_OF_ARGUMENTS: tuple[Callable[[Arguments, Arguments], Arguments], ...] = (
+    lambda before, after: before,
+    *map(_each, (_empty, _reversed, _with_back, _in_leaves(_more))),
+)
+
+N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS)
+"""They have the numbers from 0."""
+N_TELLING = 4
+"""How many of them, the first, fail most tests."""
