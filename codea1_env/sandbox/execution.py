@@ -174,7 +174,7 @@ class Execution:
         if self._cpu_us + cpu_us > self.job.limits.cpu_s * (1 + self.job.limits.job_factor) * 1e6:
             self._end_exhausted()
             return
-        self._idle_s += process.idle_s(cpu_us)
+        self._idle_s += process.idle_s(cpu_us, self.job.limits.wall_s)
         if self._idle_s > self._patience_s:
             self._run_out_of_patience(waited_s(), is_retry)
 
