@@ -1,4 +1,4 @@
-"""Attacks as data: one TOML file each in `programs/` and `suites/`, and the `grounds/` that suites are played on.
+"""Attacks as data: one TOML file each in `programs/`, `suites/` and `candidates/`, and the `grounds/` of suites.
 
 A hostile program holds `tries`, `program`, `calls`, and what must come of the calls:
 
@@ -11,6 +11,11 @@ optionally `limits`. A hostile suite holds `tries`, `ground`, `reply`, and optio
 cases, of which `n_beating` (0) rightly beat the ground's wrong program, and rejections (`reasons`: name to number).
 `repeat` writes the reply so many times, `{n}` in it standing for the number; `escaped` replies are written with
 Python's escapes, since TOML has neither NUL nor halves of characters.
+
+A hostile candidate holds `tries`, `solution` and `program`, which both define `f`, `asserts`, and `truth`: what an
+honest judge must say of each assert (`fails`, `passes`, `doubted`, or a reason of rejection). Each assert
+is a suite; `repeat` writes it so many times, as above. With `golden` (`call == value`, each), the candidate must pass
+`n_golden` (0) of them. Optionally `limits`, and `rules` (a preset, by default `fixed`).
 
 Only an attack with `safe_to_run_unsandboxed` may ever run outside a sandbox; nothing that kills, forks, fills memory
 or disk, or talks to a network has it.
@@ -29,6 +34,7 @@ from typing import Any, TypeVar
 from codea1_env.errors import BrokenInput, UnknownName
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.problems.problem import GoldenCase, Problem
+from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.sandbox.interface import Call, Job, Limits
 from codea1_env.submissions import RejectionReason
 
@@ -36,9 +42,12 @@ __all__ = [
     "NEEDLE",
     "Attacks",
     "Ground",
+    "HostileCandidate",
     "HostileProgram",
     "HostileSuite",
+    "Truth",
     "load_attacks",
+    "read_candidate",
     "read_program",
     "read_suite",
 ]
@@ -52,7 +61,10 @@ _PROGRAM_KEYS = {
 _SUITE_KEYS = {
     *("tries", "ground", "reply", "repeat", "escaped", "n_valid", "n_beating", "reasons", "safe_to_run_unsandboxed")
 }
-
+_CANDIDATE_KEYS = {
+    *("tries", "solution", "program", "asserts", "repeat", "truth", "golden", "n_golden", "limits", "rules"),
+    "safe_to_run_unsandboxed",
+}
 
 Member = TypeVar("Member", bound=StrEnum)
 
@@ -112,19 +124,56 @@ class HostileSuite:
     """Whether it may run outside a sandbox."""
 
 
+class Truth(StrEnum):
+    """What an honest judge says of an assert about a candidate, beside the reasons for which it rejects one."""
+
+    FAILS = "fails"
+    PASSES = "passes"
+    DOUBTED = "doubted"
+    """It says nothing about anyone."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostileCandidate:
+    """A candidate and asserts that attack what the judge makes of several processes and runs."""
+
+    name: str
+    tries: str
+    solution: str
+    program: str
+    asserts: tuple[str, ...]
+    """One line each."""
+    truth: tuple[Truth | RejectionReason, ...]
+    """One per assert."""
+    golden: tuple[GoldenCase, ...] = ()
+    n_golden: int = 0
+    """How many of them it passes."""
+    limits: Limits = field(default_factory=Limits)
+    rules: Ruleset = field(default_factory=lambda: preset("fixed"))
+    is_safe: bool = False
+    """Whether it may run outside a sandbox."""
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that the solution solves."""
+        return Problem(f"audit/{self.name}", self.tries, "f", self.solution, golden=self.golden)
+
+
 @dataclass(frozen=True, slots=True)
 class Attacks:
     """A collection of attacks."""
 
-    programs: tuple[HostileProgram, ...]
-    suites: tuple[HostileSuite, ...]
+    programs: tuple[HostileProgram, ...] = ()
+    suites: tuple[HostileSuite, ...] = ()
+    candidates: tuple[HostileCandidate, ...] = ()
 
-    def __iter__(self) -> Iterator[HostileProgram | HostileSuite]:
+    def __iter__(self) -> Iterator[HostileProgram | HostileSuite | HostileCandidate]:
         yield from self.programs
         yield from self.suites
+        yield from self.candidates
 
     def __len__(self) -> int:
-        return len(self.programs) + len(self.suites)
+        return len(self.programs) + len(self.suites) + len(self.candidates)
 
     def only(self, name: str) -> Attacks:
         """Return the attack of this name.
@@ -132,16 +181,19 @@ class Attacks:
         Raises:
             UnknownName: there is none.
         """
-        programs = tuple(each for each in self.programs if each.name == name)
-        suites = tuple(each for each in self.suites if each.name == name)
-        if not programs and not suites:
+        found = Attacks(
+            tuple(each for each in self.programs if each.name == name),
+            tuple(each for each in self.suites if each.name == name),
+            tuple(each for each in self.candidates if each.name == name),
+        )
+        if not found:
             raise UnknownName.of("attack", name, (each.name for each in self))
-        return Attacks(programs, suites)
+        return found
 
 
 @cache
 def load_attacks() -> Attacks:
-    """Return the shipped attacks, programs and suites by name; read once per process.
+    """Return the shipped attacks, each kind by name; read once per process.
 
     Raises:
         BrokenInput: a file of the installation is damaged.
@@ -150,6 +202,7 @@ def load_attacks() -> Attacks:
     return Attacks(
         tuple(read_program(text, name) for name, text in _texts("programs").items()),
         tuple(read_suite(text, name, grounds) for name, text in _texts("suites").items()),
+        tuple(read_candidate(text, name) for name, text in _texts("candidates").items()),
     )
 
 
@@ -206,6 +259,46 @@ def read_suite(text: str, name: str, grounds: Mapping[str, Ground]) -> HostileSu
     )
 
 
+def read_candidate(text: str, name: str) -> HostileCandidate:
+    """Return the hostile candidate that a TOML text describes.
+
+    Raises:
+        BrokenInput: not TOML, a key is missing, unknown or of the wrong type, or not every assert has its truth.
+    """
+    table = _table(text, name, _CANDIDATE_KEYS)
+    asserts, truth = _texts_of(table, "asserts", name), _truth(table, name)
+    if len(asserts) != len(truth):
+        raise BrokenInput(f"{name}: truth needs one word per assert")
+    numbers = range(_value(table, "repeat", int, name, 1))
+    rules = _value(table, "rules", str, name, "fixed")
+    if rules not in PRESETS:
+        raise BrokenInput(f"{name}: no rules {rules!r}")
+    return HostileCandidate(
+        name=name,
+        tries=_value(table, "tries", str, name),
+        solution=_value(table, "solution", str, name),
+        program=_value(table, "program", str, name),
+        asserts=tuple(each.replace("{n}", str(n)) for n in numbers for each in asserts),
+        truth=truth * len(numbers),
+        golden=_golden(_texts_of(table, "golden", name) if "golden" in table else ()),
+        n_golden=_value(table, "n_golden", int, name, 0),
+        limits=Limits(**_value(table, "limits", dict, name)) if "limits" in table else Limits(),
+        rules=preset(rules),
+        is_safe=_value(table, "safe_to_run_unsandboxed", bool, name, False),
+    )
+
+
+def _truth(table: Mapping[str, Any], name: str) -> tuple[Truth | RejectionReason, ...]:
+    found: list[Truth | RejectionReason] = []
+    for word in _texts_of(table, "truth", name):
+        found += _members(Truth, [word], name) if word in list(Truth) else _members(RejectionReason, [word], name)
+    return tuple(found)
+
+
+def _golden(texts: Iterable[str]) -> tuple[GoldenCase, ...]:
+    return tuple(GoldenCase(call, value) for call, _, value in (text.partition(" == ") for text in texts))
+
+
 def _reply(table: Mapping[str, Any], name: str) -> str:
     reply: str = _value(table, "reply", str, name)
     if _value(table, "escaped", bool, name, False):
@@ -225,10 +318,7 @@ def _ground(text: str, name: str) -> Ground:
         statement=_value(table, "statement", str, name),
         entry_point=name,
         solution=solution,
-        golden=tuple(
-            GoldenCase(call, value)
-            for call, _, value in (text.partition(" == ") for text in _texts_of(table, "examples", name))
-        ),
+        golden=_golden(_texts_of(table, "examples", name)),
     )
     first, second = _texts_of(table, "honest", name)
     n_first, n_second = _value(table, "n_beating", list, name)

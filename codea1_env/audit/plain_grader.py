@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from codea1_env.audit.attacks import HostileProgram, HostileSuite
+from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.rules.reading.release import find_program
 
 __all__ = ["Comparison", "PlainGrader", "PlainResult"]
@@ -117,6 +117,19 @@ class PlainGrader:
         if any(self._run(f"{program}\n{tests}").status != 0 for program in attack.ground.right):
             return Comparison(attack.name, PlainResult.FOOLED, "a right program fails")
         return Comparison(attack.name, PlainResult.HELD, "right programs pass")
+
+    def try_candidate(self, attack: HostileCandidate) -> Comparison:
+        """Grade a hostile candidate by those of its asserts whose truth is known."""
+        if reason := self.obstacle or _danger(attack.is_safe):
+            return Comparison(attack.name, PlainResult.NOT_RUN, reason)
+        pairs = list(zip(attack.asserts, attack.truth, strict=True))
+        failing = [line for line, truth in pairs if truth is Truth.FAILS]
+        passing = [line for line, truth in pairs if truth is Truth.PASSES]
+        if failing:
+            return _of_wrong_program(attack.name, self._run("\n".join([attack.program, *failing])))
+        if passing:
+            return _of_right_program(attack.name, self._run("\n".join([attack.program, *passing])))
+        return Comparison(attack.name, PlainResult.NOT_RUN, "it says nothing of any program")
 
     def _run(self, script: str) -> _Ended:
         folder = Path(tempfile.mkdtemp(prefix="codea1-plain-"))

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
-from codea1_env.audit.attacks import Attacks, HostileProgram, HostileSuite, load_attacks
+from codea1_env.audit.attacks import Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
+from codea1_env.audit.candidate_judging import play_candidate
 from codea1_env.audit.findings import AuditReport, AuditResult, Finding
 from codea1_env.audit.suite_judging import play_suite
 from codea1_env.audit.surroundings import Surroundings
@@ -80,6 +81,7 @@ class Auditor:
         """Yield what each attack has gained."""
         yield from map(self.try_program, attacks.programs)
         yield from map(self.try_suite, attacks.suites)
+        yield from map(self.try_candidate, attacks.candidates)
 
     def try_program(self, attack: HostileProgram) -> Finding:
         """Run a hostile program, and then a harmless one."""
@@ -93,12 +95,19 @@ class Auditor:
 
     def try_suite(self, attack: HostileSuite) -> Finding:
         """Judge right and wrong programs by a hostile suite among honest ones, and then run a harmless program."""
+        return self._judged(attack.name, lambda: play_suite(attack, self._sandbox, self._surroundings.secret))
+
+    def try_candidate(self, attack: HostileCandidate) -> Finding:
+        """Judge a hostile candidate, and then run a harmless program."""
+        return self._judged(attack.name, lambda: play_candidate(attack, self._sandbox, self._surroundings.secret))
+
+    def _judged(self, name: str, play: Callable[[], tuple[AuditResult, str]]) -> Finding:
         self._surroundings.settle()
         try:
-            result, sentence = play_suite(attack, self._sandbox, self._surroundings.secret)
+            result, sentence = play()
         except SandboxError as error:
             result, sentence = AuditResult.ESCAPED, f"it ended the sandbox: {error}"
-        return self._finding(attack.name, result, sentence)
+        return self._finding(name, result, sentence)
 
     def _finding(self, name: str, result: AuditResult, sentence: str) -> Finding:
         """Add what can only be seen afterwards, unless the attack has gained something already."""

@@ -85,6 +85,8 @@ class Execution:
         self._lost_s = 0.0
         """Processor seconds of the activity in which a process ended last."""
         self._idle_s = 0.0
+        self._slept_s = 0.0
+        """In processes that have ended."""
         self._patience_s = job.limits.wall_s
         self._applying = False
         self._program_fault: Outcome | None = None
@@ -174,7 +176,7 @@ class Execution:
         if self._cpu_us + cpu_us > self.job.limits.cpu_s * (1 + self.job.limits.job_factor) * 1e6:
             self._end_exhausted()
             return
-        self._idle_s += process.idle_s(cpu_us)
+        self._idle_s += process.idle_s(cpu_us, self.job.limits.wall_s)
         if self._idle_s > self._patience_s:
             self._run_out_of_patience(waited_s(), is_retry)
 
@@ -345,6 +347,7 @@ class Execution:
         self._stage = _Stage.LOADING
         job = self.job
         self._applying = False
+        self._slept_s += self._idle_s
         self._idle_s, self._patience_s = 0.0, job.limits.wall_s
         self._program = self._start(
             len(self._direct) + len(self._indirect) + 1,
@@ -424,7 +427,7 @@ class Execution:
         pending = self._direct if stage is _Stage.DIRECT else self._indirect
         self._outcomes[pending.popleft()] = outcome
         self._n_faults += self._is_costly(outcome)
-        if (self._direct or self._indirect) and self._n_faults <= self.job.limits.max_restarts:
+        if (self._direct or self._indirect) and self._may_start_again():
             self._start_program()
         else:
             self._stage = _Stage.DONE
@@ -443,6 +446,12 @@ class Execution:
         self._load = self._load or outcome
         self._outcomes = [outcome] * len(self.job.calls)
         self._stage = _Stage.DONE
+
+    def _may_start_again(self) -> bool:
+        """Whether neither costly losses nor sleep, before quick deaths for example, have used up the restarts."""
+        limits = self.job.limits
+        slept_s = self._slept_s + self._idle_s
+        return self._n_faults <= limits.max_restarts and slept_s <= limits.wall_s * (limits.max_restarts + 1)
 
     def _is_costly(self, outcome: Outcome) -> bool:
         """Whether a lost call took so long that there cannot be many of them."""

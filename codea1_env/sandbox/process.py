@@ -58,7 +58,10 @@ class Process:
         """Whether its zygote has been asked what it has used, and has not answered."""
         self.is_silent = False
         """It has closed its end: nothing more can come."""
+        self.says_much = False
+        """Whether it may have to wait for us to listen."""
         self._n_heard = 0  # bytes since its last measurement
+        self._excused_s = 0.0
         self._seen_at = self._resumed_at = self.started
         self._seen_us = 0
         self._claimed_us = 0
@@ -167,18 +170,23 @@ class Process:
             self._is_base_checked = True
         return (cpu_us - self._base_us) / 1e6
 
-    def idle_s(self, cpu_us: int) -> float:
+    def idle_s(self, cpu_us: int, excusable_s: float) -> float:
         """Return the seconds since the last measurement, or since it was sent something, in which it did not run.
 
         Of long intervals only the end counts: then it was we who were kept from measuring. One in which it has said
-        much does not count at all: then it waited for us to listen.
+        much does not count at all, since it may have waited for us to listen; of those, up to `excusable_s` in all.
         """
         now = monotonic()
         interval_s = min(now - max(self._seen_at, self.started, self._resumed_at), _MAX_INTERVAL_S)
         used_s = (cpu_us - self._seen_us) / 1e6
         self._seen_at, self._seen_us = now, cpu_us
         n_heard, self._n_heard = self._n_heard, 0
-        return 0.0 if n_heard >= _MUCH else max(0.0, interval_s - used_s)
+        idle_s = max(0.0, interval_s - used_s)
+        if n_heard < _MUCH or self._excused_s + idle_s > excusable_s:
+            return idle_s
+        self.says_much = True
+        self._excused_s += idle_s
+        return 0.0
 
     # Ending
 

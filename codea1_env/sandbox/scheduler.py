@@ -311,7 +311,8 @@ class Scheduler:
     def _listen_for(self, running: _Running) -> None:
         for process in running.execution.processes:
             wanted = selectors.EVENT_WRITE if process.has_unsent else 0
-            if running.execution.needs_answers and not process.abandoned and not process.is_silent:
+            matters = running.execution.needs_answers or process.says_much
+            if matters and not process.abandoned and not process.is_silent:
                 wanted |= selectors.EVENT_READ
             self._select(process, wanted)
 

@@ -19,7 +19,7 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Attack a sandbox with hostile programs and hostile test suites.
+    """Attack a sandbox with hostile programs, test suites and candidates.
 
     Exits with 1 if a verdict was forged, or if something escaped or was left behind.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict
+from itertools import islice
 
 import typer
 
@@ -62,6 +63,7 @@ def _compared(attacks: Attacks, page: Page) -> dict[str, Comparison]:
         running = [
             *(pool.submit(grader.try_program, attack) for attack in attacks.programs),
             *(pool.submit(grader.try_suite, attack) for attack in attacks.suites),
+            *(pool.submit(grader.try_candidate, attack) for attack in attacks.candidates),
         ]
         found = {}
         for n_done, future in enumerate(running, 1):
@@ -103,12 +105,14 @@ def _plainly_counted(compared: dict[str, Comparison]) -> str:
 
 
 def _as_markdown(attacks: Attacks, rows: Sequence[Sequence[str]], columns: Sequence[str]) -> str:
-    n_programs = len(attacks.programs)
     head = [_markdown_row(columns), _markdown_row(["---"] * len(columns))]
     parts: list[str] = []
-    for title, part in (("programs", rows[:n_programs]), ("test suites", rows[n_programs:])):
-        if part:
-            parts += [f"### {len(part)} hostile {title}", "", *head, *map(_markdown_row, part), ""]
+    left = iter(rows)
+    kinds = {"programs": attacks.programs, "test suites": attacks.suites, "candidates": attacks.candidates}
+    for title, kind in kinds.items():
+        if kind:
+            part = islice(left, len(kind))
+            parts += [f"### {len(kind)} hostile {title}", "", *head, *map(_markdown_row, part), ""]
     return "\n".join(parts)
 
 
@@ -120,7 +124,11 @@ def _markdown_row(cells: Iterable[str]) -> str:
 
 
 def _as_data(attacks: Attacks, report: AuditReport, compared: dict[str, Comparison] | None) -> dict[str, object]:
-    programs = {attack.name for attack in attacks.programs}
+    kinds = {
+        **{attack.name: "program" for attack in attacks.programs},
+        **{attack.name: "suite" for attack in attacks.suites},
+        **{attack.name: "candidate" for attack in attacks.candidates},
+    }
     tries = {attack.name: attack.tries for attack in attacks}
     return {
         "sandbox": report.sandbox,
@@ -131,7 +139,7 @@ def _as_data(attacks: Attacks, report: AuditReport, compared: dict[str, Comparis
         "attacks": [
             {
                 **asdict(finding),
-                "kind": "program" if finding.attack in programs else "suite",
+                "kind": kinds[finding.attack],
                 "tries": tries[finding.attack],
                 "plain_grader": None if compared is None else asdict(compared[finding.attack]),
             }

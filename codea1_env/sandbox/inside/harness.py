@@ -138,6 +138,10 @@ class IterableResult(OpaqueResult):
         return any(item is each or item == each for each in self)
 
 
+_RESULTS = frozenset(f"a {kind.__name__}" for kind in (OpaqueResult, IterableResult))
+"""How `encode` names them."""
+
+
 class _StandIn:
     """Calls into the program's process."""
 
@@ -168,7 +172,8 @@ class _StandIn:
         try:
             arguments = encode((args, kwargs), max_bytes=self._max_bytes)
         except (Opaque, TooLarge) as error:
-            self._raise(OpaqueArgument(str(error)))
+            is_result = str(error) in _RESULTS  # the program's own, which says nothing against the harness
+            self._raise((OpaqueResultUse if is_result else OpaqueArgument)(str(error)))
         with self._lock:
             self._channel.send(Tag.APPLY, APPLY, arguments)
             frame = self._channel.receive()
@@ -177,7 +182,10 @@ class _StandIn:
             if answer.tag == Tag.CHANGED:
                 changed = Changed.unpack(answer.payload)
                 answer = Answer(changed.tag, changed.payload)
-                _update_arguments(args, kwargs, changed.arguments)
+                if changed.arguments:
+                    _update_arguments(args, kwargs, changed.arguments)
+                else:
+                    self._spoil([*args, *kwargs.values()])
             return self._result(answer)
         except Malformed as error:
             return self._raise(error)
@@ -190,6 +198,22 @@ class _StandIn:
         if answer.tag == Tag.ITEMS:
             return IterableResult(Items.unpack(answer.payload), self._refuse_use)
         return self._raise(_as_exception(answer))
+
+    def _spoil(self, arguments: Iterable[Any]) -> None:
+        """Have arguments that the program has filled with what is no plain data hold what is equal to nothing."""
+        for each in arguments:
+            unknown = [OpaqueResult("what an argument holds", self._refuse_use) for _ in range(_n_items(each) + 1)]
+            if isinstance(each, tuple):
+                self._spoil(each)
+            elif isinstance(each, dict):
+                each.clear()
+                each.update(zip(unknown, unknown, strict=True))
+            elif isinstance(each, set):
+                each.clear()
+                each.update(unknown)
+            elif isinstance(each, list | collections.deque):
+                each.clear()
+                each.extend(unknown)
 
     def _refuse_use(self, description: str) -> NoReturn:
         self._raise(OpaqueResultUse(f"{description} is not plain data"))
@@ -212,7 +236,8 @@ class _Records:
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             value, after = answered(args, kwargs)
-            _update_arguments(args, kwargs, after)
+            if after:
+                _update_arguments(args, kwargs, after)
             return value
 
         return _named(self._name, call)
@@ -249,18 +274,24 @@ def _as_exception(reply: Answer) -> BaseException:
 
 
 def _update_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], after: bytes) -> None:
-    """Do to arguments what a call has done to its copies of them; nothing where that is no plain data."""
-    if not after:
-        return
+    """Do to arguments what a call has done to its copies of them."""
     new_args, new_kwargs = decode(after)
     for old, new in [*zip(args, new_args, strict=False), *((kwargs[name], new_kwargs[name]) for name in kwargs)]:
         if type(old) is type(new):
             _update(old, new)
 
 
+def _n_items(value: Any) -> int:
+    return len(value) if type(value) in _HOLDING else 0
+
+
 def _update(old: Any, new: Any) -> None:
     """Make a container equal to another one of its type, keeping the objects within it that are still there."""
-    if isinstance(old, dict):
+    if isinstance(old, tuple):
+        for here, value in zip(old, new, strict=False):
+            if type(here) is type(value):
+                _update(here, value)
+    elif isinstance(old, dict):
         keep = _Keeper(old.values())
         items = {key: keep(old.get(key), value) for key, value in new.items()}
         old.clear()
@@ -295,7 +326,7 @@ class _Keeper:
             return here
         if encoded in self._moved:
             return self._moved[encoded]
-        if type(here) is not type(value) or type(here) is tuple:
+        if type(here) is not type(value):
             return value
         _update(here, value)
-        return here
+        return here if type(here) is not tuple or encode(here) == encoded else value

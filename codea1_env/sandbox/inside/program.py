@@ -25,7 +25,7 @@ _modules = sys.modules
 _set_recursion_limit, _recursion_limit, _frame = sys.setrecursionlimit, sys.getrecursionlimit(), sys._getframe
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for odd text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
-_MAX_ITEMS, _MAX_ITEMS_S = 10_000, 0.2  # of a result that is iterated in order to be sent
+_MAX_ITEMS, _MAX_ITEMS_S = 1 << 14, 0.2  # of a result that is iterated in order to be sent; no list has more
 
 
 def run(channel: Channel, job: dict[str, Any]) -> None:

@@ -81,6 +81,13 @@ def test_a_suite_can_be_played_alone(codea1: Callable[..., Any], one_object: Any
     ]
 
 
+def test_a_candidate_can_be_judged_alone(codea1: Callable[..., Any], one_object: Any) -> None:
+    data = one_object(codea1("audit", "--only", "bytes_for_numbers", "--json").stdout)
+    (attack,) = data["attacks"]
+    assert (attack["kind"], attack["result"]) == ("candidate", "held")
+    assert attack["plain_grader"]["result"] in ("held", "not run")
+
+
 def test_the_documented_table_can_be_written(codea1: Callable[..., Any]) -> None:
     result = codea1("audit", "--only", "os_exit", "--no-comparison", "--markdown")
     assert result.stdout == (

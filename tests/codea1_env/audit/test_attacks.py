@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from codea1_env.audit.attacks import NEEDLE, load_attacks, read_program, read_suite
+from codea1_env.audit.attacks import NEEDLE, Truth, load_attacks, read_candidate, read_program, read_suite
 from codea1_env.errors import BrokenInput, UnknownName
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.sandbox import Limits
@@ -19,12 +19,17 @@ HARMFUL = re.compile(
     r"|socket\.socket|/dev/shm/|O_CREAT|open\([^)]*[\"'][wxa]|ptrace|bytearray\(1 <<"
 )
 PROGRAM = 'tries = "x"\nprogram = "def f(x): return x"\ncalls = ["f(1)"]\nright = ["2"]\n'
+CANDIDATE = (
+    'tries = "x"\nsolution = "def f(x): return x"\nprogram = "def f(x): return 1"\n'
+    'asserts = ["assert f({n}) == {n}"]\ntruth = ["fails"]\n'
+)
 SUITE = 'tries = "x"\nground = "total"\nreply = "assert total(1) == 1"\n'
 
 
-def test_there_are_at_least_seventy_programs_and_forty_suites_with_names_of_their_own() -> None:
+def test_there_are_many_of_each_kind_with_names_of_their_own() -> None:
     assert len(ATTACKS.programs) >= 70
     assert len(ATTACKS.suites) >= 40
+    assert len(ATTACKS.candidates) >= 60
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
 
 
@@ -39,6 +44,18 @@ def test_a_program_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms()
     excused = {"stop_itself", "unpickling_runs_code"}
     found = {a.name: HARMFUL.findall(a.program) for a in ATTACKS.programs if a.is_safe and a.name not in excused}
     assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_a_candidate_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms() -> None:
+    found = {a.name: HARMFUL.findall(a.program + a.solution) for a in ATTACKS.candidates if a.is_safe}
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.candidates, ids=lambda attack: attack.name)
+def test_what_a_candidate_is_judged_by_stands_in_its_asserts(attack) -> None:
+    assert all(line.startswith("assert ") and "\n" not in line for line in attack.asserts)
+    assert all(case.expected for case in attack.golden)
+    assert attack.n_golden <= len(attack.golden)
 
 
 def test_every_kind_of_outcome_but_our_own_failure_is_provoked() -> None:
@@ -112,6 +129,31 @@ def test_a_reply_can_be_repeated_and_written_with_escapes() -> None:
 def test_a_program_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
     with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
         read_program(text, "name")
+
+
+def test_a_candidate_is_read_with_its_truth() -> None:
+    text = CANDIDATE + 'repeat = 2\ngolden = ["f(1) == 1"]\nn_golden = 1\nrules = "paper"\n[limits]\ncpu_s = 0.5\n'
+    attack = read_candidate(text, "x")
+    assert attack.asserts == ("assert f(0) == 0", "assert f(1) == 1")
+    assert attack.truth == (Truth.FAILS, Truth.FAILS)
+    assert (attack.problem.golden[0].expression, attack.n_golden) == ("f(1)", 1)
+    assert (attack.rules.name, attack.limits) == ("paper", Limits(cpu_s=0.5))
+    rejected = read_candidate(CANDIDATE.replace("fails", "too_many_calls"), "x")
+    assert rejected.truth == (RejectionReason.TOO_MANY_CALLS,)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (CANDIDATE.replace('["fails"]', "[]"), "truth needs one word per assert"),
+        (CANDIDATE.replace("fails", "false"), "false"),
+        (CANDIDATE + 'rules = "loose"', "no rules 'loose'"),
+        (CANDIDATE + "calls = []", "unknown key 'calls'"),
+    ],
+)
+def test_a_candidate_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
+    with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
+        read_candidate(text, "name")
 
 
 @pytest.mark.parametrize(

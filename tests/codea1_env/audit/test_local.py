@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.audit import Auditor, AuditResult, HostileProgram, HostileSuite, load_attacks
+from codea1_env.audit import Auditor, AuditResult, HostileCandidate, HostileProgram, HostileSuite, load_attacks
 from codea1_env.sandbox.local import LocalSandbox
 
 pytestmark = pytest.mark.xdist_group("watches the machine")
@@ -50,6 +50,12 @@ def test_a_hostile_suite_harms_nobody_and_is_paid_for_what_it_has_found(
     namespaces: Auditor, attack: HostileSuite
 ) -> None:
     finding = namespaces.try_suite(attack)
+    assert finding.result is AuditResult.HELD, finding.sentence
+
+
+@pytest.mark.parametrize("attack", ATTACKS.candidates, ids=lambda attack: attack.name)
+def test_each_verdict_on_a_hostile_candidate_is_true(namespaces: Auditor, attack: HostileCandidate) -> None:
+    finding = namespaces.try_candidate(attack)
     assert finding.result is AuditResult.HELD, finding.sentence
 
 

@@ -6,10 +6,11 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from codea1_env.audit import HostileProgram, load_attacks
+from codea1_env.audit import HostileCandidate, HostileProgram, HostileSuite, load_attacks
 from codea1_env.audit.plain_grader import PlainGrader, PlainResult
 from codea1_env.audit.surroundings import Surroundings
 
@@ -75,11 +76,19 @@ def test_suites_without_a_test_pass_and_suites_that_look_at_the_text_fail_right_
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if not a.is_safe], ids=lambda attack: attack.name)
 def test_what_could_harm_the_machine_is_never_started(
-    grader: PlainGrader, attack: object, monkeypatch: pytest.MonkeyPatch
+    grader: PlainGrader, attack: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("it was started"))
-    found = grader.try_program(attack) if isinstance(attack, HostileProgram) else grader.try_suite(attack)
+    play = {HostileProgram: grader.try_program, HostileSuite: grader.try_suite, HostileCandidate: grader.try_candidate}
+    found = play[type(attack)](attack)
     assert (found.result, found.sentence) == (PlainResult.NOT_RUN, "it could harm this machine")
+
+
+def test_candidates_are_graded_by_what_is_known_of_them(grader: PlainGrader) -> None:
+    candidates = {attack.name: attack for attack in ATTACKS.candidates}
+    assert grader.try_candidate(candidates["sort_the_argument"]).result is PlainResult.HELD
+    assert grader.try_candidate(candidates["file_name"]).sentence == "passes, as it should"
+    assert grader.try_candidate(candidates["exits_with_0_when_it_is_called"]).result is PlainResult.FOOLED
 
 
 def test_a_program_runs_as_nobody_who_owns_anything_in_a_folder_that_goes_away(grader: PlainGrader) -> None:

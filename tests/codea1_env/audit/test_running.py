@@ -6,14 +6,26 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from codea1_env.audit import Attacks, AuditResult, HostileProgram, HostileSuite, load_attacks, run_audit, surroundings
+from codea1_env.audit import (
+    Attacks,
+    AuditResult,
+    HostileCandidate,
+    HostileProgram,
+    HostileSuite,
+    Truth,
+    load_attacks,
+    run_audit,
+    surroundings,
+)
 from codea1_env.audit.surroundings import MARK
 from codea1_env.errors import SandboxError
 from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.problems.problem import GoldenCase
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from codea1_env.values import encode
 
@@ -220,3 +232,51 @@ def test_a_suite_that_does_not_come_out_as_it_says_is_a_wrong_result(sandbox: Sa
     assert played(sandbox, unchanged, other).startswith("wrong_result: 2 of its cases are valid, not 3")
     paid = HostileSuite("suite", "be a suite", GROUND, SUITE.reply, 2, 0, {})
     assert played(sandbox, unchanged, paid).startswith("forged: it is paid for 1 cases")
+
+
+# -- candidates ------------------------------------------------------------------------------------
+
+
+CANDIDATE = HostileCandidate(
+    "candidate",
+    "be a candidate",
+    "def f(x):\n    return x * x\n",
+    "def f(x):\n    return 9\n",
+    ("assert f(3) == 9", "assert f(2) == 4", "assert f(2) ** f(1) == 4"),
+    (Truth.PASSES, Truth.FAILS, Truth.FAILS),
+    golden=(GoldenCase("f(3)", "9"), GoldenCase("f(2)", "4")),
+    n_golden=1,
+)
+
+
+def judged(sandbox: Sandbox, change: Callable[[Job, str, Outcome], Outcome], **other: Any) -> str:
+    attack = replace(CANDIDATE, **other)
+    (finding,) = run_audit(Tampering(sandbox, change), attacks=Attacks(candidates=(attack,))).findings
+    return f"{finding.result}: {finding.sentence}"
+
+
+def of_candidate(job: Job) -> bool:
+    return job.program == CANDIDATE.program
+
+
+def test_true_verdicts_on_a_candidate_are_held(sandbox: Sandbox) -> None:
+    assert judged(sandbox, unchanged) == "held: passed, wrong_answer"
+
+
+@pytest.mark.parametrize(
+    ("change", "other", "said"),
+    [
+        (lambda j, c, o: value(4) if c == "f(2)" else o, {}, "forged: assert f(2) == 4 is passed"),
+        (lambda j, c, o: value(7) if of_candidate(j) else o, {}, "forged: assert f(3) == 9 is failed"),
+        (unchanged, {"n_golden": 0}, "forged: it passes 50% of the golden tests"),
+        (unchanged, {"n_golden": 2}, "wrong_result: its golden pass rate is 0.5"),
+        (unchanged, {"truth": (Truth.PASSES, Truth.FAILS, Truth.DOUBTED)}, "wrong_result: assert f(2) ** f(1) == 4"),
+        (lambda j, c, o: Outcome(OutcomeKind.NOT_RUN) if of_candidate(j) else o, {}, "wrong_result: assert f(3)"),
+        (lambda j, c, o: Outcome(OutcomeKind.INTERNAL_ERROR) if of_candidate(j) else o, {}, "wrong_result: it counts"),
+        (lambda j, c, o: 1 / 0 if of_candidate(j) else o, {}, "wrong_result: the judge raised ZeroDivisionError"),
+    ],
+)
+def test_verdicts_on_a_candidate_that_are_not_true_are_seen(
+    sandbox: Sandbox, change: Any, other: dict[str, Any], said: str
+) -> None:
+    assert judged(sandbox, change, **other).startswith(said)

@@ -169,12 +169,29 @@ def test_who_waits_for_us_to_listen_does_not_sleep() -> None:
     process = stage.process(0)
     assert process is not None
     time.sleep(0.02)
-    assert process.idle_s(0) > 0.0
+    assert process.idle_s(0, 60.0) > 0.0
     stage.says(0, loaded(), gives(0, b'"' + b"x" * 5000 + b'"'))
     time.sleep(0.02)
-    assert process.idle_s(0) == 0.0
+    assert not process.says_much
+    assert process.idle_s(0, 60.0) == 0.0
+    assert process.says_much
     time.sleep(0.02)
-    assert process.idle_s(0) > 0.0
+    assert process.idle_s(0, 60.0) > 0.0
+    stage.report()
+
+
+def test_who_says_much_so_that_its_sleep_does_not_count_is_excused_for_so_long_only() -> None:
+    stage = Stage((*TWO, *TWO))
+    process = stage.process(0)
+    assert process is not None
+    stage.says(0, loaded())
+    idle_s = []
+    for number in range(2):
+        stage.says(0, gives(number, b'"' + b"x" * 5000 + b'"'))
+        time.sleep(0.02)
+        idle_s.append(process.idle_s(0, 0.03))
+    assert idle_s[0] == 0.0
+    assert idle_s[1] > 0.0
     stage.report()
 
 

@@ -18,7 +18,9 @@ import pytest
 
 import codea1_env.sandbox.docker_container
 import codea1_env.sandbox.docker_engine
-from codea1_env.audit.attacks import HostileProgram, load_attacks
+from codea1_env.audit.attacks import HostileCandidate, HostileProgram, load_attacks
+from codea1_env.audit.candidate_judging import play_candidate
+from codea1_env.audit.findings import AuditResult
 from codea1_env.errors import MissingExtra, SandboxError, UserError
 from codea1_env.judge import Duel, Judge
 from codea1_env.outcomes import OutcomeKind
@@ -38,6 +40,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containers are 
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 ATTACKS = load_attacks().programs
+CANDIDATES = load_attacks().candidates
 
 
 def direct(*expressions: str) -> tuple[Call, ...]:
@@ -180,8 +183,16 @@ def test_an_attack_gains_nothing_and_the_next_job_is_answered(docker: DockerSand
     assert answers(docker)
 
 
+@pytest.mark.parametrize("attack", CANDIDATES, ids=lambda attack: attack.name)
+def test_each_verdict_on_a_hostile_candidate_is_true(docker: DockerSandbox, attack: HostileCandidate) -> None:
+    result, sentence = play_candidate(attack, docker, "no secret of this host")
+    assert result is AuditResult.HELD, sentence
+    assert answers(docker)
+
+
 def test_the_attacks_were_found() -> None:
     assert len(ATTACKS) >= 60
+    assert len(CANDIDATES) >= 60
 
 
 def test_containers_are_hardened_in_every_way_that_the_engine_offers(docker: DockerSandbox, engine: Any) -> None:

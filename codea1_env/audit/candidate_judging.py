@@ -1,0 +1,88 @@
+"""Plays one hostile candidate: it is judged by its asserts as in any round, and each verdict must be the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from codea1_env.audit.attacks import HostileCandidate, Truth
+from codea1_env.audit.findings import AuditResult
+from codea1_env.errors import SandboxError
+from codea1_env.judge import Duel, Judge
+from codea1_env.rules.replies import read_suite
+from codea1_env.sandbox.interface import Sandbox
+from codea1_env.submissions import Candidate, RejectionReason
+from codea1_env.verdicts import CandidateReport, SuiteReport, Verdict
+
+__all__ = ["play_candidate"]
+
+_DOUBTS = frozenset({RejectionReason.FLAKY, RejectionReason.UNKNOWABLE})
+_MAX_SHOWN = 60  # characters
+
+
+def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> tuple[AuditResult, str]:
+    """Return what the candidate has gained, and a sentence that says so.
+
+    Args:
+        attack: the candidate.
+        sandbox: where programs run.
+        secret: text in a file of the host, which must not come back.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    suites = tuple(read_suite(line, attack.rules.reading, entry_point="f") for line in attack.asserts)
+    duel = Duel(attack.problem, (Candidate(attack.program),), (suites,))
+    judge = Judge(sandbox, attack.rules, limits=attack.limits, golden=bool(attack.golden))
+    try:
+        (report,) = judge.judge([duel])[0].candidates
+    except SandboxError:
+        raise
+    except Exception as error:  # noqa: BLE001  -- whatever it is, a candidate has provoked it
+        return AuditResult.WRONG_RESULT, f"the judge raised {type(error).__name__}: {error}"[:300]
+    if secret in repr(report):
+        return AuditResult.ESCAPED, "it read a file of the host"
+    said = [_said(report, suite) for suite in report.suites]
+    if forged := next(_forgeries(attack, report, said), ""):
+        return AuditResult.FORGED, forged
+    if fault := next(_faults(attack, report, said), ""):
+        return AuditResult.WRONG_RESULT, fault
+    return AuditResult.HELD, ", ".join(dict.fromkeys(said))
+
+
+def _said(report: CandidateReport, suite: SuiteReport) -> str:
+    """Return what the judge says of the only assert of a suite: a verdict, or why it was rejected."""
+    if suite.cases:
+        return (suite.cases[0].verdict if report.is_valid else report.verdict).value
+    return suite.suite.rejections[0].reason.value
+
+
+def _forgeries(attack: HostileCandidate, report: CandidateReport, said: Sequence[str]) -> Iterator[str]:
+    for line, truth, word in zip(attack.asserts, attack.truth, said, strict=True):
+        if truth is Truth.FAILS and word == Verdict.PASSED:
+            yield f"{_shown(line)} is passed"
+        if truth is Truth.PASSES and word in list(Verdict) and Verdict(word).is_failure:
+            yield f"{_shown(line)} is failed ({word})"
+    if attack.golden and (report.golden_pass_rate or 0.0) * len(attack.golden) > attack.n_golden:
+        yield f"it passes {report.golden_pass_rate:.0%} of the golden tests"
+
+
+def _faults(attack: HostileCandidate, report: CandidateReport, said: Sequence[str]) -> Iterator[str]:
+    if report.has_internal_error:
+        yield "it counts as the sandbox's own failure"
+    for line, truth, word in zip(attack.asserts, attack.truth, said, strict=True):
+        if not _is_true(truth, word):
+            yield f"{_shown(line)} is {word}, where the truth is that it is {truth}"
+    if attack.golden and report.golden_pass_rate != attack.n_golden / len(attack.golden):
+        yield f"its golden pass rate is {report.golden_pass_rate}"
+
+
+def _is_true(truth: Truth | RejectionReason, word: str) -> bool:
+    if truth is Truth.FAILS:
+        return word in list(Verdict) and Verdict(word).is_failure
+    if truth is Truth.PASSES:
+        return word == Verdict.PASSED
+    return word in _DOUBTS if truth is Truth.DOUBTED else word == truth
+
+
+def _shown(line: str) -> str:
+    return line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 3]}..."
