@@ -387,3 +387,18 @@ def test_whatever_processes_send_and_however_they_end_the_report_is_well_formed(
     assert len(report.outcomes) == 3
     assert (report.load.kind is OutcomeKind.VALUE) or not any(o.kind is OutcomeKind.VALUE for o in report.outcomes)
     assert OutcomeKind.INTERNAL_ERROR not in {outcome.kind for outcome in report.outcomes}
+
+
+def test_sleep_before_quick_deaths_uses_up_the_restarts() -> None:
+    stage = Stage([Call("f(1)")] * 20, wall_s=0.05, max_restarts=1)
+    for number in range(20):
+        process = stage.process(number)
+        if process is None:
+            break
+        time.sleep(0.04)
+        stage.execution.on_cpu(process, 0, lambda: 0.0, False)
+        stage.says(number, loaded())
+        stage.ends(number)
+    found = kinds(stage.report())
+    assert found[0] == "exited"
+    assert found[-1] == "not_run"
