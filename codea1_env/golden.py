@@ -44,8 +44,8 @@ _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to know more"
 )
 _TOO_LONG_TO_COMPARE = (
-    f"the expected value has more than {values.MAX_BYTES:,} bytes or {values.MAX_NODES:,} nodes (MAX_BYTES, MAX_NODES of"
-    " `codea1_env.values`), so that only the same bytes are known to equal it"
+    f"the expected value has more than {values.MAX_BYTES:,} bytes or {values.MAX_NODES:,} nodes (MAX_BYTES, MAX_NODES"
+    " of `codea1_env.values`), so that only the same bytes are known to equal it"
 )
 _NO_ENTRY_POINT = "no_entry_point"
 _NO_PROGRAM = f"def {_NO_ENTRY_POINT}(): raise NotImplementedError"
