@@ -38,6 +38,7 @@ _MAX_RANGE_DIGITS = 4_096  # dividing longer numbers takes too long
 _WHOLE = 1 << 53  # up to here, whole floats are written as integers
 _MAX_DENOMINATOR_DIGITS = 269  # hexadecimal, of any float
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_FAMILIES = {**dict.fromkeys("fciDr", "number"), **dict.fromkeys("sz", "set"), **dict.fromkeys("bB", "bytes")}
 _quoted = json.JSONEncoder().encode
 
 
@@ -113,6 +114,8 @@ class _Comparing:
     steps: int = field(default=_MAX_STEPS, init=False)
 
     def equal(self, a: Any, b: Any) -> bool:
+        if _family(a) != _family(b):
+            return False
         try:
             if self.rel_tol > 0 or self.abs_tol > 0:
                 return self.close(a, b)
@@ -258,7 +261,7 @@ class _Comparing:
     def same(self, a: Any, b: Any) -> bool:
         self.spend(1)
         try:
-            return self.key(a) == self.key(b)
+            return _family(a) == _family(b) and self.key(a) == self.key(b)
         except _MeetsNaN:
             return False
 
@@ -399,6 +402,14 @@ def _since_midnight(value: datetime.time | datetime.datetime) -> datetime.timede
     return datetime.timedelta(
         hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond
     )
+
+
+def _family(node: Any) -> str:
+    """Return what two nodes that are equal have in common, whatever they hold."""
+    kind = type(node)
+    if kind is Tagged:
+        return _FAMILIES.get(node.tag, node.tag)
+    return "number" if kind in _PLAIN_NUMBERS else str(kind)
 
 
 def _is_number(node: Any) -> bool:

@@ -51,8 +51,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         stand_in.forget()
         try:
             value = _evaluated(expression, imports, scope_of())
-            if _CATCHES not in job["source"]:
-                stand_in.raise_lost()
+            stand_in.raise_lost(may_be_caught=_CATCHES in job["source"])
             channel.send_value(number, value, job["value_bytes"])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
             channel.send_error(number, error, stand_in.has_raised(error))
@@ -158,10 +157,10 @@ class _StandIn:
         """Start on another call."""
         self._raised.clear()
 
-    def raise_lost(self) -> None:
+    def raise_lost(self, *, may_be_caught: bool) -> None:
         """Raise the StopIteration that the program has raised, if any: `map` and the like took it for their own end."""
         for error in self._raised:
-            if isinstance(error, StopIteration):
+            if isinstance(error, StopIteration) and not (may_be_caught and _reached_a_handler(error)):
                 raise error
 
     def has_raised(self, error: BaseException) -> bool:
@@ -268,6 +267,14 @@ def _as_exception(reply: Answer) -> BaseException:
     except TypeError:  # UnicodeDecodeError and the like take other arguments
         substitute: type[BaseException] = type(name, (Exception,), {})
         return substitute(message)
+
+
+def _reached_a_handler(error: BaseException) -> bool:
+    """Whether the last function that an exception has come to is not of this file and can catch any; `map` is none."""
+    if error.__traceback__ is None:
+        return False
+    code = error.__traceback__.tb_frame.f_code
+    return code.co_filename != run.__code__.co_filename and bool(code.co_exceptiontable)
 
 
 # What a program has done to its arguments

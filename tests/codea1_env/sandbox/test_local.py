@@ -155,6 +155,17 @@ def test_a_stop_iteration_ends_no_loop_of_the_tests(sandbox: LocalSandbox) -> No
     assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "StopIteration")
 
 
+@pytest.mark.parametrize("called", ["c", "lambda x: c(x)"])
+def test_a_stop_iteration_ends_no_loop_of_a_harness_that_catches_something_else(
+    sandbox: LocalSandbox, called: str
+) -> None:
+    source = (
+        f"def check(c):\n    try:\n        return list(map({called}, [1, 2]))\n    except ValueError:\n        pass\n"
+    )
+    (outcome,) = harnessed(sandbox, "def f(x): raise StopIteration\n", source, "check(f)")
+    assert (outcome.kind, outcome.error_type) == (OutcomeKind.ERROR, "StopIteration")
+
+
 @pytest.mark.parametrize("resource", ["RLIMIT_CPU", "RLIMIT_AS", "RLIMIT_STACK"])
 def test_limits_cannot_be_changed_not_even_lowered(sandbox: LocalSandbox, resource: str) -> None:
     program = f"import resource\ndef f(): resource.setrlimit(resource.{resource}, (0, 0))"
