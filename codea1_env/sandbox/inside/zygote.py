@@ -50,7 +50,6 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     sys.meta_path.append(_AllowedPackages(options["packages"]))
     for name in (*_PREIMPORTED.split(), *options["preload"]):
         importlib.import_module(name)
-    null_device.install()
     _warm()
     # Loaded only now, so that what every job touches lies close together.
     server = importlib.import_module("codea1_env.sandbox.inside.server")
@@ -60,6 +59,7 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
     job.rehearse()
     try:
         sealed = seal.seal(options)
+        null_device.install()  # not before: what seals opens devices by their names
         _settle()
         seal_child, own_bytes = seal.child_seal(), _address_space()
         _try_a_child(seal_child, own_bytes)
