@@ -28,15 +28,17 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 from codea1_env.golden import GOLDEN_LIMITS
-from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
+from codea1_env.rules.replies import MAX_CHARACTERS, MAX_TOKENS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox.interface import Limits
 from codea1_env.sandbox.process import as_outcome
 from codea1_env.sandbox.wire import Frame, Tag, WireError
 from codea1_env.values import Malformed, decode, describe, encode, equal, to_source, validate
+from codea1_env.values.tree import MAX_BYTES
 
 MAX_SECONDS, MAX_MB = 1.0, 200.0
 CANDIDATE_BYTES, GOLDEN_BYTES = Limits().value_bytes, GOLDEN_LIMITS.value_bytes
@@ -364,8 +366,10 @@ def large_replies(size: int) -> Iterator[tuple[str, str]]:
     yield "docstring", "```python\ndef f(x):\n    '''\n" + "    ```\n" * (n // 8) + "    '''\n```"
 
 
-def inputs(n_random: int, seed: int, *, sizes: tuple[int, ...] = (), characters: int = 0) -> Iterator[Input]:
-    """Yield small inputs, then the largest of given sizes (bytes) and of so many characters."""
+def inputs(
+    n_random: int, seed: int, *, sizes: tuple[int, ...] = (), characters: tuple[int, ...] = ()
+) -> Iterator[Input]:
+    """Yield small inputs, then large values of given sizes (bytes) and replies of given lengths (characters)."""
     rng = random.Random(seed)
     for _ in range(n_random):
         yield random_input(rng)
@@ -376,10 +380,11 @@ def inputs(n_random: int, seed: int, *, sizes: tuple[int, ...] = (), characters:
             for what, work in _WORK.items():
                 yield Input(f"{size:,} bytes of {name} {what}", partial(work_on_values, work, one, other))
             yield Input(f"{size:,} bytes of {name} in a frame", partial(read_frame, Frame(Tag.ERROR, 0, 0, one)))
-    for name, text in large_replies(characters) if characters else ():
-        for reading in Reading:
-            for read in (read_suite, read_candidate):
-                yield Input(f"{name}, {read.__name__}, {reading}", partial(read, text, reading, entry_point="f"))
+    for length in characters:
+        for name, text in large_replies(length):
+            for read, reading in product((read_suite, read_candidate), Reading):
+                what = f"{length:,} characters of {name}, {read.__name__}, {reading}"
+                yield Input(what, partial(read, text, reading, entry_point="f"))
 
 
 def seconds(each: Input) -> float:
@@ -405,14 +410,14 @@ def main() -> None:
     options = parser.parse_args()
     n_equal, wrong = compare_pairs(options.pairs, options.seed)
     print(f"{options.pairs:,} pairs, {n_equal:,} equal, {len(wrong)} compared wrongly", *wrong[:5], sep="\n")
-    sizes = (CANDIDATE_BYTES, 8 << 20, GOLDEN_BYTES)
+    sizes = (CANDIDATE_BYTES, 1 << 20, 3 << 20, MAX_BYTES, GOLDEN_BYTES)
+    lengths = (MAX_TOKENS, MAX_CHARACTERS)
     costs = [
-        (seconds(each), each.name)
-        for each in inputs(options.cases, options.seed, sizes=sizes, characters=MAX_CHARACTERS)
+        (seconds(each), each.name) for each in inputs(options.cases, options.seed, sizes=sizes, characters=lengths)
     ]
     print(f"{len(costs):,} inputs; processor seconds:", *(f"  {s:.2f} {name}" for s, name in _dearest(costs)), sep="\n")
     tracemalloc.start()
-    sizes_mb = [(megabytes(each), each.name) for each in inputs(0, 0, sizes=sizes, characters=MAX_CHARACTERS)]
+    sizes_mb = [(megabytes(each), each.name) for each in inputs(0, 0, sizes=sizes, characters=lengths)]
     print("MB:", *(f"  {mb:.0f} {name}" for mb, name in _dearest(sizes_mb)), sep="\n")
     sys.exit(bool(wrong) or max(costs)[0] > MAX_SECONDS or max(sizes_mb)[0] > MAX_MB)
 

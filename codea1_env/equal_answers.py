@@ -76,6 +76,9 @@ def yields_equal_items(expected: Outcome, actual: Outcome, comparison: Compariso
     if expected.value is None or actual.items is None:
         return False
     items = actual.items
+    if expected.value.startswith((b'{"b":', b'{"B":')):
+        numbers = bytes.fromhex(expected.value[6:-2].decode())
+        return items == b"[%b]" % b",".join(b"%d" % number for number in numbers)
     if expected.value.startswith(_SEQUENCES_AND_SETS):
         items = expected.value[: len(_SEQUENCES_AND_SETS[0]) - 1] + items + b"}"
     return _equal(expected.value, items, comparison)

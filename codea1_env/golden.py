@@ -43,6 +43,10 @@ _LONGER = 8  # times as long as another may be the encoding of an equal value
 _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to know more"
 )
+_TOO_LONG_TO_COMPARE = (
+    f"the expected value has more than {values.MAX_BYTES:,} bytes or {values.MAX_NODES:,} nodes (MAX_BYTES, MAX_NODES"
+    " of `codea1_env.values`), so that only the same bytes are known to equal it"
+)
 _NO_ENTRY_POINT = "no_entry_point"
 _NO_PROGRAM = f"def {_NO_ENTRY_POINT}(): raise NotImplementedError"
 
@@ -230,6 +234,8 @@ def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: C
         return _failed(outcome, case.expression)
     if values_equal(expected, outcome.value, comparison):
         return GoldenResult(Verdict.PASSED)
+    if values.is_beyond_budget(expected):
+        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression}: {_TOO_LONG_TO_COMPARE}", broken_test=True)
     return GoldenResult(
         Verdict.WRONG_ANSWER, f"{case.expression} is {values.describe(outcome.value)}, not {values.describe(expected)}"
     )

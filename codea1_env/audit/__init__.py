@@ -1,8 +1,8 @@
-"""The sandbox under attack: hostile programs, test suites and candidates as data, and what plays them on a back end.
+"""The sandbox under attack: hostile programs, test suites and candidates as data, and what runs them.
 
-`programs/`, `suites/` and `candidates/` hold one attack in each TOML file; `run_audit` plays them all. `codea1 audit`
-shows the result beside what a grader makes of the same attacks that runs program and tests in one process and looks at
-its exit status.
+`programs/*.toml`, `suites/*.toml` and `candidates/*.toml` hold one attack each; `run_audit` plays them all. `codea1
+audit` shows the result beside what a grader makes of the same attacks that runs program and tests in one process and
+looks at its exit status.
 """
 
 from __future__ import annotations

@@ -289,8 +289,10 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
 
 
 def _truth(table: Mapping[str, Any], name: str) -> tuple[Truth | RejectionReason, ...]:
-    words = _texts_of(table, "truth", name)
-    return tuple(_members(Truth if word in list(Truth) else RejectionReason, [word], name)[0] for word in words)
+    found: list[Truth | RejectionReason] = []
+    for word in _texts_of(table, "truth", name):
+        found += _members(Truth, [word], name) if word in list(Truth) else _members(RejectionReason, [word], name)
+    return tuple(found)
 
 
 def _golden(texts: Iterable[str]) -> tuple[GoldenCase, ...]:

@@ -71,28 +71,31 @@ class SolutionEvidence(NamedTuple):
         return self.first.kind is ours or self.second.kind is ours or is_predictions
 
 
-def values_equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool:
-    """Whether an encoded value is the expected one: a tolerance applies where that holds a float or complex number."""
-    return _equal(expected, actual, comparison, mutual=False)
+def values_equal(expected: bytes, actual: bytes, comparison: Comparison, *, mutual: bool = False) -> bool:
+    """Whether an encoded value is the expected one: a tolerance applies where that holds a float or complex number.
 
-
-def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
-    """Whether two encoded values of which neither is expected are equal: a tolerance needs floats in both."""
-    return _equal(one, other, comparison, mutual=True)
-
-
-def _equal(one: bytes, other: bytes, comparison: Comparison, *, mutual: bool) -> bool:
-    if one == other and comparison.nan_equal:  # most are
+    Args:
+        expected: the solution's value.
+        actual: of what is judged.
+        comparison: tolerance, nan and types.
+        mutual: neither is expected, see `values_agree`.
+    """
+    if expected == actual and comparison.nan_equal:  # most are
         return True
     return values.equal(
-        one,
-        other,
+        expected,
+        actual,
         rel_tol=comparison.rel_tol,
         abs_tol=comparison.abs_tol,
         nan_equal=comparison.nan_equal,
         strict_types=comparison.strict_types,
         mutual=mutual,
     )
+
+
+def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
+    """Whether two encoded values of which neither is expected are equal: a tolerance needs floats in both."""
+    return values_equal(one, other, comparison, mutual=True)
 
 
 def validate(
@@ -184,21 +187,31 @@ def _vacuous(item: SolutionEvidence) -> RejectionReason | None:
     return RejectionReason.VACUOUS if item.under_changes.is_vacuous else None
 
 
+_REASONS = {
+    OutcomeKind.VALUE: None,
+    OutcomeKind.OPAQUE: RejectionReason.OPAQUE_VALUE,
+    OutcomeKind.OUTPUT_LIMIT: RejectionReason.OPAQUE_VALUE,
+    OutcomeKind.TIME_LIMIT: RejectionReason.SOLUTION_TIME_LIMIT,
+    OutcomeKind.NOT_RUN: RejectionReason.SOLUTION_TIME_LIMIT,
+}
+
+
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
     if item.entry_point_calls and item.entry_point_calls[-1] is TOO_MANY:
         return RejectionReason.TOO_MANY_CALLS
-    if item.first.value is not None and item.first.value == item.second.value:
-        return None
-    for outcome in (item.first, item.second):
-        if outcome.kind is OutcomeKind.OPAQUE:
-            return RejectionReason.OPAQUE_VALUE
-        if outcome.kind in (OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN):
-            return RejectionReason.SOLUTION_TIME_LIMIT
-        if outcome.kind is not OutcomeKind.VALUE:
-            return RejectionReason.SOLUTION_ERROR
+    if any(call.answer is not None and _is_unsent(call.answer) for call in item.entry_point_calls):
+        return RejectionReason.OPAQUE_VALUE  # the test has seen something made up in its place
+    first, second = (_REASONS.get(run.kind, RejectionReason.SOLUTION_ERROR) for run in (item.first, item.second))
+    if first or second or item.first.value == item.second.value:
+        return first or second
     # Not bytes-equal can still be equal: a dict in another order. Floats must agree to the last bit here.
     same = values.equal(item.first.value or b"", item.second.value or b"", nan_equal=True)
     return None if same else RejectionReason.FLAKY
+
+
+def _is_unsent(answer: Outcome) -> bool:
+    """Whether a test has got neither the result of a call nor its items."""
+    return answer.kind is OutcomeKind.OPAQUE and answer.items is None
 
 
 def _confirmed(case: TestCase, item: SolutionEvidence, validation: Validation, comparison: Comparison) -> ValidCase:
@@ -225,6 +238,8 @@ def _detail(item: SolutionEvidence) -> str:
     if item.under_changes.is_vacuous:
         return f"holds under each of {item.under_changes.n_true} changes of what the solution returns"
     for outcome in (item.first, item.second):
+        if outcome.kind in (OutcomeKind.OPAQUE, OutcomeKind.OUTPUT_LIMIT):
+            return f"cannot be carried between processes: {outcome.message}"[:300]
         if outcome.error_type:
             return f"on the solution: {outcome.error_type}: {outcome.message}"[:300]
         if outcome.kind is OutcomeKind.TIME_LIMIT:

@@ -12,9 +12,11 @@ from codea1_env.values.comparison import equal
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 from codea1_env.values.source import SourceText, describe, to_source
-from codea1_env.values.tree import BeyondBudget, Malformed, parse
+from codea1_env.values.tree import MAX_BYTES, MAX_NODES, BeyondBudget, Malformed, is_beyond_budget, parse
 
 __all__ = [
+    "MAX_BYTES",
+    "MAX_NODES",
     "Malformed",
     "Opaque",
     "SourceText",
@@ -23,6 +25,7 @@ __all__ = [
     "describe",
     "encode",
     "equal",
+    "is_beyond_budget",
     "to_source",
     "validate",
 ]

@@ -232,12 +232,12 @@ class _Comparing:
         kind, other = type(a), type(b)
         if kind is other is float:
             return bool(a == b) or self.near(a, b)
+        if kind is other and kind in _ONLY_EQUAL:
+            return bool(a == b)
         if kind in _PLAIN_NUMBERS and other in _PLAIN_NUMBERS:
             return (a == b and (kind is other or not self.strict)) or self.close_numbers(a, b)
         if kind is list:
             return other is list and self.close_lists(a, b)
-        if kind is str or a is None:
-            return other is kind and bool(a == b)
         if _is_number(a) and _is_number(b):
             return self.same(a, b) or self.close_numbers(a, b)
         return self.close_tagged(a, b) if kind is other is Tagged else self.same(a, b)
@@ -341,6 +341,7 @@ def _find_partner(i: int, near: list[list[int]], partner: dict[int, int], tried:
     return False
 
 
+_ONLY_EQUAL = frozenset({int, str, bool, type(None)})  # two of a kind are equal, never just close
 _PLAIN_NUMBERS = frozenset({int, float, bool})
 _STRICT = {bool: "?", int: "#", float: "."}
 

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from codea1_env.values.tree import Malformed, Tagged, moment, parse
+from codea1_env.values.tree import Malformed, Tagged, moment, parse_all
 
 __all__ = ["decode"]
 
@@ -24,7 +24,7 @@ def decode(data: bytes) -> Any:
     Raises:
         Malformed: not an encoded value.
     """
-    tree = parse(data)
+    tree = parse_all(data)
     try:
         return _build(tree)
     except (ValueError, TypeError, ArithmeticError, ImportError) as error:

@@ -30,7 +30,17 @@ from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
 if TYPE_CHECKING:
     import datetime
 
-__all__ = ["MAX_BYTES", "MAX_NODES", "BeyondBudget", "Malformed", "Tagged", "moment", "parse"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_NODES",
+    "BeyondBudget",
+    "Malformed",
+    "Tagged",
+    "is_beyond_budget",
+    "moment",
+    "parse",
+    "parse_all",
+]
 
 MAX_BYTES = 8 << 20
 MAX_NODES = 1 << 18
@@ -79,8 +89,17 @@ def parse(data: bytes) -> Any:
 
 
 def _parse(data: bytes) -> Any:
-    if len(data) > MAX_NODES and _is_beyond_budget(data):
+    if is_beyond_budget(data):
         raise BeyondBudget(f"{len(data):,} bytes: more than {MAX_BYTES:,} bytes or {MAX_NODES:,} nodes are not parsed")
+    return parse_all(data)
+
+
+def parse_all(data: bytes) -> Any:
+    """Return the checked tree of a value of any length; for sandboxed processes, which have limits of their own.
+
+    Raises:
+        Malformed: not an encoded value.
+    """
     try:
         text = data.decode()
         tree, end = _read(text)
@@ -99,7 +118,10 @@ def _parse(data: bytes) -> Any:
 _parse_short = lru_cache(_MAX_REMEMBERED)(_parse)
 
 
-def _is_beyond_budget(data: bytes) -> bool:
+def is_beyond_budget(data: bytes) -> bool:
+    """Whether an encoded value has more than `MAX_BYTES` or `MAX_NODES`."""
+    if len(data) <= MAX_NODES:
+        return False
     if len(data) > MAX_BYTES:
         return True
     if _n_nodes(data) <= MAX_NODES:

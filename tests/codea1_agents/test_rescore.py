@@ -43,7 +43,7 @@ def test_the_rules_of_the_run_give_back_the_run(records: list[EpisodeRecord]) ->
 def test_alpha_moves_the_testers_rewards_by_hand_calculation_and_the_coders_not(records: list[EpisodeRecord]) -> None:
     other = replace(FIXED, reward=replace(FIXED.reward, alpha=0.3))
     before, after = records[0].rounds[0].rewards, rescored(records[0], other).rounds[0].rewards
-    validity, adversarial = 2 / 8, 1 / 8  # one of the two right predictions beats the program
+    validity, adversarial = 1 / 8, 1 / 8  # of the two right predictions one beats the program, one is an example
     assert before.testers[0].value == pytest.approx(0.5 * validity + 0.5 * adversarial)
     assert after.testers[0].value == pytest.approx(0.3 * validity + 0.7 * adversarial)
     assert after.coder == before.coder

@@ -118,7 +118,7 @@ def test_a_round_pays_both_agents_once_after_the_tester_has_acted(add):
         ("coder_0", 0.0, False),
         ("tester_0", 0.0, False),
         ("coder_0", 0.5, True),
-        ("tester_0", 0.5 * 2 / 8 + 0.5 * 1 / 8, True),
+        ("tester_0", 0.5 * 1 / 8 + 0.5 * 1 / 8, True),  # the other case is the statement's own example
     ]
 
 
@@ -202,7 +202,7 @@ def test_a_coder_may_repair_after_feedback(add):
 
 def test_each_agent_gets_each_rounds_reward_once(add):
     trace = played(code_a1_v0.env(problems=add, max_cycles=2), WRONG, SUITE, RIGHT, SUITE)
-    first, second = 0.5 * 2 / 8 + 0.5 * 1 / 8, 0.5 * 2 / 8 + 0.5 * (0 - 0 + 1) / 2
+    first, second = 0.5 * 1 / 8 + 0.5 * 1 / 8, 0.5 * 1 / 8 + 0.5 * (0 - 0 + 1) / 2
     assert [reward for agent, reward, *_ in trace if agent == "coder_0"] == [0.0, 0.5, 1.0]
     assert [reward for agent, reward, *_ in trace if agent == "tester_0"] == [0.0, first, second]
 

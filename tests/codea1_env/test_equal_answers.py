@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from codea1_env.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
@@ -23,7 +25,9 @@ def judged(solution: str, program: str, text: str, sandbox: Sandbox, rules: str 
     problem = Problem("toy", "def f(x): ...", "f", solution, ())
     suite = read_suite(text, Reading.STRICT, entry_point="f")
     assert suite.rejections == ()
-    (report,) = Judge(sandbox, preset(rules)).judge([Duel(problem, (Candidate(program),), ((suite,),))])
+    (report,) = Judge(sandbox, replace(preset(rules), drop_vacuous=False)).judge(
+        [Duel(problem, (Candidate(program),), ((suite,),))]
+    )
     return report.candidates[0]
 
 

@@ -181,6 +181,16 @@ def test_a_value_beyond_our_limit_is_said_to_be_that(sandbox: Sandbox) -> None:
     assert "value_bytes" in found.detail
 
 
+def test_a_value_too_long_to_be_compared_passes_by_its_bytes_only(sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(1)", "[0] * 300_000"))
+    assert verdicts(sandbox, given, "def f(x):\n    return [0] * 300_000") == [Verdict.PASSED]
+    (found,) = results(sandbox, given, "def f(x):\n    return [0.0] * 300_000")
+    assert (found.passed, found.verdict) == (None, Verdict.OUTPUT_LIMIT)
+    assert "MAX_NODES" in found.detail
+    (found,) = results(sandbox, problem(GoldenCase("f(1)", "[0]")), "def f(x):\n    return [0] * 300_000")
+    assert found.passed is False
+
+
 def test_what_cannot_be_carried_is_named(sandbox: Sandbox) -> None:
     takes = GoldenHarness("def check(candidate):\n    assert candidate(lambda x: x) == 3")
     (found,) = results(sandbox, problem(takes), "def f(g):\n    return g(3)")

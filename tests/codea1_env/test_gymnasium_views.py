@@ -40,7 +40,7 @@ def test_a_tester_sees_the_opponents_program(toys):
     observation, _ = env.reset(seed=0, options={"problem_id": "toy/add"})
     assert "abs(a + b)" in observation["program"]
     _, reward, terminated, _, _ = env.step(SUITE)
-    assert reward == pytest.approx(0.5 * 2 / 8 + 0.5 * 1 / 8)
+    assert reward == pytest.approx(0.5 * 1 / 8 + 0.5 * 1 / 8)
     assert terminated
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from codea1_agents.grpo.trees import Tree
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.rewards import Reward
-from codea1_env.verdicts import CandidateReport, CaseReport, Verdict
+from codea1_env.submissions import RejectionReason
+from codea1_env.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
 
 __all__ = ["StepFacts", "mean_figures", "skipped_problems", "told_of"]
 
@@ -95,6 +96,9 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
     yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
     met = [suite for each in candidates if each.is_valid for suite in each.suites]
     yield "suites_that_beat", _mean(suite.beats for suite in met)
+    yield from _judging(candidates)
+    written_suites = [suite.suite for each in written for suite in each.suites]
+    yield "vacuous_share", _share_of_reason(RejectionReason.VACUOUS, written_suites)
     yield "golden_pass_rate", _mean(each.golden_pass_rate for each in candidates if each.golden_pass_rate is not None)
     texts = [suite.suite.cases for each in written for suite in each.suites]
     yield "distinct_suites", len(set(texts)) / len(texts) if texts else math.nan
@@ -104,6 +108,24 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
 def _is_untested(report: CandidateReport) -> bool:
     """Whether no case, new or replayed, says anything about a program."""
     return not (report.replayed or any(suite.cases for suite in report.suites))
+
+
+def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float]]:
+    """Yield how often something else than a first comparison of values has decided, per case of a valid program."""
+    valid = [each for each in candidates if each.is_valid]
+    n_cases = sum(len(each.replayed) + sum(len(suite.cases) for suite in each.suites) for each in valid)
+    n_cases += sum(each.rechecks.doubted for each in valid)
+    if n_cases:
+        yield "equal_answers_share", sum(each.rechecks.equal_answers for each in valid) / n_cases
+        yield "doubted_share", sum(each.rechecks.doubted for each in valid) / n_cases
+        yield "rerun_share", sum(each.rechecks.rerun for each in valid) / n_cases
+
+
+def _share_of_reason(reason: RejectionReason, suites: Sequence[ValidSuite]) -> float:
+    """Return the share of the tests in some suites that were rejected for one reason; nan of no tests."""
+    n_rejected = sum(each.reason is reason for suite in suites for each in suite.rejections)
+    n_tests = n_rejected + sum(len(suite.cases) for suite in suites)
+    return n_rejected / n_tests if n_tests else math.nan
 
 
 def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:

@@ -41,7 +41,7 @@ _SENTENCE = "Here are the tests."
 
 
 class ExamplesTester:
-    """Replies the statement's own examples: always right, and what every coder has seen."""
+    """Replies the statement's own examples: always right, what every coder has seen, worth nothing under `fixed`."""
 
     plays = "tester"
 

@@ -37,6 +37,12 @@ class Thresholds:
     """Times the divergence of the window before, once it is above a tenth of the ceiling."""
     mostly_masked: float = 0.2
     """Share of candidates that nothing could be found out about."""
+    often_decided: float = 0.05
+    """Share of cases that are passed for equal answers only, or doubted."""
+    often_rerun: float = 0.5
+    """Share of cases that run again; programs that hang bring it about, too."""
+    often_vacuous: float = 0.2
+    """Share of tests that are vacuous."""
 
 
 def alarms_of(history: History, thresholds: Thresholds | None = None) -> dict[str, str]:
@@ -100,6 +106,20 @@ def _masked(history: History, rules: Thresholds) -> str:
     return f"{share:.0%} of the candidates are masked: sandbox or agents fail" if share >= rules.mostly_masked else ""
 
 
+def _often(name: str, sentence: str, limit: Callable[[Thresholds], float]) -> Callable[[History, Thresholds], str]:
+    """An agent may have learnt to live off a rule that is meant for rare cases."""
+
+    def alarm(history: History, rules: Thresholds) -> str:
+        share = _recent(history, name, rules)
+        return f"{share:.0%} of the cases {sentence}" if share >= limit(rules) else ""
+
+    return alarm
+
+
+def _decided(rules: Thresholds) -> float:
+    return rules.often_decided
+
+
 ALARMS: dict[str, Callable[[History, Thresholds], str]] = {
     "hacked_difficulty": _hacked_difficulty,
     "equal_suites": _equal_suites,
@@ -110,6 +130,10 @@ ALARMS: dict[str, Callable[[History, Thresholds], str]] = {
     "cut_tester": _cut("tester"),
     "divergence": _divergence,
     "masked": _masked,
+    "equal_answers": _often("equal_answers_share", "are passed for equal answers only, not for equal values", _decided),
+    "doubted": _often("doubted_share", "say nothing about anyone: programs or tests make them unknowable", _decided),
+    "rerun": _often("rerun_share", "run again, for want of memory, time or restarts", lambda rules: rules.often_rerun),
+    "vacuous": _often("vacuous_share", "hold whatever the program returns", lambda rules: rules.often_vacuous),
 }
 
 

@@ -95,7 +95,9 @@ class OpaqueResult:
     __call__ = __iter__ = __next__ = __len__ = __getitem__ = __setitem__ = __contains__ = _refused
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused
     __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __neg__ = __abs__ = __int__ = __float__ = _refused
-    __index__ = __round__ = __enter__ = __exit__ = _refused
+    __index__ = __round__ = __enter__ = __exit__ = __reversed__ = __pow__ = __rpow__ = __divmod__ = __abs__ = _refused
+    __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __pos__ = __matmul__ = _refused
+    __rfloordiv__ = __rmod__ = __lshift__ = __rshift__ = __complex__ = __format__ = _refused
 
     def __bool__(self) -> bool:
         return True
@@ -306,6 +308,9 @@ def _update(old: Any, new: Any) -> None:
         old.update(new)
     elif isinstance(old, bytearray):
         old[:] = new
+    elif type(old).__name__ == "ndarray":
+        if old.shape == new.shape and old.dtype == new.dtype:
+            old[...] = new
     elif isinstance(old, list | collections.deque):
         keep = _Keeper(old)
         kept = [keep(here, value) for here, value in zip([*old, *[None] * len(new)], new, strict=False)]

@@ -135,7 +135,7 @@ def _as_plain(item: Any) -> Any:
 
 
 def _first_items(iterator: Any) -> _Found:
-    """Return what an iterator yields until it ends or that takes too long."""
+    """Return what an iterator yields until it ends, fails, or takes too long."""
     items: list[Any] = []
     until = process_time() + _MAX_ITEMS_S
     while len(items) < _MAX_ITEMS and process_time() < until:
@@ -143,6 +143,10 @@ def _first_items(iterator: Any) -> _Found:
             items.append(_next(iterator))
         except StopIteration:
             return _Found(items, False)
+        except Exception:
+            if not items:
+                raise
+            break  # who uses no more than the first items does not see it
     return _Found(items, True)
 
 

@@ -23,6 +23,10 @@ HEALTHY = {
     "coder_kl": 0.01,
     "tester_kl": 0.02,
     "masked_share": 0.0,
+    "equal_answers_share": 0.001,
+    "doubted_share": 0.0,
+    "rerun_share": 0.1,
+    "vacuous_share": 0.02,
 }
 
 
@@ -47,6 +51,10 @@ def test_a_run_that_goes_well_raises_none() -> None:
         ("divergence", {}, {"coder_kl": 3.0}),
         ("divergence", {}, {"tester_kl": 0.3}),
         ("masked", {}, {"masked_share": 0.5}),
+        ("equal_answers", {}, {"equal_answers_share": 0.2}),
+        ("doubted", {}, {"doubted_share": 0.1}),
+        ("rerun", {}, {"rerun_share": 0.9}),
+        ("vacuous", {}, {"vacuous_share": 0.4}),
     ],
 )
 def test_each_alarm_rings_for_its_own_collapse_only(name: str, before: Any, now: Any) -> None:

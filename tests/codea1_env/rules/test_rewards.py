@@ -178,6 +178,26 @@ def test_no_evidence_can_be_masked_for_the_coder_alone(name):
     assert rewards(tested, rules) == rewards(tested, name)
 
 
+@pytest.mark.parametrize(("pays", "tester"), [(True, 0.5 * 2 / 8 + 0.5 * 2 / 8), (False, 0.5 * 1 / 8 + 0.5 * 1 / 8)])
+def test_what_the_statement_answers_counts_for_the_coder_and_earns_the_tester_nothing_in_fixed(pays, tester):
+    cases = (case(1), replace(case(2), is_example=True))
+    judged = report(SuiteReport(ValidSuite(cases, (), 0, 0.0), tuple(CaseReport(each, FAILED) for each in cases)))
+    rules = replace(preset("fixed"), reward=replace(preset("fixed").reward, pays_examples=pays))
+    assert rewards(judged, rules).testers[0].value == tester
+    assert rewards(judged, rules).coder.value == 0.0
+
+
+def test_a_suite_of_examples_alone_has_no_bonus_of_the_history_in_fixed():
+    alone = replace(case(1), is_example=True)
+    judged = report(SuiteReport(ValidSuite((alone,), (), 0, 0.0), (CaseReport(alone, FAILED),)), replayed=[PASSED])
+    assert rewards(judged, "fixed").testers[0].value == 0.0
+    assert rewards(judged, "fixed").coder.value == 0.5
+
+
+def test_only_fixed_pays_nothing_for_examples():
+    assert [name for name, rules in PRESETS.items() if not rules.reward.pays_examples] == ["fixed"]
+
+
 def test_skillxiv_prices_each_case():
     judged = report(suite([FAILED, PASSED, PASSED], n_invalid=2, n_wrong=1))
     # Written: 3 kept and 1 dropped. Right: the failing and one passing; wrong: the corrected one and the dropped one.

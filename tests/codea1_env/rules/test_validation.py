@@ -83,7 +83,7 @@ def test_call_only_never_looks_at_predictions():
         (value(1), ERROR, RejectionReason.SOLUTION_ERROR),
         (Outcome(OutcomeKind.CRASHED), value(1), RejectionReason.SOLUTION_ERROR),
         (Outcome(OutcomeKind.EXITED), value(1), RejectionReason.SOLUTION_ERROR),
-        (Outcome(OutcomeKind.OUTPUT_LIMIT), value(1), RejectionReason.SOLUTION_ERROR),
+        (Outcome(OutcomeKind.OUTPUT_LIMIT), value(1), RejectionReason.OPAQUE_VALUE),
         (Outcome(OutcomeKind.MEMORY_LIMIT), value(1), RejectionReason.SOLUTION_ERROR),
         (SLOW, SLOW, RejectionReason.SOLUTION_TIME_LIMIT),
         (Outcome(OutcomeKind.NOT_RUN), value(1), RejectionReason.SOLUTION_TIME_LIMIT),

@@ -33,7 +33,7 @@ rejections = st.builds(Rejection, st.sampled_from(RejectionReason), words, st.in
 test_cases = st.builds(
     TestCase, words, st.none() | words, st.lists(words, max_size=2).map(tuple), st.booleans(), st.integers(0, 99)
 )
-valid_cases = st.builds(ValidCase, test_cases, encoded, st.sampled_from([True, False, None]))
+valid_cases = st.builds(ValidCase, test_cases, encoded, st.sampled_from([True, False, None]), st.booleans())
 case_verdicts = st.sampled_from([Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.TIME_LIMIT, Verdict.NOT_RUN])
 case_reports = st.builds(CaseReport, valid_cases, case_verdicts | st.just(Verdict.INTERNAL_ERROR), words)
 

@@ -126,6 +126,7 @@ def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> 
         ("class S:\n  def __iter__(self): return iter([1, 2])\ndef f(x): return S()", "(lambda s: [*s, *s])(f(1))"),
         ("import itertools\ndef f(x): return itertools.count(x)", "(lambda it: [next(it), next(it)])(f(3))"),
         ("def f(x):\n  for n in range(x):\n    yield (m for m in range(n))", "[list(each) for each in f(3)]"),
+        ("def f(x):\n  yield x\n  raise ValueError", "next(f(3))"),
         ("def f(x): return [iter([n]) for n in range(x)]", "[list(each) for each in f(2)]"),
     ],
 )
@@ -136,7 +137,8 @@ def test_a_result_that_can_be_iterated_is_used_as_in_python(sandbox: Sandbox, pr
 
 
 @pytest.mark.parametrize(
-    "expression", ["f(1)[0]", "f(1) + f(2)", "f(1).send", "list(f(99_999))", "len(f(1))", "f(1)()"]
+    "expression",
+    ["f(1)[0]", "f(1) + f(2)", "f(1).send", "f(1) & f(2)", "f'{f(1)}'", "list(f(99_999))", "len(f(1))", "f(1)()"],
 )
 def test_any_other_use_of_it_is_refused(sandbox: Sandbox, expression: str) -> None:
     (outcome,) = run(sandbox, "def f(x): yield from range(x)", expression).outcomes
