@@ -3,7 +3,8 @@
     python benchmarks/judge.py [--quick] [--groups N] [--rounds N] [--json]
 
 A group is 8 candidates x 8 suites x 8 asserts, all calls distinct, and 8 replayed cases: 64 + 8 asserts per candidate,
-and 64 for the solution, which runs them twice. Groups of 8 problems take turns, so a step of 8 groups has each once.
+and 64 for the solution, which runs them twice. The group of property tests has the same calls within lists. Groups of 8
+problems take turns, so a step of 8 groups has each once.
 
 All figures are per candidate, from the same rounds in one process; each round has texts of its own, so that nothing is
 remembered from the round before. Processor time is that of the whole process tree (see `measuring.py`), split by the
@@ -42,6 +43,7 @@ from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.verdicts import ProblemReport, Verdict
 
 RULES = preset("fixed")
+PROPERTIES = "one group of property tests"
 MAX_COMPARED = 8  # groups that are also judged by the release's protocol
 ROWS = {
     "replies": "reading replies (not counted below)",
@@ -87,7 +89,7 @@ class Figures:
 
 def main() -> None:
     options = arguments()
-    sizes = {"one group": 1, f"a step of {options.groups} groups": options.groups}
+    sizes = {"one group": 1, PROPERTIES: 1, f"a step of {options.groups} groups": options.groups}
     found = {name: Figures() for name in sizes}
     agreement = Agreement()
     with LocalSandbox() as sandbox:
@@ -96,6 +98,9 @@ def main() -> None:
         for number in range(options.rounds):
             for name, size in sizes.items():
                 those = groups(size, number)
+                if name == PROPERTIES:
+                    found[name].add(judged(those, sandbox, asserted=as_properties)[0])
+                    continue
                 ours, reports = judged(those, sandbox)
                 found[name].add(ours)
                 found[name].add(compared(those[:MAX_COMPARED], reports, ours, agreement))
@@ -136,10 +141,25 @@ class Clock:
         self.spent[name] = self.spent.get(name, 0.0) + 1000 * (time.thread_time() - started)
 
 
-def judged(those: list[Group], sandbox: LocalSandbox) -> tuple[dict[str, float], list[ProblemReport]]:
+def as_properties(reply: str) -> str:
+    """Return a tester's reply in which no assert is a plain call, so that all run in a harness."""
+    lines = (line.rpartition(" == ") for line in reply.split("\n"))
+    asserts = (
+        f"assert [{left.removeprefix('assert ')}] == [{right}]" if equals and left.startswith("assert ") else right
+        for left, equals, right in lines
+    )
+    return "\n".join(asserts)
+
+
+def judged(
+    those: list[Group], sandbox: LocalSandbox, asserted: Callable[[str], str] = str
+) -> tuple[dict[str, float], list[ProblemReport]]:
     """Read, judge, score and record; return milliseconds per candidate, and what was found."""
     book = filled_book(those)
-    texts = [(group, group.coder_replies, group.tester_replies) for group in those]
+    texts = [
+        (group, group.coder_replies, tuple(tuple(map(asserted, replies)) for replies in group.tester_replies))
+        for group in those
+    ]
     metered, clock, pauses = Metered(sandbox), Clock(), Pauses()
     judge = Judge(metered, RULES)
     with clock.phase("replies"):

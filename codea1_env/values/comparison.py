@@ -408,7 +408,7 @@ def _family(node: Any) -> str:
     """Return what two nodes that are equal have in common, whatever they hold."""
     kind = type(node)
     if kind is Tagged:
-        return _FAMILIES.get(node.tag) or str(node.tag)
+        return str(_FAMILIES.get(node.tag, node.tag))
     return "number" if kind in _PLAIN_NUMBERS else str(kind)
 
 

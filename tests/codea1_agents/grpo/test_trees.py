@@ -23,7 +23,7 @@ RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
 LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
 WRONG = "```python\ndef add(a, b):\n    return a - b\n```"
 BROKEN = "```python\ndef add(a, b:\n```"
-NAIVE = "```python\nassert add(1, 2) == 3\nassert add(0, 0) == 0\n```"
+NAIVE = "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```"
 SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
 FALSE = "```python\nassert add(1, 1) == 3\nassert add(5, 5) == 5\n```"
 RULES = replace(preset("fixed"), tests_per_suite=2)
