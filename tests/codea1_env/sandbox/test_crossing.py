@@ -81,9 +81,9 @@ def test_a_benchmarks_own_harness_sees_copies(sandbox: Sandbox) -> None:
     assert report.entry_point_calls[0][0].answer == Outcome(OutcomeKind.VALUE, b"null")
 
 
-def test_arguments_that_are_no_longer_plain_data_stay_as_they_were(sandbox: Sandbox) -> None:
+def test_arguments_that_are_no_longer_plain_data_are_of_no_use(sandbox: Sandbox) -> None:
     report = run(sandbox, "def f(x): x.append(f)", "(lambda x: [f(x), x])([2, 1])", given([1]))
-    assert values(report)[0] == [None, [2, 1]]
+    assert report.outcomes[0].kind is OutcomeKind.OPAQUE
     assert report.outcomes[1].arguments == b""
 
 
