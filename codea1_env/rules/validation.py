@@ -146,7 +146,8 @@ def validate(
         if valid.prediction_right is False:
             rejections.append(_wrong_prediction(case, valid))
         if valid.prediction_right is not False or validation is not Validation.DROP_WRONG:
-            kept.append(replace(valid, is_example=is_stated(case, valid.expected, stated)) if stated else valid)
+            is_example = bool(stated) and is_stated(case, valid.expected, stated)
+            kept.append(replace(valid, is_example=True) if is_example else valid)
     n_invalid = suite.n_more_invalid + sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
 
@@ -197,12 +198,15 @@ _REASONS = {
 
 
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
-    if item.entry_point_calls and item.entry_point_calls[-1] is TOO_MANY:
-        return RejectionReason.TOO_MANY_CALLS
-    if any(call.answer is not None and _is_unsent(call.answer) for call in item.entry_point_calls):
-        return RejectionReason.OPAQUE_VALUE  # the test has seen something made up in its place
+    if item.entry_point_calls:
+        if item.entry_point_calls[-1] is TOO_MANY:
+            return RejectionReason.TOO_MANY_CALLS
+        if any(call.answer is not None and _is_unsent(call.answer) for call in item.entry_point_calls):
+            return RejectionReason.OPAQUE_VALUE  # the test has seen something made up in its place
+    if item.first.value is not None and item.first.value == item.second.value:  # most are
+        return None
     first, second = (_REASONS.get(run.kind, RejectionReason.SOLUTION_ERROR) for run in (item.first, item.second))
-    if first or second or item.first.value == item.second.value:
+    if first or second:
         return first or second
     # Not bytes-equal can still be equal: a dict in another order. Floats must agree to the last bit here.
     same = values.equal(item.first.value or b"", item.second.value or b"", nan_equal=True)
