@@ -134,7 +134,6 @@ def validate(
     rejections = list(suite.rejections)
     if not (keeps_unpassable or comparison.nan_equal):
         reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
-    reasons = [reason or _vacuous(item) for item, reason in zip(evidence, reasons, strict=True)]
     seen = _Seen({c.expression for c, reason in zip(suite.cases, reasons, strict=True) if c.direct and reason is None})
     for case, item, reason in zip(suite.cases, evidence, reasons, strict=True):
         if reason is None and seen.before(case, item.first.value or b""):
@@ -184,10 +183,6 @@ def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReas
     return None if values_equal(value, value, comparison) else RejectionReason.UNPASSABLE
 
 
-def _vacuous(item: SolutionEvidence) -> RejectionReason | None:
-    return RejectionReason.VACUOUS if item.under_changes.is_vacuous else None
-
-
 _REASONS = {
     OutcomeKind.VALUE: None,
     OutcomeKind.OPAQUE: RejectionReason.OPAQUE_VALUE,
@@ -198,12 +193,19 @@ _REASONS = {
 
 
 def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
-    if item.entry_point_calls:
-        if item.entry_point_calls[-1] is TOO_MANY:
-            return RejectionReason.TOO_MANY_CALLS
-        if any(call.answer is not None and _is_unsent(call.answer) for call in item.entry_point_calls):
-            return RejectionReason.OPAQUE_VALUE  # the test has seen something made up in its place
-    if item.first.value is not None and item.first.value == item.second.value:  # most are
+    record = item.entry_point_calls
+    if not record:
+        return _disagreement(item)
+    if record[-1] is TOO_MANY:
+        return RejectionReason.TOO_MANY_CALLS
+    if any(call.answer is not None and _is_unsent(call.answer) for call in record):
+        return RejectionReason.OPAQUE_VALUE  # the test has seen something made up in its place
+    return _disagreement(item) or (RejectionReason.VACUOUS if item.under_changes.is_vacuous else None)
+
+
+def _disagreement(item: SolutionEvidence) -> RejectionReason | None:
+    """Return why two runs of the solution give no value; None if both give the same."""
+    if item.first.value is not None and item.first.value == item.second.value:  # most do
         return None
     first, second = (_REASONS.get(run.kind, RejectionReason.SOLUTION_ERROR) for run in (item.first, item.second))
     if first or second:
