@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
-from click import UsageError
 from typer.core import TyperGroup
 
 __all__ = ["INTERRUPTED", "NOT_OK", "READER_GONE", "SANDBOX_FAILED", "USER_ERROR", "Boundary"]
@@ -24,6 +23,8 @@ SANDBOX_FAILED = 3
 INTERRUPTED = 130
 READER_GONE = 141
 """Whoever read stdout, such as `head`, has seen enough: as if SIGPIPE had ended the process, and as quietly."""
+
+_UsageError: Any = typer.BadParameter.__base__  # typer brings its own copy of click, which has no public name
 
 
 class Boundary(TyperGroup):
@@ -53,13 +54,13 @@ def _bounded() -> Iterator[None]:
         if isinstance(error.__context__, BrokenPipeError):  # as rich has it, which writes the help
             raise typer.Exit(READER_GONE) from None
         raise
-    except UsageError as error:  # which quotes the command line
+    except _UsageError as error:  # which quotes the command line
         from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
 
         said = error.format_message()
         if without_secrets(said) == said:
             raise
-        raise UsageError(without_secrets(said), error.ctx) from None
+        raise _UsageError(without_secrets(said), error.ctx) from None
     except Exception as error:
         code = _exit_code(error)
         if code is None:

@@ -22,7 +22,6 @@ __all__ = ["run"]
 
 _compile, _eval, _exec, _iter, _len, _next = compile, eval, exec, iter, len, next  # as before any program ran
 _modules = sys.modules
-_set_recursion_limit, _recursion_limit, _frame = sys.setrecursionlimit, sys.getrecursionlimit(), sys._getframe
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for odd text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
 _MAX_ITEMS, _MAX_ITEMS_S = 1 << 14, 0.2  # of a result that is iterated in order to be sent; no list has more
@@ -30,7 +29,6 @@ _MAX_ITEMS, _MAX_ITEMS_S = 1 << 14, 0.2  # of a result that is iterated in order
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
     """Load `job["program"]`, answer `job["calls"]`, then serve stand-in calls if asked to."""
-    _set_recursion_limit(_recursion_limit + _depth())
     entry = _load(channel, job)
     if entry is None:
         return
@@ -49,15 +47,6 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         value = None
     while job["serve"]:
         _apply(channel, APPLY, entry, channel.receive().payload, max_bytes, changes)
-
-
-def _depth() -> int:
-    """Return how many frames lie below the first one of a program."""
-    frame: Any = _frame()
-    depth = 0
-    while frame is not None:
-        frame, depth = frame.f_back, depth + 1
-    return depth
 
 
 def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, max_bytes: int, changes: bool) -> None:

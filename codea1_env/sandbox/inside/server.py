@@ -24,6 +24,7 @@ __all__ = ["serve"]
 
 _FD_SPACE = _socket.CMSG_SPACE(8)
 _NO_FORK = -1
+_FRAMES_OF_A_JOB = 7  # from `serve` to what loads a program, which gets as many frames as a script has
 
 
 class _Ended(NamedTuple):
@@ -55,6 +56,8 @@ def serve(control: _socket.socket, own_bytes: int, seal_child: Callable[[int, in
         seal_child: takes rights from a forked process; see `seal.child_seal`.
     """
 
+    sys.setrecursionlimit(sys.getrecursionlimit() + _n_frames() + _FRAMES_OF_A_JOB)
+
     def become(outgoing: int, incoming: int, cpu_s: int, memory_mb: int) -> NoReturn:
         become_job(outgoing, incoming, cpu_s, own_bytes + (memory_mb << 20), seal_child)
 
@@ -72,6 +75,14 @@ def serve(control: _socket.socket, own_bytes: int, seal_child: Callable[[int, in
                 reap()
             else:
                 obey()
+
+
+def _n_frames() -> int:
+    """Return how many frames lie below the function that calls this."""
+    frame, n_frames = sys._getframe(1), 0
+    while frame.f_back is not None:
+        frame, n_frames = frame.f_back, n_frames + 1
+    return n_frames
 
 
 def _teller(control: _socket.socket, living: _Living) -> _Tell:
