@@ -20,7 +20,17 @@ from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
-from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import (
+    LENGTHS_OF_EQUALS,
+    OPAQUE_ARGUMENT,
+    Call,
+    Harness,
+    Job,
+    JobReport,
+    Limits,
+    Place,
+    Sandbox,
+)
 from codea1_env.verdicts import Verdict, verdict_of
 
 __all__ = [
@@ -39,7 +49,6 @@ GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 <
 
 _MAX_NAMED = 5
 _MAX_SHOWN = 200  # characters
-_LONGER = 8  # times as long as another may be the encoding of an equal value
 _TOO_LONG = (
     f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to know more"
 )
@@ -228,7 +237,7 @@ def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
 def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: Comparison) -> GoldenResult:
     if outcome.kind is OutcomeKind.OUTPUT_LIMIT:
         # An equal value can be written in several times as many bytes.
-        is_near = len(expected) > GOLDEN_LIMITS.value_bytes // _LONGER
+        is_near = len(expected) > GOLDEN_LIMITS.value_bytes // LENGTHS_OF_EQUALS
         return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression} {_TOO_LONG}", broken_test=is_near)
     if outcome.value is None:
         return _failed(outcome, case.expression)

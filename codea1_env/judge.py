@@ -25,7 +25,7 @@ from codea1_env.rechecks import Answered, recheck_failures
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import validate, values_equal, without_doubted
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import LENGTHS_OF_EQUALS, Call, Job, JobReport, Limits, Sandbox
 from codea1_env.solution_values import Answers, SolutionValues, SuiteCalls, call_of_case, program_job
 from codea1_env.submissions import Candidate, RejectionReason, Suite
 from codea1_env.verdicts import (
@@ -251,9 +251,6 @@ def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
     return duel.suites[:1] if duel.shares_suites else duel.suites
 
 
-_LONGER = 8  # times as long as another may be the encoding of an equal value: 0, False and 0.0
-
-
 def limits_of_solutions(limits: Limits) -> Limits:
     """Return what solutions must do with where candidates have `limits`.
 
@@ -265,7 +262,7 @@ def limits_of_solutions(limits: Limits) -> Limits:
         cpu_s=limits.cpu_s / 2,
         wall_s=limits.wall_s / 2,
         memory_mb=max(1, limits.memory_mb // 2),
-        value_bytes=max(1, limits.value_bytes // _LONGER),
+        value_bytes=max(1, limits.value_bytes // LENGTHS_OF_EQUALS),
     )
 
 

@@ -17,6 +17,7 @@ from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
 
 __all__ = [
     "BROKEN_HARNESS",
+    "LENGTHS_OF_EQUALS",
     "OPAQUE_ARGUMENT",
     "OPAQUE_RESULT_USE",
     "RECORD_FACTOR",
@@ -135,6 +136,9 @@ class Job:
     harness: Harness = field(default_factory=Harness)
     limits: Limits = field(default_factory=Limits)
 
+
+LENGTHS_OF_EQUALS = 8
+"""Times as long as another may be the encoding of an equal value: 0, False and 0.0."""
 
 RECORD_FACTOR = 4
 """Times `Limits.value_bytes` that the record of one harness call may hold; then `TOO_MANY` stands in it."""

@@ -95,7 +95,7 @@ class OpaqueResult:
     __call__ = __iter__ = __next__ = __len__ = __getitem__ = __setitem__ = __contains__ = _refused
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused
     __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __neg__ = __abs__ = __int__ = __float__ = _refused
-    __index__ = __round__ = __enter__ = __exit__ = __reversed__ = __pow__ = __rpow__ = __divmod__ = __abs__ = _refused
+    __index__ = __round__ = __enter__ = __exit__ = __reversed__ = __pow__ = __rpow__ = __divmod__ = _refused
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __invert__ = __pos__ = __matmul__ = _refused
     __rfloordiv__ = __rmod__ = __lshift__ = __rshift__ = __complex__ = __format__ = _refused
 
