@@ -42,6 +42,7 @@ _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
 _MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
 _COSTLY = 0.25  # of the limit
+_ITEMS_SHARE = 0.5  # of the limit, in which a result that is iterated in order to be sent must have yielded its items
 _CALL_BYTES = 32  # of a record, beside what is encoded
 _REFUSALS = frozenset({OPAQUE_ARGUMENT, OPAQUE_RESULT_USE})  # classes of the stand-in, see `inside.harness`
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
@@ -347,7 +348,7 @@ class Execution:
         self._stage = _Stage.LOADING
         job = self.job
         self._applying = False
-        self._slept_s += self._idle_s
+        self._slept_s += self._asleep_s()
         self._idle_s, self._patience_s = 0.0, job.limits.wall_s
         self._program = self._start(
             len(self._direct) + len(self._indirect) + 1,
@@ -357,6 +358,7 @@ class Execution:
             calls=_numbered(job.calls, self._direct),
             serve=bool(self._indirect),
             changes=not job.harness.is_trusted,
+            items_s=job.limits.cpu_s * _ITEMS_SHARE,
         )
 
     def _start_harness(self) -> None:
@@ -450,8 +452,12 @@ class Execution:
     def _may_start_again(self) -> bool:
         """Whether neither costly losses nor sleep, before quick deaths for example, have used up the restarts."""
         limits = self.job.limits
-        slept_s = self._slept_s + self._idle_s
+        slept_s = self._slept_s + self._asleep_s()
         return self._n_faults <= limits.max_restarts and slept_s <= limits.wall_s * (limits.max_restarts + 1)
+
+    def _asleep_s(self) -> float:
+        """Return how long the present process has been idle, as far as it is not known that the machine kept it so."""
+        return max(0.0, self._idle_s - (self._patience_s - self.job.limits.wall_s))
 
     def _is_costly(self, outcome: Outcome) -> bool:
         """Whether a lost call took so long that there cannot be many of them."""

@@ -24,7 +24,7 @@ _compile, _eval, _exec, _iter, _len, _next = compile, eval, exec, iter, len, nex
 _modules = sys.modules
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for odd text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
-_MAX_ITEMS, _MAX_ITEMS_S = 1 << 14, 0.2  # of a result that is iterated in order to be sent; no list has more
+_MAX_ITEMS = 1 << 14  # of a result that is iterated in order to be sent; no list has more
 
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
@@ -32,34 +32,44 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     entry = _load(channel, job)
     if entry is None:
         return
-    max_bytes, changes = job["value_bytes"], job["changes"]
+    limits = _Limits(job["value_bytes"], job["items_s"])
+    changes = job["changes"]
     channel.send(Tag.LOADED, LOAD)
     for index, call in job["calls"]:
         if type(call) is bytes:
-            _apply(channel, index, entry, call, max_bytes, changes)
+            _apply(channel, index, entry, call, limits, changes)
             continue
         try:
             # A new namespace and newly made arguments for each call: nothing carries over but the program's own state.
             value = _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
-            channel.send_value(index, value, max_bytes)
+            channel.send_value(index, value, limits.value_bytes)
         except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
             channel.send_error(index, error)
         value = None
     while job["serve"]:
-        _apply(channel, APPLY, entry, channel.receive().payload, max_bytes, changes)
+        _apply(channel, APPLY, entry, channel.receive().payload, limits, changes)
 
 
-def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, max_bytes: int, changes: bool) -> None:
+class _Limits(NamedTuple):
+    """Of what a call returns."""
+
+    value_bytes: int
+    items_s: float
+    """Processor seconds since the call began, after which no more items of an iterator are taken."""
+
+
+def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, limits: _Limits, changes: bool) -> None:
     """Call the entry point with encoded arguments; say what it returned and, with `changes`, what it did to them."""
     args: Any = ()
     kwargs: Any = {}
+    until = process_time() + limits.items_s
     try:
         args, kwargs = decode(encoded)
-        answer = _answer(entry(*args, **kwargs), max_bytes)
+        answer = _answer(entry(*args, **kwargs), limits.value_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
         answer = as_error_answer(error)
     if changes and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
-        after = _encoded(args, kwargs, max_bytes)
+        after = _encoded(args, kwargs, limits.value_bytes)
         if after != encoded:
             answer = Answer(Tag.CHANGED, Changed(after, *answer).pack())
     channel.send(answer.tag, number, answer.payload)
@@ -81,7 +91,7 @@ class _Found(NamedTuple):
     """Whether there is more."""
 
 
-def _answer(value: Any, max_bytes: int) -> Answer:
+def _answer(value: Any, max_bytes: int, until: float) -> Answer:
     """Return what to say of a result; of one that is no plain data, what it yields if it can be iterated."""
     answer = as_answer(value, max_bytes)
     if answer.tag != Tag.OPAQUE:
@@ -94,12 +104,12 @@ def _answer(value: Any, max_bytes: int) -> Answer:
         length = _len(value)
     except Exception:  # noqa: BLE001  -- it has no length
         length = -1
-    found, encoded = _first_items(iterator), b""
+    found, encoded = _first_items(iterator, until), b""
     while not encoded:
         try:
             encoded = encode(found.items, max_bytes=max_bytes // 2)
         except Opaque:
-            plain = [*map(_as_plain, found.items)]
+            plain = [_as_plain(item, until) for item in found.items]
             if all(map(_is, plain, found.items)):
                 return answer
             found = found._replace(items=plain)
@@ -109,13 +119,13 @@ def _answer(value: Any, max_bytes: int) -> Answer:
     return Answer(Tag.ITEMS, Items(can_repeat, length, found.is_cut, answer.payload[:200], encoded).pack())
 
 
-def _as_plain(item: Any) -> Any:
+def _as_plain(item: Any, until: float) -> Any:
     """Return an item, or the list of what it yields if it is no plain data itself."""
     try:
         encode(item)
     except Opaque:
         try:
-            return _first_items(_iter(item)).items
+            return _first_items(_iter(item), until).items
         except TypeError:
             return item
     except TooLarge:
@@ -123,10 +133,9 @@ def _as_plain(item: Any) -> Any:
     return item
 
 
-def _first_items(iterator: Any) -> _Found:
-    """Return what an iterator yields until it ends, fails, or takes too long."""
+def _first_items(iterator: Any, until: float) -> _Found:
+    """Return what an iterator yields until it ends, fails, or the process has used so much processor time."""
     items: list[Any] = []
-    until = process_time() + _MAX_ITEMS_S
     while len(items) < _MAX_ITEMS and process_time() < until:
         try:
             items.append(_next(iterator))

@@ -224,6 +224,20 @@ def test_the_time_of_each_call_is_reported_and_loading_is_no_call() -> None:
     assert stage.report().call_s == pytest.approx((0.3, 0.05))
 
 
+def test_waiting_for_a_loaded_machine_uses_up_no_restarts() -> None:
+    stage = Stage(TWO, wall_s=0.05, max_restarts=1)
+    stage.says(0, loaded())
+    process = stage.process(0)
+    assert process is not None
+    began = time.monotonic()
+    for _ in range(3):
+        time.sleep(0.06)
+        stage.execution.on_cpu(process, 0, lambda: time.monotonic() - began, False)
+    stage.ends(0)
+    stage.says(1, loaded(), gives(1))
+    assert kinds(stage.report()) == ["exited", "value"]
+
+
 def test_the_time_of_a_harness_call_counts_the_programs_part() -> None:
     stage = Stage([HARNESS])
     stage.says(0, loaded())
