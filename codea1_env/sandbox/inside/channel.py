@@ -65,8 +65,15 @@ class Channel:
 
     def send_value(self, call: int, value: object, max_bytes: int) -> None:
         """Report what a call returned."""
-        answer = as_answer(value, max_bytes)
-        self.send(answer.tag, call, answer.payload)
+        try:
+            payload = encode(value, max_bytes=max_bytes)
+        except (Opaque, TooLarge) as error:
+            answer = _as_refusal(error)
+            self.send(answer.tag, call, answer.payload)
+        else:
+            self.send(
+                _VALUE, call, payload
+            )  # most are: an `Answer` of each would cost the child the copy of more pages
 
     def send_error(self, call: int, error: BaseException, from_program: bool = False) -> None:
         """Report what a call raised."""
@@ -85,10 +92,14 @@ def as_answer(value: object, max_bytes: int) -> Answer:
     """Return what to say of what a call returned."""
     try:
         return _new(Answer, (_VALUE, encode(value, max_bytes=max_bytes)))
-    except Opaque as error:
-        return Answer(Tag.OPAQUE, str(error).encode("utf-8", "replace"))
-    except TooLarge:
+    except (Opaque, TooLarge) as error:
+        return _as_refusal(error)
+
+
+def _as_refusal(error: Opaque | TooLarge) -> Answer:
+    if isinstance(error, TooLarge):
         return Answer(Tag.TOO_LARGE)
+    return Answer(Tag.OPAQUE, str(error).encode("utf-8", "replace"))
 
 
 def as_error_answer(error: BaseException, from_program: bool = False) -> Answer:

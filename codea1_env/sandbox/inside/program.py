@@ -32,44 +32,36 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     entry = _load(channel, job)
     if entry is None:
         return
-    limits = _Limits(job["value_bytes"], job["items_s"])
-    changes = job["changes"]
+    max_bytes = job["value_bytes"]
     channel.send(Tag.LOADED, LOAD)
     for index, call in job["calls"]:
         if type(call) is bytes:
-            _apply(channel, index, entry, call, limits, changes)
+            _apply(channel, index, entry, call, job)
             continue
         try:
             # A new namespace and newly made arguments for each call: nothing carries over but the program's own state.
             value = _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
-            channel.send_value(index, value, limits.value_bytes)
+            channel.send_value(index, value, max_bytes)
         except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
             channel.send_error(index, error)
         value = None
     while job["serve"]:
-        _apply(channel, APPLY, entry, channel.receive().payload, limits, changes)
+        _apply(channel, APPLY, entry, channel.receive().payload, job)
 
 
-class _Limits(NamedTuple):
-    """Of what a call returns."""
-
-    value_bytes: int
-    items_s: float
-    """Processor seconds since the call began, after which no more items of an iterator are taken."""
-
-
-def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, limits: _Limits, changes: bool) -> None:
-    """Call the entry point with encoded arguments; say what it returned and, with `changes`, what it did to them."""
+def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[str, Any]) -> None:
+    """Call the entry point with encoded arguments; say what it returned and, if asked to, what it did to them."""
+    max_bytes = job["value_bytes"]
     args: Any = ()
     kwargs: Any = {}
-    until = process_time() + limits.items_s
+    until = process_time() + job["items_s"]
     try:
         args, kwargs = decode(encoded)
-        answer = _answer(entry(*args, **kwargs), limits.value_bytes, until)
+        answer = _answer(entry(*args, **kwargs), max_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
         answer = as_error_answer(error)
-    if changes and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
-        after = _encoded(args, kwargs, limits.value_bytes)
+    if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
+        after = _encoded(args, kwargs, max_bytes)
         if after != encoded:
             answer = Answer(Tag.CHANGED, Changed(after, *answer).pack())
     channel.send(answer.tag, number, answer.payload)
