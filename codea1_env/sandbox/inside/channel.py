@@ -71,9 +71,7 @@ class Channel:
             answer = _as_refusal(error)
             self.send(answer.tag, call, answer.payload)
         else:
-            self.send(
-                _VALUE, call, payload
-            )  # most are: an `Answer` of each would cost the child the copy of more pages
+            self.send(_VALUE, call, payload)  # most are; an `Answer` of each would cost the child copies of pages
 
     def send_error(self, call: int, error: BaseException, from_program: bool = False) -> None:
         """Report what a call raised."""
