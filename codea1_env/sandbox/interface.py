@@ -23,7 +23,6 @@ __all__ = [
     "RECORD_FACTOR",
     "SLEPT",
     "Call",
-    "Finished",
     "Guarantee",
     "Harness",
     "Job",
@@ -168,15 +167,6 @@ class JobReport:
     def loaded(self) -> bool:
         """True iff calls could be tried."""
         return self.load.kind is OutcomeKind.VALUE
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The report of one job among several."""
-
-    position: int
-    """Of the job, from 0."""
-    report: JobReport
 
 
 @runtime_checkable
