@@ -19,9 +19,6 @@ from codea1_env.runs.records import SCHEMA_VERSION, first_fault
 from codea1_env.sandbox.interface import Limits
 from codea1_env.secret import without_secrets
 
-__all__ = ["RunConfig", "problems_digest", "read_config", "to_toml"]
-
-
 _MAY_CHANGE = frozenset({"versions", "git", "problems", "episodes"})
 """Between a run and its continuation; of the problems only the place."""
 

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from codea1_env.sandbox.interface import Job, JobReport
 from codea1_env.sandbox.worker import Setup
 
-__all__ = ["Batch", "Queue", "Ticket"]
-
 
 class Ticket(NamedTuple):
     """One job of a batch."""

@@ -15,23 +15,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
 
-__all__ = [
-    "BROKEN_HARNESS",
-    "LENGTHS_OF_EQUALS",
-    "OPAQUE_ARGUMENT",
-    "OPAQUE_RESULT_USE",
-    "RECORD_FACTOR",
-    "SLEPT",
-    "Call",
-    "Guarantee",
-    "Harness",
-    "Job",
-    "JobReport",
-    "Limits",
-    "Place",
-    "Sandbox",
-]
-
 
 class Guarantee(StrEnum):
     """What a back end promises about hostile programs.

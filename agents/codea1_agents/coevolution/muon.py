@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["Muon", "orthogonal"]
-
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _STEPS = 5
 _TINY = 1e-7

@@ -26,8 +26,6 @@ try:
 except ImportError as error:
     raise MissingExtra.of("pretraining", "transformers") from error
 
-__all__ = ["RECORD", "SIZES", "Base", "Losses", "ModelSize", "PretrainingSettings", "load_settings", "pretrain"]
-
 RECORD = "pretraining.json"
 """File beside the weights: how they were made."""
 

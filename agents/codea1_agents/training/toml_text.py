@@ -8,8 +8,6 @@ from typing import Any
 
 from codea1_agents.training.options import TrainingConfig
 
-__all__ = ["to_toml"]
-
 
 def to_toml(config: TrainingConfig) -> str:
     """Return all settings of a run, `load_training` reads them back; what is unset is left out."""
