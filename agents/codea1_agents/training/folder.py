@@ -29,8 +29,8 @@ from typing import Any, BinaryIO, Self
 
 from codea1_agents.training.loading import load_training
 from codea1_agents.training.options import TrainingConfig
-from codea1_agents.training.toml_text import to_toml
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.runs.config import to_toml
 from codea1_env.whole_files import write_whole
 
 _CONFIG, _FACTS, _METRICS, _LOCK = "config.toml", "run.json", "metrics.jsonl", ".lock"
