@@ -10,8 +10,6 @@ from codea1_env.rules.confirmation import agreed, is_confirmed
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, JobReport, Sandbox
 
-__all__ = ["run_candidates"]
-
 
 def run_candidates(
     jobs: Sequence[Job], others: Sequence[Job], sandbox: Sandbox, *, confirm: float, comparison: Comparison

@@ -16,8 +16,6 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal
 from codea1_env.values import Malformed
 
-__all__ = ["answers_equal", "can_be_repeated", "is_equal_so_far", "yields_equal_items"]
-
 _SEQUENCES_AND_SETS = tuple(b'{"%b":[' % tag for tag in (b"t", b"q", b"s", b"z"))
 
 

@@ -33,17 +33,6 @@ from codea1_env.sandbox.interface import (
 )
 from codea1_env.verdicts import Verdict, verdict_of
 
-__all__ = [
-    "GOLDEN_LIMITS",
-    "ExpectedValues",
-    "GoldenResult",
-    "golden_jobs",
-    "golden_pass_rate",
-    "golden_results",
-    "load_failure",
-    "require_golden_tests",
-]
-
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Generous, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
 

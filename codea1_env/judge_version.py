@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from codea1_env.errors import UserError
 
-__all__ = ["JUDGE_VERSION", "UNSTATED_JUDGE", "judge_version_in", "require_this_judge"]
-
 JUDGE_VERSION = 2
 """Raised by every change after which the same replies can get other verdicts."""
 UNSTATED_JUDGE = 1

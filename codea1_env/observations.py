@@ -19,18 +19,6 @@ from codea1_env.rules.rewards import Reward
 from codea1_env.spaces import UnicodeText
 from codea1_env.verdicts import CaseReport, SuiteReport, Verdict
 
-__all__ = [
-    "MAX_PROBLEM_CHARS",
-    "MAX_REPLY_CHARS",
-    "Seen",
-    "action_space",
-    "coder_feedback",
-    "judged_info",
-    "observation_space",
-    "tester_feedback",
-    "turn_info",
-]
-
 MAX_PROBLEM_CHARS = 65_536
 MAX_REPLY_CHARS = 1_048_576
 _MAX_CASES_TOLD = 10

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["TOO_MANY", "EntryPointCall", "Outcome", "OutcomeKind"]
-
 
 class OutcomeKind(StrEnum):
     """How an evaluation ended. Only VALUE carries a value; a missing report is never VALUE."""

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 from codea1_env.errors import CodeA1Error, UnknownName, UserError
 
-__all__ = ["Group", "names", "resolve"]
-
 Group = Literal["agents", "problems", "sandboxes", "rewards"]
 
 

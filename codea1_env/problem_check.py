@@ -17,8 +17,6 @@ from codea1_env.rules.ruleset import Comparison, preset
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.verdicts import Verdict
 
-__all__ = ["SLOW_S", "CheckStatus", "ProblemCheck", "check_problems"]
-
 SLOW_S = 5.0
 """Of known rows, those that are right take below 2.7 s or above 10 s of a quiet core; a crowded one can double that."""
 

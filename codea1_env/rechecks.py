@@ -32,8 +32,6 @@ from codea1_env.solution_values import program_job
 from codea1_env.submissions import RejectionReason
 from codea1_env.verdicts import Rechecks
 
-__all__ = ["Answered", "recheck_failures"]
-
 _CEILING = 8.0  # times the ordinary limit: as long as a hard question may take a candidate
 # Times the ordinary limit that all calls of one candidate together may take when they run again: for lack of memory;
 # for lack of time; call by call.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["SYMBOLS", "book_sentence", "duel_picture", "duel_text", "harmless", "matrix_text", "reward_sum"]
-
 SYMBOLS: dict[Verdict, str] = {
     Verdict.PASSED: ".",
     Verdict.WRONG_ANSWER: "W",

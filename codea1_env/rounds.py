@@ -9,8 +9,6 @@ from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import CandidateRewards
 from codea1_env.verdicts import ProblemReport
 
-__all__ = ["JudgedRound"]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgedRound:

@@ -22,21 +22,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 from codea1_env.errors import UserError
 
-__all__ = [
-    "HIDDEN",
-    "Secret",
-    "TextWithSecrets",
-    "cleaned",
-    "cleaned_error",
-    "discreet",
-    "is_secret_option",
-    "read_secrets",
-    "require_secrets",
-    "revealed",
-    "shown_url",
-    "without_secrets",
-]
-
 HIDDEN = "***"
 """Stands where a secret is."""
 

@@ -17,8 +17,6 @@ from codea1_env.sandbox.interface import SLEPT, Call, Harness, Job, JobReport, L
 from codea1_env.submissions import Suite, TestCase
 from codea1_env.vacuity import under_changes
 
-__all__ = ["Answers", "SolutionValues", "SuiteCalls", "call_of_case", "call_of_prediction", "program_job"]
-
 _MAX_REMEMBERED = 65_536
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from gymnasium.spaces import Text
 
-__all__ = ["UnicodeText"]
-
 
 class UnicodeText(Text):
     """Any `str` of at most `max_length` characters; samples are short printable ASCII.

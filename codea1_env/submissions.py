@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-__all__ = ["COUNTED_AS_INVALID", "Candidate", "Rejection", "RejectionReason", "Suite", "TestCase"]
-
 
 class RejectionReason(StrEnum):
     """Why a piece of an agent's reply, or a test case, does not count."""

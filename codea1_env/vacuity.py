@@ -20,8 +20,6 @@ from codea1_env.rules.validation import SolutionEvidence, UnderChanges
 from codea1_env.sandbox.inside.changes import N_CHANGES, N_TELLING
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 
-__all__ = ["under_changes"]
-
 _CPU_S, _MAX_RESTARTS = 0.25, 3
 _MAX_JOB_BYTES = 1 << 20  # of records
 _ROUNDS = (range(1), range(1, N_TELLING), range(N_TELLING, N_CHANGES))  # most cases are false under the first

@@ -11,18 +11,6 @@ from enum import StrEnum
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.submissions import Candidate, Rejection, TestCase
 
-__all__ = [
-    "CandidateReport",
-    "CaseReport",
-    "ProblemReport",
-    "Rechecks",
-    "SuiteReport",
-    "ValidCase",
-    "ValidSuite",
-    "Verdict",
-    "verdict_of",
-]
-
 
 class Verdict(StrEnum):
     """What one test case says about one candidate, or what loading says about a candidate."""

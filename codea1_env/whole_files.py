@@ -6,8 +6,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["write_whole"]
-
 
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content at once; who reads it meanwhile sees the old content or the new.

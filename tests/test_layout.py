@@ -29,7 +29,7 @@ def modules() -> list[str]:
 
 def lists_names(name: str) -> bool:
     origin = find_spec(name).origin
-    return "__all__" in Path(origin).read_text()
+    return "\n__all__" in Path(origin).read_text()
 
 
 def test_agents_is_a_source_root_and_not_a_package():

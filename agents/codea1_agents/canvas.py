@@ -9,8 +9,6 @@ from typing import Any
 
 from codea1_env.errors import MissingExtra, UserError
 
-__all__ = ["canvas"]
-
 _LOOK: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 
 

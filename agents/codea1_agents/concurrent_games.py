@@ -23,8 +23,6 @@ from codea1_env.code_a1_v0 import CODER, TESTER
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import ProblemSet
 
-__all__ = ["ConcurrentGames", "Schedule"]
-
 _MAX_JUDGING = 32
 """Threads that wait for the sandbox: enough to keep the workers of a large machine busy."""
 

@@ -18,8 +18,6 @@ from codea1_agents.seats import Copies, Seat
 from codea1_env.agent import Agent
 from codea1_env.errors import AgentUnavailable, UserError
 
-__all__ = ["ConcurrentSeat", "concurrent_seat"]
-
 _PATIENCE_S = 5.0
 """How long the end of a run waits for a call that is still under way."""
 

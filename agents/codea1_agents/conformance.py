@@ -14,8 +14,6 @@ from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, l
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.sandbox import Sandbox, load_sandbox
 
-__all__ = ["AgentFinding", "AgentReport", "Conformance", "check_agent"]
-
 _SEEDS = (1, 2)
 
 

@@ -10,8 +10,6 @@ from codea1_env.agent import Role
 from codea1_env.observations import MAX_PROBLEM_CHARS, Seen, turn_info
 from codea1_env.problems import GoldenCase, Problem, ProblemSet
 
-__all__ = ["CONFORMANCE_PROBLEMS", "Case", "cases"]
-
 _HUGE_PROGRAM = 65_536
 """Characters; longer ones are legal, but an endpoint that takes them may think for minutes."""
 _TESTS = 8

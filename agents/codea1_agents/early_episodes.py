@@ -16,8 +16,6 @@ from codea1_env.errors import UserError
 from codea1_env.judge_version import require_this_judge
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 
-__all__ = ["EarlyEpisodes"]
-
 _NAME = "early.jsonl"
 
 

@@ -21,8 +21,6 @@ from pettingzoo.test.render_test import render_test
 from codea1_env import code_a1_v0
 from codea1_env.problems import ProblemSet
 
-__all__ = ["EnvFinding", "check_environment"]
-
 
 @dataclass(frozen=True, slots=True)
 class EnvFinding:

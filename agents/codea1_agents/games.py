@@ -19,8 +19,6 @@ from codea1_env.rounds import JudgedRound
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 
-__all__ = ["EpisodeSeeds", "Game", "PlayedEpisode", "Table", "TimeSplit", "TimedSandbox", "Turn", "episode_seeds"]
-
 
 @dataclass(frozen=True, slots=True)
 class TimeSplit:

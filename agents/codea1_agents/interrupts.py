@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["sigterm_interrupts"]
-
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:

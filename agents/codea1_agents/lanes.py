@@ -10,8 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Interrupted", "Lane"]
-
 
 class Interrupted(Exception):
     """Somebody at the keyboard ended the run, seen from another thread than the main one."""

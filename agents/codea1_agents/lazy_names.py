@@ -8,8 +8,6 @@ from typing import Any
 
 from codea1_env.errors import MissingExtra
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(
     package: str, places: Mapping[str, str], *, needs: Collection[str], what: str, extra: str

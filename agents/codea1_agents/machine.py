@@ -17,8 +17,6 @@ from codea1_env.errors import SandboxError
 from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.secret import shown_url
 
-__all__ = ["Finding", "examine"]
-
 _DISTRIBUTION = "codea1-env"
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
 _DOCKER_SOCKET = "/var/run/docker.sock"

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from codea1_agents.games import PlayedEpisode
 from codea1_env.errors import AgentUnavailable
 
-__all__ = ["PATIENCE", "while_available"]
-
 PATIENCE = 8
 """So many games in a row without a reply end a run."""
 

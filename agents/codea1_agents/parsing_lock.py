@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["ParsingLock"]
-
 _IS_NEEDED = sys.version_info[:3] < (3, 11, 8)
 
 

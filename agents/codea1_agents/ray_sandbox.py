@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 from codea1_env.errors import MissingExtra, SandboxError
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox import Finished, Guarantee, Job, JobReport
+from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, LocalSandbox
 
 __all__ = ["RaySandbox", "shared_ray_sandbox"]
@@ -119,15 +119,7 @@ class RaySandbox:
         Raises:
             SandboxError: no node of the cluster can run a sandbox.
         """
-        reports: dict[int, JobReport] = {finished.position: finished.report for finished in self.as_completed(jobs)}
-        return [reports[position] for position in range(len(jobs))]
-
-    def as_completed(self, jobs: Sequence[Job]) -> Iterator[Finished]:
-        """Yield the reports of each request as soon as they are there.
-
-        Raises:
-            SandboxError: no node of the cluster can run a sandbox.
-        """
+        reports: dict[int, JobReport] = {}
         waiting = deque(
             _Request(range(start, min(start + self._jobs_per_request, len(jobs))))
             for start in range(0, len(jobs), self._jobs_per_request)
@@ -138,11 +130,12 @@ class RaySandbox:
                 self._hand_out(jobs, waiting, under_way)
                 done, _ = self._ray.wait(list(under_way), num_returns=1)
                 for reference in done:
-                    yield from self._settled(reference, under_way.pop(reference), jobs, waiting)
+                    reports |= self._settled(reference, under_way.pop(reference), jobs, waiting)
         finally:
             with self._lock:
                 for request in under_way.values():
                     request.node.n_open -= 1
+        return [reports[position] for position in range(len(jobs))]
 
     def close(self) -> None:
         """Let go of the nodes' pools; each ends when nobody in the cluster uses it. A later `run` starts afresh."""
@@ -171,7 +164,8 @@ class RaySandbox:
 
     def _settled(
         self, reference: Any, request: _Request, jobs: Sequence[Job], waiting: deque[_Request]
-    ) -> Iterator[Finished]:
+    ) -> dict[int, JobReport]:
+        """Return the reports by their jobs' positions; none where the request waits to be sent again."""
         with self._lock:
             request.node.n_open -= 1
         try:
@@ -180,9 +174,9 @@ class RaySandbox:
             self._forget(request.node)
             if request.n_attempts < _MAX_ATTEMPTS:
                 waiting.appendleft(request)
-                return
+                return {}
             reports = [_lost(jobs[position], error) for position in request.positions]
-        yield from map(Finished, request.positions, reports)
+        return dict(zip(request.positions, reports, strict=True))
 
     def _asked(self, references: Any) -> Any:
         try:

@@ -12,8 +12,6 @@ from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import EpisodeRecord, RewardRecord, RewardsRecord
 
-__all__ = ["Comparison", "MovedProblem", "RoleComparison", "compare", "rescored", "with_rewards_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class MovedProblem:

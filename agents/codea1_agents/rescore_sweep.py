@@ -25,8 +25,6 @@ from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.verdicts import CandidateReport
 
-__all__ = ["DIALS", "RoleEffect", "Rollout", "Setting", "SettingEffect", "Signs", "settings_of", "sweep"]
-
 DIALS = ("alpha", "rules", "tests", "replay")
 """What can be swept: `RewardRules.alpha`, presets by name, `tests_per_suite`, the share of replayed cases."""
 _MAX_SETTINGS = 200

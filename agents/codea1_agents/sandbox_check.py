@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.sandbox import Call, Guarantee, Job, JobReport, Limits, Sandbox
 
-__all__ = ["SandboxFinding", "SandboxPromise", "check_sandbox", "promise_of"]
-
 _PROGRAMS = {
     OutcomeKind.VALUE: "def f(x):\n    return [x, x]\n",
     OutcomeKind.OPAQUE: "def f(x):\n    return object()\n",

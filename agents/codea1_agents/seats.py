@@ -13,8 +13,6 @@ from codea1_env.agent import Agent, AgentContext, AgentSpec, Info, Observation, 
 from codea1_env.errors import CodeA1Error, UserError
 from codea1_env.plugins import resolve
 
-__all__ = ["Copies", "Players", "Seat", "load_players", "usage_of"]
-
 
 @dataclass(slots=True)
 class Copies:

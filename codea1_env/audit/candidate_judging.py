@@ -13,8 +13,6 @@ from codea1_env.sandbox.interface import Sandbox
 from codea1_env.submissions import Candidate, RejectionReason
 from codea1_env.verdicts import CandidateReport, SuiteReport, Verdict
 
-__all__ = ["play_candidate"]
-
 _DOUBTS = frozenset({RejectionReason.FLAKY, RejectionReason.UNKNOWABLE})
 _MAX_SHOWN = 60  # characters
 

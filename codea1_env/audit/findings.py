@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from codea1_env.sandbox.interface import Guarantee
 
-__all__ = ["AuditReport", "AuditResult", "Finding"]
-
 
 class AuditResult(StrEnum):
     """How one attack ended, from best to worst."""

@@ -20,8 +20,6 @@ from pathlib import Path
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.rules.reading.release import find_program
 
-__all__ = ["Comparison", "PlainGrader", "PlainResult"]
-
 # Core files none, 2 processor seconds, 1 GiB of address space, files of 256 MiB, 256 descriptors.
 _LIMITED = 'ulimit -c 0; ulimit -t 2; ulimit -v 1048576; ulimit -f 524288; ulimit -n 256; exec "$@"'
 _UNUSED_USER = 370_000  # beyond the ids that distributions, container engines and sandboxes hand out

@@ -17,8 +17,6 @@ from codea1_env.sandbox.interface import Call, Job, JobReport, Sandbox
 from codea1_env.sandbox.local import EACH_KIND
 from codea1_env.values import describe, encode, equal
 
-__all__ = ["Auditor", "run_audit"]
-
 _MAX_MESSAGE = 300
 _MAX_LISTED = 3
 _ROUNDS_TO_FILL = 20

@@ -20,8 +20,6 @@ from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
 
-__all__ = ["SUITE_LIMITS", "play_suite"]
-
 SUITE_LIMITS = Limits(cpu_s=0.2, wall_s=10.0, memory_mb=96, max_restarts=1)
 """Small, so that attacks on the limits take little time."""
 

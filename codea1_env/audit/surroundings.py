@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-__all__ = ["MARK", "Surroundings"]
-
 MARK = "codea1-attack"
 """Every file that an attack tries to leave has a name that begins so."""
 

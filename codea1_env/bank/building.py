@@ -20,8 +20,6 @@ from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.sandbox.interface import Sandbox
 from codea1_env.submissions import TestCase
 
-__all__ = ["BankRecipe", "bank_of_run", "build_bank"]
-
 _IMPOSSIBLE = "'no solution returns this'"
 _MAX_DRAWS = 8  # per program that is wanted; a solution may have few mutants
 

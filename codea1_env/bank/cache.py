@@ -32,8 +32,6 @@ from codea1_env.submissions import Candidate
 from codea1_env.verdicts import CandidateReport, ProblemReport
 from codea1_env.whole_files import write_whole
 
-__all__ = ["BankCache", "bank_digest", "default_cache_folder", "digest_of", "sources_digest"]
-
 _FORMAT = 1
 _log = logging.getLogger(__name__)
 

@@ -18,8 +18,6 @@ from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.whole_files import write_whole
 
-__all__ = ["NOTHING", "Bank", "BankEntry", "ProblemBank", "bank_from_line", "bank_to_line", "load_bank_file"]
-
 
 @dataclass(frozen=True, slots=True)
 class BankEntry:

@@ -21,8 +21,6 @@ from codea1_env.rules.rewards import CandidateRewards, score
 from codea1_env.rules.ruleset import RewardScheme, Ruleset
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, Verdict
 
-__all__ = ["BankPayoffs", "JudgedBank", "JudgedProblem"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BankPayoffs:

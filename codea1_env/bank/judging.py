@@ -14,8 +14,6 @@ from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.verdicts import ProblemReport
 
-__all__ = ["judge_bank"]
-
 _PROBLEMS_AT_ONCE = 8  # bounds the memory of a large bank, and shows progress
 _TRIES = 3
 

@@ -14,8 +14,6 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
-__all__ = ["BANK_ENDING", "BankSource", "load_bank"]
-
 BANK_ENDING = ".bank.jsonl"
 """Of files that `Bank.save` has written."""
 

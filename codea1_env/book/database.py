@@ -26,8 +26,6 @@ from pathlib import Path
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
 
-__all__ = ["BookDatabase"]
-
 _APPLICATION_ID = 0x43413142  # "CA1B"
 _SCHEMA_VERSION = 3
 _DEPARTURES = """CREATE TABLE departure (

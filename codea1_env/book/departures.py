@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from codea1_env.rules.mistake_book import Provenance
 
-__all__ = ["Departure", "Leaving"]
-
 
 class Leaving(StrEnum):
     """Why an entry left."""

@@ -19,8 +19,6 @@ from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.replies import is_direct_call
 from codea1_env.whole_files import write_whole
 
-__all__ = ["ExportReport", "ImportReport", "export_official", "import_official", "merge"]
-
 _MAX_TEXT = 200_000
 _MAX_FREQUENCY = 1_000_000_000
 

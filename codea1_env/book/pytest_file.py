@@ -11,8 +11,6 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
 from codea1_env.rules.mistake_book import BookEntry
 
-__all__ = ["export_pytest"]
-
 _HEADER = '''\
 """Cases that once beat a program, from a Mistake Book.
 

@@ -15,8 +15,6 @@ from codea1_env.errors import UserError
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 
-__all__ = ["ProblemRows", "departures_after"]
-
 _KEY_COLUMNS = ("problem", "digest", "sequence", "expression", "imports", "expected", "direct")
 _COUNT_COLUMNS = ("frequency", "n_failed", "n_evaluated", "quality", "added_round", "last_replayed_round")
 _PROVENANCE_COLUMNS = ("run", "episode_id", "round", "coder", "tester", "program_sha256", "verdict", "actual")

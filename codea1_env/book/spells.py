@@ -15,8 +15,6 @@ from codea1_env.book.departures import Departure, Leaving
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.rules.mistake_book import Provenance
 
-__all__ = ["Difficulty", "Origin", "Relapse", "Spell", "difficulties", "origins", "relapses", "spells_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Spell:

@@ -36,8 +36,6 @@ from codea1_env.rules.mistake_book import (
 from codea1_env.rules.ruleset import BookRules, BookUpdate
 from codea1_env.verdicts import ProblemReport
 
-__all__ = ["MergeReport", "MistakeBook", "StoredEntry"]
-
 _PAGE = 1000  # entries read at a time, so that a slow reader holds nothing up
 
 

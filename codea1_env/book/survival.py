@@ -15,8 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, log, nan, sqrt
 
-__all__ = ["Stay", "Step", "Survival", "survival"]
-
 _Z = 1.959963984540054  # two-sided 95 %
 
 

@@ -8,8 +8,6 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.python_source import imports_of, whole_solution
 from codea1_env.problems.snippets import read_test
 
-__all__ = ["problem_from_row"]
-
 
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with `task_id`, `complete_prompt`, `canonical_solution`, `test` and `entry_point`.

@@ -7,8 +7,6 @@ from typing import Any
 
 from codea1_env.errors import BrokenInput
 
-__all__ = ["Row", "checked_text", "optional_text", "sub_row", "text"]
-
 Row = Mapping[str, Any]
 
 

@@ -20,8 +20,6 @@ from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import GoldenHarness, Problem
 from codea1_env.problems.python_source import before_function, imports_of, joined, whole_solution
 
-__all__ = ["problem_from_row", "restore_types"]
-
 _LICENCES = {"HumanEval": "MIT AND Apache-2.0", "Mbpp": "CC-BY-4.0 AND Apache-2.0"}
 
 _EXACT = "exact"

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.python_source import calls_of, expression, imports_of, literal, parse, unparse
 
-__all__ = ["find_examples"]
-
 _MOST_LINES = 12
 _MOST_CHARACTERS = 4_000
 """How much one example may span."""

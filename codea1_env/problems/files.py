@@ -16,8 +16,6 @@ from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.whole_files import write_whole
 
-__all__ = ["dump_jsonl", "find_rows", "load_file"]
-
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"

@@ -10,8 +10,6 @@ from codea1_env.errors import BrokenInput, MissingExtra, UserError
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.problem import ProblemSet
 
-__all__ = ["is_saved_dataset", "load_dataset_problems"]
-
 
 def is_saved_dataset(folder: Path) -> bool:
     """Whether `save_to_disk` wrote the folder."""

@@ -10,8 +10,6 @@ from codea1_env.problems import bigcodebench, evalplus, humaneval, own_rows, rel
 from codea1_env.problems.columns import Row
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
 
-__all__ = ["LAYOUTS", "FoundRow", "Layout", "read_row", "read_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:

@@ -12,8 +12,6 @@ from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, P
 from codea1_env.problems.python_source import require_definition
 from codea1_env.problems.snippets import read_snippet
 
-__all__ = ["problem_from_row", "problem_to_row"]
-
 _FIELDS = tuple(field.name for field in fields(Problem))
 
 

@@ -8,8 +8,6 @@ from typing import overload
 
 from codea1_env.errors import UnknownName, UserError
 
-__all__ = ["GoldenCase", "GoldenHarness", "GoldenTest", "Problem", "ProblemSet", "SkippedRow", "WrongProgram"]
-
 
 @dataclass(frozen=True, slots=True)
 class GoldenCase:

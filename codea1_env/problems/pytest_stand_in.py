@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-__all__ = ["ExceptionInfo", "approx", "fail", "raises"]
-
 
 class ExceptionInfo:
     """What `raises` caught."""

@@ -9,21 +9,6 @@ from collections import Counter
 
 from codea1_env.errors import BrokenInput
 
-__all__ = [
-    "before_function",
-    "calls_of",
-    "expression",
-    "functions_of",
-    "functions_of_text",
-    "imports_of",
-    "joined",
-    "literal",
-    "parse",
-    "require_definition",
-    "unparse",
-    "whole_solution",
-]
-
 _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 _IMPORT_LINE = re.compile(r"^(?:import|from)\s+\w.*$", re.MULTILINE)
 

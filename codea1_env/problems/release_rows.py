@@ -24,8 +24,6 @@ from codea1_env.problems.python_source import (
 )
 from codea1_env.problems.snippets import read_test, solution_names
 
-__all__ = ["training_problem", "validation_problem"]
-
 _LICENCES = {
     "humanevalplus": "MIT AND Apache-2.0",
     "mbppplus": "CC-BY-4.0 AND Apache-2.0",

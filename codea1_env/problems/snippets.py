@@ -18,8 +18,6 @@ from codea1_env.problems import pytest_stand_in
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
 from codea1_env.problems.python_source import before_function, calls_of, joined, literal, parse, unparse
 
-__all__ = ["read_snippet", "read_test", "solution_names"]
-
 _SOLUTION_MODULE = "solution"
 """KodCode's tests say `from solution import f`."""
 

@@ -14,8 +14,6 @@ from codea1_env.problems.hugging_face import is_saved_dataset, load_dataset_prob
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.problem import Problem, ProblemSet
 
-__all__ = ["ProblemSource", "load_problems"]
-
 ProblemSource = str | Path | ProblemSet | Iterable[Problem]
 
 _HUGGING_FACE = "hf:"

@@ -8,8 +8,6 @@ from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_agree
 
-__all__ = ["agreed", "is_confirmed"]
-
 _BITS = 64
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Calibration", "calibrated_cpu_s"]
-
 
 @dataclass(frozen=True, slots=True)
 class Calibration:

@@ -24,22 +24,6 @@ from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 from codea1_env.submissions import TestCase
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 
-__all__ = [
-    "Arrival",
-    "BookChange",
-    "BookDelta",
-    "BookEntry",
-    "BookKey",
-    "Failure",
-    "Provenance",
-    "apply_changes",
-    "changes",
-    "combined",
-    "entry_after",
-    "select_replayed",
-    "strength",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class BookKey:

@@ -8,23 +8,6 @@ from dataclasses import dataclass
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 
-__all__ = [
-    "MASKED",
-    "CandidateRewards",
-    "Reward",
-    "RewardPart",
-    "invalid_candidate",
-    "n_credited",
-    "n_failed",
-    "n_passed",
-    "n_right",
-    "n_written",
-    "no_evidence",
-    "paid_cases",
-    "pass_rate",
-    "right_cases",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RewardPart:

@@ -34,8 +34,6 @@ from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
 from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 
-__all__ = ["atgen", "cure", "learnability", "utrl"]
-
 SuiteColumn = Sequence[SuiteReport]
 """One suite against each of some candidates."""
 

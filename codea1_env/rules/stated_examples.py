@@ -10,8 +10,6 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.submissions import TestCase
 
-__all__ = ["is_stated", "stated_answers"]
-
 
 @lru_cache(maxsize=4096)
 def stated_answers(examples: tuple[str, ...], entry_point: str) -> Mapping[str, bytes | None]:

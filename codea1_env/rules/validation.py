@@ -18,15 +18,6 @@ from codea1_env.rules.stated_examples import is_stated
 from codea1_env.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidCase, ValidSuite
 
-__all__ = [
-    "SolutionEvidence",
-    "UnderChanges",
-    "validate",
-    "values_agree",
-    "values_equal",
-    "without_doubted",
-]
-
 _WHY_DOUBTED = {
     RejectionReason.FLAKY: "the solution gives something else when it runs as the candidate did",
     RejectionReason.UNKNOWABLE: "what it says about this candidate cannot be known",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from enum import Enum
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
+import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from codea1_env.errors import BrokenInput
@@ -18,9 +18,6 @@ from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import SCHEMA_VERSION, first_fault
 from codea1_env.sandbox.interface import Limits
 from codea1_env.secret import without_secrets
-
-__all__ = ["RunConfig", "problems_digest", "read_config", "to_toml"]
-
 
 _MAY_CHANGE = frozenset({"versions", "git", "problems", "episodes"})
 """Between a run and its continuation; of the problems only the place."""
@@ -87,9 +84,9 @@ def problems_digest(problems: ProblemSet) -> str:
     return sha256(text.encode()).hexdigest()[:16]
 
 
-def to_toml(config: RunConfig) -> str:
-    """Return the configuration as TOML; what is None is left out."""
-    return "\n".join(_toml(_plain(config), ())) + "\n"
+def to_toml(settings: BaseModel) -> str:
+    """Return settings as TOML; what is None is left out."""
+    return tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True))
 
 
 def read_config(text: bytes, place: str) -> RunConfig:
@@ -124,34 +121,6 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + key] = value
     return flat
-
-
-def _toml(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    """Yield the lines of one table, its own values before its sub-tables, as TOML wants it."""
-    if path:
-        yield ""
-        yield f"[{'.'.join(map(_key, path))}]"
-    for key, value in table.items():
-        if value is not None and not isinstance(value, Mapping):
-            yield f"{_key(key)} = {_value(value)}"
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _toml(value, (*path, key))
-
-
-def _key(key: str) -> str:
-    return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _value(key)
-
-
-def _value(value: object) -> str:
-    """Write a scalar. TOML's basic strings are JSON's but for DEL, which TOML wants escaped."""
-    if isinstance(value, str) and not isinstance(value, Enum):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    raise TypeError(f"TOML cannot hold {value!r} here")
 
 
 def _shown(value: object) -> str:

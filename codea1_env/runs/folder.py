@@ -28,8 +28,6 @@ from codea1_env.runs.config import RunConfig, read_config, to_toml
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 from codea1_env.whole_files import write_whole
 
-__all__ = ["RunFolder", "ends_half_written", "iter_episodes", "stored_config"]
-
 _CONFIG, _EPISODES, _BOOK, _METRICS, _LOCK = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json", ".lock"
 
 

@@ -31,24 +31,6 @@ from codea1_env.verdicts import (
     Verdict,
 )
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "BookChangeRecord",
-    "CandidateRecord",
-    "CaseRecord",
-    "EpisodeRecord",
-    "RejectionRecord",
-    "RewardPartRecord",
-    "RewardRecord",
-    "RewardsRecord",
-    "RoundRecord",
-    "SuiteRecord",
-    "episode_schema",
-    "first_fault",
-    "from_line",
-    "to_line",
-]
-
 SCHEMA_VERSION: Literal[1] = 1
 
 

@@ -3,7 +3,6 @@
 from codea1_env.sandbox.choice import load_sandbox
 from codea1_env.sandbox.interface import (
     Call,
-    Finished,
     Guarantee,
     Harness,
     Job,
@@ -12,11 +11,9 @@ from codea1_env.sandbox.interface import (
     Place,
     Sandbox,
 )
-from codea1_env.sandbox.streaming import as_completed, run_async, stream
 
 __all__ = [
     "Call",
-    "Finished",
     "Guarantee",
     "Harness",
     "Job",
@@ -24,8 +21,5 @@ __all__ = [
     "Limits",
     "Place",
     "Sandbox",
-    "as_completed",
     "load_sandbox",
-    "run_async",
-    "stream",
 ]

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from codea1_env.sandbox.interface import Finished, Job, JobReport
+from codea1_env.sandbox.interface import Job, JobReport
 from codea1_env.sandbox.worker import Setup
-
-__all__ = ["Batch", "Queue", "Ticket"]
 
 
 class Ticket(NamedTuple):
@@ -36,8 +34,6 @@ class Batch:
     """Which kind of zygote a job needs."""
     done: threading.Event = field(default_factory=threading.Event)
     """Set when all reports are there, or an error."""
-    on_report: Callable[[Finished], None] | None = None
-    """Called from the scheduler's thread with each report as it comes."""
     error: str = ""
     """Why the sandbox could not be used at all."""
     is_cancelled: bool = False
@@ -61,8 +57,6 @@ class Batch:
         """Enter a report."""
         self.reports[position] = report
         self._n_open -= 1
-        if self.on_report is not None:
-            self.on_report(Finished(position, report))
         if self._n_open == 0:
             self.done.set()
 

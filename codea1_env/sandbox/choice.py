@@ -8,8 +8,6 @@ from codea1_env.errors import UserError
 from codea1_env.plugins import resolve
 from codea1_env.sandbox.interface import Sandbox
 
-__all__ = ["load_sandbox"]
-
 
 def load_sandbox(spec: Sandbox | str) -> Sandbox:
     """Return a back end; the same name gives the same instance throughout a process.

@@ -17,8 +17,6 @@ from codea1_env.sandbox.docker_engine import OWNER_LABEL, SESSION_LABEL, connect
 from codea1_env.sandbox.docker_folder import PREFIX, owner_of
 from codea1_env.sandbox.docker_owner import Owner
 
-__all__ = ["Cleaned", "clean", "clean_up_after_the_dead"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:

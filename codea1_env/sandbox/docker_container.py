@@ -27,8 +27,6 @@ from codea1_env.sandbox.docker_place import NOT_HERE, Place, environment
 from codea1_env.sandbox.docker_words import Words, words_of
 from codea1_env.sandbox.wire import Op
 
-__all__ = ["Container", "Launcher"]
-
 _MEET_TIMEOUT_S = 30.0
 _RESTART_TIMEOUT_S = 20.0
 """How long an engine may be away."""

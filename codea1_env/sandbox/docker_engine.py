@@ -12,8 +12,6 @@ from typing import Any
 from codea1_env.errors import MissingExtra, SandboxError
 from codea1_env.secret import shown_url
 
-__all__ = ["OWNER_LABEL", "SESSION_LABEL", "EngineFailed", "EngineGone", "check_sdk", "connected", "remove_container"]
-
 SESSION_LABEL = "codea1-env"
 """On containers: which sandbox they belong to. On images: `image`."""
 OWNER_LABEL = "codea1-env.owner"

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from codea1_env.sandbox.docker_owner import Owner
 
-__all__ = ["PREFIX", "meeting_folder", "owner_of"]
-
 PREFIX = "codea1-docker-"
 """Of the names of such folders, followed by their owner."""
 

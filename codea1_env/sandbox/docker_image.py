@@ -16,8 +16,6 @@ from codea1_env.sandbox.docker_engine import OWNER_LABEL, SESSION_LABEL
 from codea1_env.sandbox.docker_owner import Owner
 from codea1_env.sandbox.docker_root import Root
 
-__all__ = ["REPOSITORY", "Image", "given_image", "own_image"]
-
 REPOSITORY = "codea1-env-sandbox"
 """Name of the images that are made here; the tag is a hash of the content."""
 

@@ -7,8 +7,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Owner"]
-
 _PATTERN = re.compile(r"(\d+)-(\d+)-(\d+)-([0-9a-f]{8})")
 
 

@@ -13,8 +13,6 @@ from codea1_env.sandbox.docker_image import Image
 from codea1_env.sandbox.docker_owner import Owner
 from codea1_env.sandbox.worker import clean_environment
 
-__all__ = ["NOT_HERE", "Place", "environment"]
-
 NOT_HERE = (
     "the docker sandbox needs an engine on the same kernel that sees the same files: no remote engine, no Docker"
     " Desktop, no gVisor, no engine outside a container that this process runs in (if only the folder for temporary"

@@ -23,8 +23,6 @@ from typing import IO
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.worker import clean_environment
 
-__all__ = ["Root", "placed"]
-
 _FORMAT = "1"
 """Changes when the same files would make another image."""
 _LEFT_OUT = {"site-packages", "dist-packages", "test", "idlelib", "tkinter", "turtledemo", "ensurepip"}

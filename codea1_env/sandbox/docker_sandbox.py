@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from secrets import token_hex
 
 from codea1_env.errors import UserError
@@ -19,7 +19,7 @@ from codea1_env.sandbox.docker_container import Launcher
 from codea1_env.sandbox.docker_engine import check_sdk, connected
 from codea1_env.sandbox.docker_image import given_image, own_image
 from codea1_env.sandbox.docker_place import Place
-from codea1_env.sandbox.interface import Finished, Guarantee, Job, JobReport
+from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, TIERS, LocalSandbox
 from codea1_env.sandbox.scheduler import Scheduler
 
@@ -95,11 +95,6 @@ class DockerSandbox(LocalSandbox):
         """
         self._check(jobs)
         return super().run(jobs)
-
-    def as_completed(self, jobs: Sequence[Job]) -> Iterator[Finished]:
-        """Yield the report of each job as soon as it is there; see `run` and `LocalSandbox.as_completed`."""
-        self._check(jobs)
-        return super().as_completed(jobs)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _remade, (self._n_workers, self._image, self._memory_mb, self._packages)

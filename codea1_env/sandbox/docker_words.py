@@ -13,8 +13,6 @@ from typing import Any
 
 from codea1_env.errors import SandboxError
 
-__all__ = ["Words", "words_of"]
-
 _MAX_BYTES = 10_000
 _HEADER = struct.Struct(">BxxxI")  # which stream, how many bytes follow
 

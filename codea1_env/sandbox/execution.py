@@ -35,8 +35,6 @@ from codea1_env.sandbox.process import Process, as_outcome, as_value, error_fiel
 from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Frame, Notice, Tag, WireError
 from codea1_env.values import encode
 
-__all__ = ["Execution", "internal_error_report"]
-
 _NULL = Outcome(OutcomeKind.VALUE, encode(None))
 _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
 _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes

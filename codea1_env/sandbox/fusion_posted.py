@@ -22,8 +22,6 @@ import traceback
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
-__all__ = ["Ran", "run"]
-
 _FILE = "main.py"
 _CHUNK = 65_536
 _CHUNKS_AT_ONCE = 32

@@ -9,15 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-__all__ = [
-    "BadRequest",
-    "CommandResult",
-    "CommandStatus",
-    "RunAnswer",
-    "RunRequest",
-    "RunStatus",
-]
-
 _DEFAULT_TIMEOUT_S = 10.0
 _MAX_TIMEOUT_S = 3600.0
 

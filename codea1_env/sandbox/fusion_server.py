@@ -31,8 +31,6 @@ from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.values import Malformed
 from codea1_env.values.tree import Tagged, parse
 
-__all__ = ["FusionServer", "ServerBounds", "answer_to"]
-
 _MAX_STREAM_BYTES = 1 << 20
 """Kept of each of stdout and stderr, as the original does."""
 _VALUE_BYTES = 5 << 20

@@ -15,24 +15,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
 
-__all__ = [
-    "BROKEN_HARNESS",
-    "LENGTHS_OF_EQUALS",
-    "OPAQUE_ARGUMENT",
-    "OPAQUE_RESULT_USE",
-    "RECORD_FACTOR",
-    "SLEPT",
-    "Call",
-    "Finished",
-    "Guarantee",
-    "Harness",
-    "Job",
-    "JobReport",
-    "Limits",
-    "Place",
-    "Sandbox",
-]
-
 
 class Guarantee(StrEnum):
     """What a back end promises about hostile programs.
@@ -168,15 +150,6 @@ class JobReport:
     def loaded(self) -> bool:
         """True iff calls could be tried."""
         return self.load.kind is OutcomeKind.VALUE
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The report of one job among several."""
-
-    position: int
-    """Of the job, from 0."""
-    report: JobReport
 
 
 @runtime_checkable

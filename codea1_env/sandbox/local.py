@@ -6,17 +6,16 @@ import contextlib
 import functools
 import importlib.util
 import os
-import queue
 import re
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.batches import Batch
-from codea1_env.sandbox.interface import Finished, Guarantee, Job, JobReport
+from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.scheduler import Scheduler
 from codea1_env.sandbox.worker import Setup
 
@@ -147,44 +146,18 @@ class LocalSandbox:
         if not jobs:
             return []
         batch = Batch(tuple(jobs), self._kinds.setup_for)
-        with self._submitted(batch) as scheduler:
-            while not batch.done.wait(_POLL_S):
-                if not scheduler.is_alive and not batch.done.wait(_POLL_S):
-                    raise SandboxError("the sandbox was closed")
-        return [report for report in batch.reports if report is not None]
-
-    def as_completed(self, jobs: Sequence[Job]) -> Iterator[Finished]:
-        """Yield the report of each job as soon as it is there; what is not waited for is cancelled.
-
-        Raises:
-            SandboxError: no worker starts, or the sandbox was closed meanwhile.
-        """
-        arrived: queue.SimpleQueue[Finished] = queue.SimpleQueue()
-        batch = Batch(tuple(jobs), self._kinds.setup_for, on_report=arrived.put)
-        with self._submitted(batch) as scheduler:
-            n_left = len(batch.jobs)
-            while n_left and not batch.error:
-                try:
-                    finished = arrived.get(timeout=_POLL_S)
-                except queue.Empty:
-                    if not scheduler.is_alive and not batch.error:
-                        raise SandboxError("the sandbox was closed") from None
-                    continue
-                n_left -= 1
-                yield finished
-
-    @contextlib.contextmanager
-    def _submitted(self, batch: Batch) -> Iterator[Scheduler]:
-        """Hand a batch over; what is not done in the end is given up."""
         scheduler = self._started()
         scheduler.submit(batch)
         try:
-            yield scheduler
+            while not batch.done.wait(_POLL_S):
+                if not scheduler.is_alive and not batch.done.wait(_POLL_S):
+                    raise SandboxError("the sandbox was closed")
         finally:
             if not batch.done.is_set():
                 scheduler.cancel(batch)
         if batch.error:
             raise SandboxError(batch.error + self._advice(scheduler))
+        return [report for report in batch.reports if report is not None]
 
     def close(self) -> None:
         """End all workers; idempotent. A later `run` starts afresh."""

@@ -8,8 +8,6 @@ from time import monotonic
 
 from codea1_env.sandbox.worker import Launch, Setup, Worker, WorkerDied, launch_here
 
-__all__ = ["Pool"]
-
 _JOBS_PER_WORKER = 2  # one runs while the other is handed out or collected
 _MAX_SLEEPERS_PER_WORKER = 16
 _MAX_FORKS = 50_000  # then a zygote is replaced, whatever may have gathered in it

@@ -15,8 +15,6 @@ from codea1_env.sandbox.wire import Changed, Frame, FrameReader, Items, Notice, 
 from codea1_env.sandbox.worker import Worker
 from codea1_env.values import Malformed, validate
 
-__all__ = ["Process", "as_outcome", "as_value", "error_fields", "printable"]
-
 _MAX_MESSAGE = 300
 _MAX_ERROR = 16_384  # bytes: its texts have at most 500 characters, each of up to twelve bytes
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values

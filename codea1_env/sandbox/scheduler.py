@@ -25,8 +25,6 @@ from codea1_env.sandbox.waiting import seconds_waited
 from codea1_env.sandbox.wire import Notice, Op
 from codea1_env.sandbox.worker import Launch, Worker, WorkerDied, launch_here
 
-__all__ = ["Scheduler"]
-
 _TICK_S = 0.025
 _MEASURE_AFTER_S = 0.05  # most activities are over by then and are never measured
 _LINGER_S = 0.05  # for a process that has answered everything to end by itself

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["seconds_waited"]
-
 _PROC = Path("/proc")
 
 

@@ -15,25 +15,6 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = [
-    "APPLY",
-    "HEADER",
-    "LOAD",
-    "NOTICE",
-    "REQUEST",
-    "Changed",
-    "Frame",
-    "FrameReader",
-    "Items",
-    "Notice",
-    "Op",
-    "Request",
-    "Tag",
-    "Values",
-    "WireError",
-    "frame_bytes",
-]
-
 LOAD = 0xFFFF_FFFF
 """Call number of what is said about loading."""
 APPLY = 0xFFFF_FFFE

@@ -20,8 +20,6 @@ from typing import Any, NamedTuple, Protocol
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.wire import Notice, Op, Request
 
-__all__ = ["Ends", "Launch", "Launched", "Setup", "Worker", "WorkerDied", "clean_environment", "launch_here"]
-
 _BOOTSTRAP = Path(__file__).parent / "inside" / "bootstrap.py"
 _ROOT = Path(__file__).parents[2]
 # macOS has no SOCK_SEQPACKET for local sockets.

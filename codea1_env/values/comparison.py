@@ -27,8 +27,6 @@ from typing import Any
 from codea1_env.values.exact import INEXACT, exact
 from codea1_env.values.tree import MAX_NODES, BeyondBudget, Tagged, moment, parse
 
-__all__ = ["equal"]
-
 _MAX_MATCHED = 64  # sets up to here are matched exactly; longer ones pair by order
 _MAX_STEPS = 2 * MAX_NODES  # nodes looked at, each as often as it is: enough to write both keys of any two values
 _DIGITS_A_STEP = 32  # of a Decimal

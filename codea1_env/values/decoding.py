@@ -13,8 +13,6 @@ from typing import Any
 
 from codea1_env.values.tree import Malformed, Tagged, moment, parse_all
 
-__all__ = ["decode"]
-
 
 def decode(data: bytes) -> Any:
     """Return a new value equal to the encoded one.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from fractions import Fraction
 
-__all__ = ["MAX_DEPTH", "PLAIN_INT_BITS", "Opaque", "TooLarge", "encode"]
-
 MAX_DEPTH = 64
 PLAIN_INT_BITS = 1024  # larger ones as hex: decimal text is quadratic and refused beyond 4300 digits
 _PLAIN_INT = 1 << PLAIN_INT_BITS

@@ -10,8 +10,6 @@ import json
 from functools import lru_cache
 from typing import Any, NoReturn
 
-__all__ = ["INEXACT", "exact"]
-
 INEXACT = object()
 """Stands for every value that is not exact, and for some that are."""
 

@@ -11,8 +11,6 @@ from typing import Any
 from codea1_env.values.exact import INEXACT, exact
 from codea1_env.values.tree import BeyondBudget, Tagged, moment, parse
 
-__all__ = ["SourceText", "describe", "to_source"]
-
 _MAX_DECIMAL_DIGITS = 4_000  # Python refuses literals of more than 4300 digits unless they are hexadecimal
 
 

@@ -30,18 +30,6 @@ from codea1_env.values.encoding import MAX_DEPTH, PLAIN_INT_BITS
 if TYPE_CHECKING:
     import datetime
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_NODES",
-    "BeyondBudget",
-    "Malformed",
-    "Tagged",
-    "is_beyond_budget",
-    "moment",
-    "parse",
-    "parse_all",
-]
-
 MAX_BYTES = 8 << 20
 MAX_NODES = 1 << 18
 

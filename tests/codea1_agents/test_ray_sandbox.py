@@ -18,7 +18,7 @@ from ray.cluster_utils import Cluster  # noqa: E402  -- only where it is install
 
 from codea1_agents.ray_sandbox import RaySandbox  # noqa: E402
 from codea1_env.outcomes import OutcomeKind  # noqa: E402
-from codea1_env.sandbox import Call, Guarantee, Job, as_completed, load_sandbox  # noqa: E402
+from codea1_env.sandbox import Call, Guarantee, Job, load_sandbox  # noqa: E402
 from codea1_env.sandbox.local import LocalSandbox  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("ray")
@@ -65,13 +65,6 @@ def test_both_nodes_work(sandbox: RaySandbox) -> None:
     pools = [node.pool for node in sandbox._nodes.values()]
     assert len({ray.get(pool.process_id.remote()) for pool in pools}) == 2
     assert sandbox.guarantee in Guarantee
-
-
-def test_the_quick_do_not_wait_for_the_slow(sandbox: RaySandbox) -> None:
-    jobs = [job(1.0, SLEEP), job(0), *[job(n) for n in range(4)]]
-    order = [finished.position for finished in as_completed(sandbox, jobs)]
-    assert sorted(order) == list(range(6))
-    assert order[-1] in (0, 1)
 
 
 def pools_of(sandbox: RaySandbox) -> dict[str, int]:

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import datetime
 import enum
-import importlib
 import json
 import math
 import subprocess
@@ -764,9 +763,3 @@ def test_nothing_but_the_standard_library_is_needed() -> None:
         "assert 'numpy' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-S", "-I", "-c", code, str(folder)], check=True)
-
-
-def test_every_exported_name_exists() -> None:
-    for name in ("", ".comparison", ".decoding", ".encoding", ".exact", ".source", ".tree"):
-        module = importlib.import_module(f"codea1_env.values{name}")
-        assert all(hasattr(module, exported) for exported in module.__all__)

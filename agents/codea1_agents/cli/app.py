@@ -30,8 +30,6 @@ from codea1_agents.cli import (
 )
 from codea1_agents.cli.boundary import Boundary
 
-__all__ = ["app"]
-
 app = typer.Typer(cls=Boundary, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["audit"]
-
 
 def audit(
     sandbox: Annotated[str, typer.Option(help="Which sandbox.")] = "local",

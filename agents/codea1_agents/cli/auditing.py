@@ -19,8 +19,6 @@ from codea1_env.audit.plain_grader import Comparison, PlainGrader, PlainResult
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.sandbox import load_sandbox
 
-__all__ = ["run_audit_command"]
-
 _AT_A_TIME = 4  # scripts of the plain grader, most of which wait for their time limit
 
 

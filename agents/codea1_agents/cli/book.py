@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="Show, study, minimise, export, merge and import Mistake Books.")
 
 _Book = Annotated[Path, typer.Argument(help="A book file (.sqlite), or the folder of a run.")]

@@ -18,8 +18,6 @@ from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.problems import SkippedRow, load_problems
 from codea1_env.runs.folder import stored_config
 
-__all__ = ["export_book", "import_book", "merge_books", "opened_book", "problems_of_run", "show_book", "target_book"]
-
 _BOOK_OF_RUN = "book.sqlite"
 _MAX_SKIPPED_SHOWN = 5
 

@@ -20,8 +20,6 @@ from codea1_env.book.spells import Difficulty, Origin, Relapse, Spell, difficult
 from codea1_env.book.survival import Stay, Survival, survival
 from codea1_env.errors import UnknownName
 
-__all__ = ["show_relapses", "show_statistics", "show_survival"]
-
 _SOURCES: dict[str, Callable[[Spell], str]] = {
     "tester": lambda spell: spell.provenance.tester or "unknown",
     "coder": lambda spell: spell.provenance.coder or "unknown",

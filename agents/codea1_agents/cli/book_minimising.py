@@ -23,8 +23,6 @@ from codea1_env.rules.ruleset import Ruleset, Validation, preset
 from codea1_env.runs.folder import stored_config
 from codea1_env.sandbox import load_sandbox
 
-__all__ = ["minimise_book"]
-
 _SHOWN = 10
 
 

@@ -12,8 +12,6 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["INTERRUPTED", "NOT_OK", "READER_GONE", "SANDBOX_FAILED", "USER_ERROR", "Boundary"]
-
 NOT_OK = 1
 """A check found something, or a training was stopped."""
 USER_ERROR = 2

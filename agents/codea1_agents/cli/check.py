@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="Check problems, the environment, an agent, or this machine's sandbox.")
 
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]

@@ -24,8 +24,6 @@ from codea1_env.secret import without_secrets
 if TYPE_CHECKING:
     from codea1_agents.conformance import AgentReport
 
-__all__ = ["run_check_agent", "run_check_env", "run_check_problems", "run_check_sandbox"]
-
 _TOY_PROBLEMS = 3
 
 

@@ -28,8 +28,6 @@ from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import CaseRecord, EpisodeRecord
 from codea1_env.verdicts import Verdict
 
-__all__ = ["run_coevolve"]
-
 _PRESET = "coevolve"
 _MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
 

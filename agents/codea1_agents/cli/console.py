@@ -20,8 +20,6 @@ from codea1_agents.statistics import Estimate
 from codea1_env.errors import UserError
 from codea1_env.rendering import harmless
 
-__all__ = ["Page", "estimate_cells", "new_table", "number", "say_error"]
-
 _WIDEST = 120
 _WITHOUT_TERMINAL = 100
 

@@ -26,8 +26,6 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import problems_digest
 from codea1_env.whole_files import write_whole
 
-__all__ = ["Asked", "run_crossplay"]
-
 _FIXED_CODERS = ("mutant",)
 _FIXED_TESTERS = ("fuzz", "boundary")
 

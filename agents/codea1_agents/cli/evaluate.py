@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="What agents are worth, in numbers that the field knows.")
 
 _Agent = Annotated[

@@ -26,8 +26,6 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox import Guarantee, Sandbox, load_sandbox
 
-__all__ = ["Asked", "Bench", "Keeping", "bench", "estimate_json", "plain_number", "with_option"]
-
 _MAX_SKIPPED_SHOWN = 5
 
 _R = TypeVar("_R", bound=BaseModel)

@@ -20,8 +20,6 @@ from codea1_env.problems import Problem
 from codea1_env.rendering import harmless
 from codea1_env.secret import read_secrets
 
-__all__ = ["run_coder", "run_tester", "tested_problems"]
-
 
 def run_coder(asked: Asked, agent: str, *, samples: int, temperature: float | None) -> None:
     """Evaluate a coder from its options to its figures.

@@ -7,8 +7,6 @@ from pathlib import Path
 from codea1_agents.cli.evaluating import Asked, bench
 from codea1_agents.evaluation.export import ExportTask, export_tests, write_rows
 
-__all__ = ["run_export"]
-
 
 def run_export(asked: Asked, agent: str, coder: str | None, task: ExportTask, out: Path) -> None:
     """Run a tester over the problems and write its confirmed tests.

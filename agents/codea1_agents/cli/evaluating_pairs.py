@@ -17,8 +17,6 @@ from codea1_agents.evaluation.tester_figures import figure_by_problem, figure_na
 from codea1_env.errors import UserError
 from codea1_env.judge_version import judge_version_in
 
-__all__ = ["run_compare"]
-
 _Figures = dict[str, Mapping[str, float]]
 
 

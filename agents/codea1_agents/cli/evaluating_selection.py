@@ -11,8 +11,6 @@ from codea1_agents.evaluation.selection import SelectionFigures, select_candidat
 from codea1_env.errors import UserError
 from codea1_env.secret import read_secrets
 
-__all__ = ["run_select", "selection_json", "show_selection"]
-
 _ROWS = (
     ("drawn by lot (avg@N)", "average"),
     ("chosen, lot among equals", "chosen"),

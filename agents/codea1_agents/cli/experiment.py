@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["experiment"]
-
 
 def experiment(
     name: Annotated[str, typer.Argument(help="A declared experiment, e.g. paper-cpu, or a .toml file.")],

@@ -20,8 +20,6 @@ from codea1_env.errors import UserError
 from codea1_env.judge_version import require_this_judge
 from codea1_env.problems import load_problems
 
-__all__ = ["Wish", "run_experiment"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["export_model"]
-
 
 def export_model(
     source: Annotated[Path, typer.Argument(help="Run folder of codea1 train, or one of its checkpoints.")],

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["export_tests"]
-
 
 def export_tests(
     agent: Annotated[str, typer.Option(help="The tester (see codea1 agents).")],

@@ -9,8 +9,6 @@ from codea1_agents.cli.evaluating import Asked, bench
 from codea1_agents.coevolution.supervised import SupervisedSettings, taught
 from codea1_agents.models.model_files import require_new
 
-__all__ = ["run_sft_tester"]
-
 
 def run_sft_tester(asked: Asked, model: str, settings: SupervisedSettings, out: Path) -> None:
     """Teach a tester and write it.

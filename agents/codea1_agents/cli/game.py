@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="The game as a matrix: equilibria, dynamics, and what follows from them.")
 
 _Source = Annotated[

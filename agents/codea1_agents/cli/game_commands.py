@@ -27,8 +27,6 @@ from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
 
-__all__ = ["Asked", "follow_dynamics", "loaded_bank", "picture_folder", "solve_game"]
-
 _ENDINGS = (".svg", ".png")
 _MAX_PICTURED = 8
 _MAX_SHOWN = 20

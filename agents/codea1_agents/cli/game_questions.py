@@ -29,8 +29,6 @@ from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
 
-__all__ = ["answer_questions"]
-
 _N_SEEDS = 3
 _ALPHAS = np.linspace(0, 1, 101)
 _TESTERS = {"full answers": BankRecipe(solution=False), "half the answers": BankRecipe(solution=False, right=False)}

@@ -11,8 +11,6 @@ import typer
 if TYPE_CHECKING:
     from codea1_env.plugins import Group
 
-__all__ = ["agents", "presets", "problems_app"]
-
 problems_app = typer.Typer(no_args_is_help=True, help="Sources of problems.")
 
 _ROLES = ("coder", "tester")

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["play"]
-
 # None stands for "not given", so that a resumed run can tell what was asked from what is merely the default.
 _Problems = Annotated[
     str | None, typer.Option("--problems", "-p", help="Source by name or path.", show_default="humaneval")

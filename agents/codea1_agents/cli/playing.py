@@ -35,8 +35,6 @@ from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, first_fault
 from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
 
-__all__ = ["Asked", "run", "varied"]
-
 _MAX_SKIPPED_SHOWN = 5
 _MAX_ABSENCES_SHOWN = 5
 

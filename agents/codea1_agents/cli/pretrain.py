@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["pretrain"]
-
 
 def pretrain(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model; must be new or empty.")] = Path(

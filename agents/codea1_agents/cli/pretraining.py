@@ -20,8 +20,6 @@ from codea1_env.errors import UnknownName
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
 
-__all__ = ["Asked", "run_pretrain"]
-
 _SPLITS = ("train", "held-out")
 
 

@@ -15,8 +15,6 @@ from codea1_agents.cli.console import Page
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import EpisodeRecord
 
-__all__ = ["Progress"]
-
 
 class Progress:
     """Counts what is done; after an episode also shows its problem and rewards."""

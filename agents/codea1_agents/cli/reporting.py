@@ -11,8 +11,6 @@ from codea1_agents.cli.summary_table import counted
 from codea1_agents.report.writing import read_run, write_pictures, write_report
 from codea1_env.errors import UserError
 
-__all__ = ["run_report"]
-
 
 def run_report(
     paths: Sequence[Path],

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["rescore"]
-
 
 def rescore(
     run: Annotated[Path, typer.Argument(help="Run folder, of codea1 play, or with --sweep of codea1 train.")],

@@ -22,8 +22,6 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
 
-__all__ = ["run_rescore"]
-
 _MAX_MOVED = 5
 
 

@@ -18,8 +18,6 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 
-__all__ = ["is_training_run", "run_sweep", "sampled_rules"]
-
 _ROLES = ("coder", "tester")
 
 

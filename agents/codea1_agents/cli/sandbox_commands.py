@@ -16,8 +16,6 @@ from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.sandbox.fusion_server import FusionServer
 from codea1_env.sandbox.local import LocalSandbox
 
-__all__ = ["serve"]
-
 
 def serve(*, host: str, port: int, workers: int | None, sandbox: str, allow_remote: bool, as_json: bool) -> None:
     """Serve `/run_code` until this process is asked to end.

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["select"]
-
 
 def select(
     coder: Annotated[str, typer.Option(help="Who writes the candidates (see codea1 agents).")],

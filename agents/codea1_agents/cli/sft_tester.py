@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["sft_tester"]
-
 
 def sft_tester(
     model: Annotated[str, typer.Argument(help="Folder or hub id of the language model to fine-tune.")],

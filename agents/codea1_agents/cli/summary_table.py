@@ -11,8 +11,6 @@ from codea1_agents.summary import Summary
 from codea1_env.rendering import harmless
 from codea1_env.runs.config import RunConfig
 
-__all__ = ["counted", "summary_table", "time_sentence"]
-
 _ROWS = (
     ("coder reward", "coder_reward"),
     ("  programs that load", "candidate_validity"),

@@ -14,8 +14,6 @@ from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.training.loading import load_training, preset_names
 from codea1_env.errors import MissingExtra, UserError
 
-__all__ = ["require_training", "run_export", "run_presets", "run_training"]
-
 
 def run_training(
     source: str | None, changes: Iterable[str], *, out: Path | None, resume: Path | None, as_json: bool, quiet: bool

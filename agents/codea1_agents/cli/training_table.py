@@ -16,8 +16,6 @@ from codea1_agents.training.loop import Watcher
 from codea1_agents.training.options import TrainingConfig
 from codea1_env.rendering import harmless
 
-__all__ = ["LiveTable", "PlainLines"]
-
 _MEAN_OVER = 10
 
 Line = Mapping[str, Any]

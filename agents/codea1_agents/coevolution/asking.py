@@ -9,8 +9,6 @@ from codea1_env.agent import AgentContext, load_agent
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox
 
-__all__ = ["tiny_asker"]
-
 _MAX_TOKENS = {"coder": 56, "tester": 96}
 _SAMPLING = "prompts=tiny,temperature=1,top_p=1,batch_size=256,device=cpu"
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["SLOTS", "TEMPLATES", "Component", "Form", "Shape"]
-
 
 class Shape(Enum):
     """What a function takes."""

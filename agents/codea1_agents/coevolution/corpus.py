@@ -16,8 +16,6 @@ from codea1_agents.coevolution.inputs import Arguments, edge_input, naive_input
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.errors import UserError
 
-__all__ = ["KINDS", "WORDING", "Corpus", "CorpusRules", "Document"]
-
 WORDING = "tiny"
 """Name of the prompts."""
 

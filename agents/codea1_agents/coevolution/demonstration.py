@@ -10,8 +10,6 @@ from typing import Any
 
 from codea1_agents.canvas import canvas
 
-__all__ = ["Change", "change_of", "draw_change"]
-
 Line = Mapping[str, Any]
 
 PASS = "coder_pass_at_1"

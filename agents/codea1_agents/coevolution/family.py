@@ -18,18 +18,6 @@ from typing import Any
 from codea1_agents.coevolution.components import SLOTS, TEMPLATES, Component, Shape
 from codea1_agents.coevolution.inputs import Arguments, edge_input, naive_input
 
-__all__ = [
-    "Composition",
-    "Split",
-    "Variant",
-    "answer_of",
-    "compositions",
-    "drawn_inputs",
-    "drawn_program",
-    "family",
-    "mutants",
-]
-
 
 class Split(Enum):
     """What a problem is for."""

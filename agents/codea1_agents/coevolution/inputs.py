@@ -6,8 +6,6 @@ from random import Random
 
 from codea1_agents.coevolution.components import Shape
 
-__all__ = ["Arguments", "edge_input", "naive_input"]
-
 Arguments = tuple[object, ...]
 """Of one call."""
 

@@ -20,8 +20,6 @@ from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.interface import Sandbox
 
-__all__ = ["FailingProgram", "Lesson", "failing_programs", "lessons"]
-
 
 @dataclass(frozen=True, slots=True)
 class FailingProgram:

@@ -24,8 +24,6 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import CandidateReport, Verdict
 
-__all__ = ["FIGURES", "Measurement", "View", "measure"]
-
 FIGURES = ("pass@1", "golden_rate", "validity", "kill", "kill_subtlest")
 """Share of programs that pass all golden tests; mean share of golden tests passed; share of asked tests whose answer is
 right and that are new; share of suites written for a wrong program that it fails; the same for one known subtle

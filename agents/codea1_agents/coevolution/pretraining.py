@@ -21,12 +21,9 @@ try:
     from torch import Tensor
     from torch.nn.functional import cross_entropy
 
-    from codea1_agents.coevolution.muon import Muon
     from codea1_agents.coevolution.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
 except ImportError as error:
     raise MissingExtra.of("pretraining", "transformers") from error
-
-__all__ = ["RECORD", "SIZES", "Base", "Losses", "ModelSize", "PretrainingSettings", "load_settings", "pretrain"]
 
 RECORD = "pretraining.json"
 """File beside the weights: how they were made."""
@@ -237,21 +234,21 @@ class _Optimisers:
     """Muon for the hidden matrices, AdamW for everything else."""
 
     def __init__(self, model: Any, size: ModelSize) -> None:
-        self._size = size
         named = list(model.named_parameters())
         matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name and "lm_head" not in name]
         is_matrix = {id(parameter) for parameter in matrices}
         others = [parameter for _, parameter in named if id(parameter) not in is_matrix]
-        self._muon = Muon(matrices)
-        self._adam = torch.optim.AdamW(others, lr=size.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)
+        muon = torch.optim.Muon(matrices, lr=size.muon_lr, weight_decay=0.0)
+        adam = torch.optim.AdamW(others, lr=size.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)
+        self._rates = ((muon, size.muon_lr), (adam, size.adam_lr))
         self._model = model
 
     def step(self, share: float) -> None:
         """Apply and clear the gradients, with this share of the learning rates."""
-        self._muon.step(self._size.muon_lr * share)
-        for group in self._adam.param_groups:
-            group["lr"] = self._size.adam_lr * share
-        self._adam.step()
+        for optimiser, lr in self._rates:
+            for group in optimiser.param_groups:
+                group["lr"] = lr * share
+            optimiser.step()
         self._model.zero_grad(set_to_none=True)
 
 

@@ -27,8 +27,6 @@ from codea1_env.secret import read_secrets
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["FineTuned", "SupervisedSettings", "Taught", "fine_tuned", "sft_tester", "taught"]
-
 _IGNORED = -100  # what `cross_entropy` leaves out
 _ADAM_BETAS = (0.9, 0.999)
 _PROBE = "def f(x):\n    return [x, -12]\nassert f(1) == [1, -12]"

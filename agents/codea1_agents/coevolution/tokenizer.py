@@ -13,8 +13,6 @@ from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import Message
 from codea1_env.errors import CodeA1Error
 
-__all__ = ["END", "GO", "PAD", "new_tokenizer", "save_tokenizer", "text_of"]
-
 PAD, END, UNKNOWN, GO = "<pad>", "<end>", "<unk>", "<go>"
 
 _VOCABULARY = 400

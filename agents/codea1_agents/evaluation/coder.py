@@ -18,8 +18,6 @@ from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.interface import Sandbox
 from codea1_env.submissions import Candidate
 
-__all__ = ["USUAL_K", "CoderFigures", "avg_by_problem", "evaluate_coder", "figures_of_coder", "pass_at_k_by_problem"]
-
 USUAL_K = (1, 2, 5, 10, 32, 100)
 """The k for which pass@k is told, as far as there are so many samples."""
 

@@ -9,8 +9,6 @@ from math import isnan
 from codea1_agents.evaluation.metrics import n_problems_needed
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
 
-__all__ = ["PairedFigure", "compare_figure"]
-
 
 @dataclass(frozen=True, slots=True)
 class PairedFigure:

@@ -21,8 +21,6 @@ from dataclasses import dataclass
 from codea1_env import values
 from codea1_env.outcomes import Outcome, OutcomeKind
 
-__all__ = ["Instrumented", "Notes", "instrumented", "read_notes"]
-
 _WORD = "codea1: what was reached?"
 _LINE, _BRANCH, _ITEMS = "__codea1_line__", "__codea1_branch__", "__codea1_items__"
 

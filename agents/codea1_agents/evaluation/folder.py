@@ -22,8 +22,6 @@ from codea1_env.judge_version import judge_version_in, require_this_judge
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
-__all__ = ["EvaluationFolder", "read_records", "stored_settings"]
-
 _SETTINGS, _RECORDS, _FIGURES = "evaluation.json", "records.jsonl", "figures.json"
 
 _R = TypeVar("_R", bound=BaseModel)

@@ -12,8 +12,6 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, Limits, Sandbox
 from codea1_env.verdicts import Verdict
 
-__all__ = ["PROGRAM_LIMITS", "GoldenFinding", "run_golden"]
-
 PROGRAM_LIMITS = replace(GOLDEN_LIMITS, max_restarts=0)
 """A program has failed once a call hangs or kills its process, so that the rest need not run."""
 

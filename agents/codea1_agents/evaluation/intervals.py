@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from codea1_agents.statistics import Estimate
 
-__all__ = ["product_interval"]
-
 
 def product_interval(
     first: dict[str, float],

@@ -14,18 +14,6 @@ from collections.abc import Sequence
 from math import ceil, comb, inf, isnan, nan, sqrt
 from statistics import NormalDist
 
-__all__ = [
-    "accuracy_at_k",
-    "best_positions",
-    "conditional_mutation_score",
-    "covered_share",
-    "fixed_mutation_score",
-    "n_problems_needed",
-    "pass_at_k",
-    "selected_score",
-    "spearman",
-]
-
 
 def pass_at_k(n: int, n_right: int, k: int) -> float:
     """Return the unbiased estimate of the chance that at least one of k samples is right; nan if n < k.

@@ -6,8 +6,6 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-__all__ = ["CoderSample", "CoverageRecord", "SelectionRecord", "TestRecord", "TesterRecord"]
-
 
 def _encodable(text: object) -> object:
     """Write lone surrogates, which UTF-8 cannot hold, as escapes."""

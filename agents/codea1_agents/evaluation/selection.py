@@ -25,16 +25,6 @@ from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.submissions import Suite, TestCase
 
-__all__ = [
-    "Contest",
-    "SelectionFigures",
-    "ask_candidates",
-    "run_contests",
-    "select_candidates",
-    "selection_figures",
-    "unique_tests",
-]
-
 _CHUNK = 8
 """Problems at a time."""
 _LIMITS = Limits(cpu_s=1.0)

@@ -22,8 +22,6 @@ from codea1_env.solution_values import SolutionValues, SuiteCalls, call_of_case,
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidSuite
 
-__all__ = ["CheckedTest", "MutantRuns", "check_tests", "drawn_mutants", "run_coverage", "run_mutants"]
-
 _MUTANT_LIMITS = Limits(cpu_s=1.0, wall_s=10.0, max_restarts=0)
 """One call that hangs or dies has killed the mutant; the rest need not run."""
 

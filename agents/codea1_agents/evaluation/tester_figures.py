@@ -24,8 +24,6 @@ from codea1_agents.evaluation.records import CoverageRecord, TesterRecord
 from codea1_agents.evaluation.selection import SelectionFigures, selection_figures
 from codea1_agents.statistics import Estimate, mean_interval
 
-__all__ = ["USUAL_TEST_K", "TesterFigures", "figure_by_problem", "figure_names", "figures_of_tester"]
-
 USUAL_TEST_K = (1, 2, 5)
 """Those of the paper's table 2."""
 

@@ -20,8 +20,6 @@ from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
 from codea1_env.judge_version import JUDGE_VERSION
 
-__all__ = ["run_cell"]
-
 _LESSONS_LR = 1e-3  # as in training: these models are small
 _PLAIN = "code-a1"  # whose settings hold where nothing is trained
 _SEATS = ("coder", "tester", "shared")

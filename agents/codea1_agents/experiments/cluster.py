@@ -11,8 +11,6 @@ from codea1_agents.experiments.grid import Cell
 from codea1_agents.experiments.pool import LocalProcesses
 from codea1_env.errors import MissingExtra
 
-__all__ = ["ClusterProcesses"]
-
 
 class ClusterProcesses:
     """Cells on whichever node has a free processor.

@@ -13,16 +13,6 @@ from codea1_env.errors import UserError
 from codea1_env.runs.records import first_fault
 from codea1_env.secret import without_secrets
 
-__all__ = [
-    "Evaluation",
-    "Experiment",
-    "Picture",
-    "Pretraining",
-    "System",
-    "Table",
-    "load_experiment",
-]
-
 _BUILT_IN = Path(__file__).parent / "declared"
 
 

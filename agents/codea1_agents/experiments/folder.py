@@ -16,8 +16,6 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
-__all__ = ["ExperimentFolder", "require_experiment", "stored_experiment"]
-
 _DECLARED, _LOCK = "experiment.json", ".lock"
 
 

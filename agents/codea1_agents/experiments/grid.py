@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from codea1_agents.experiments.declaration import Experiment, System
 
-__all__ = ["Cell", "cells_of", "needs", "ready"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:

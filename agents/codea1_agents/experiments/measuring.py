@@ -16,8 +16,6 @@ from codea1_agents.experiments.models import Models
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
 
-__all__ = ["measured"]
-
 
 def measured(
     models: Models, evaluation: Evaluation, *, together: bool, seed: int, view: View = "white_box"

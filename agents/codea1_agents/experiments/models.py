@@ -10,8 +10,6 @@ from typing import Self
 
 from codea1_env.whole_files import write_whole
 
-__all__ = ["Models"]
-
 _NOTE = "models.json"
 
 

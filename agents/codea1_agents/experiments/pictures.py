@@ -13,8 +13,6 @@ from codea1_agents.experiments.results import CellResult
 from codea1_agents.experiments.spread import spread_of
 from codea1_agents.experiments.tables import Results, values_of
 
-__all__ = ["Line", "draw", "lines_of"]
-
 _COLOURS = ("#1f6fb4", "#d1495b", "#2a9d5c", "#8a5fbf", "#d98c21", "#5b6770", "#17a2a2", "#b5547f")  # on light and dark
 _FEW_POINTS = 30  # which are marked one by one
 _WINDOW = 5  # steps over which training figures are smoothed, as their noise hides everything else

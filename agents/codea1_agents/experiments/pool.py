@@ -18,8 +18,6 @@ from codea1_agents.experiments.grid import Cell, ready
 from codea1_agents.experiments.results import RESULT
 from codea1_env.errors import UserError
 
-__all__ = ["CellFailed", "LocalProcesses", "Told", "cell_command", "cell_environment", "run_cells"]
-
 _POLL_S = 0.2
 _GRACE_S = 20.0  # for a cell to end in order after it was told to stop
 

@@ -14,8 +14,6 @@ from codea1_agents.experiments.spread import spread_of
 from codea1_agents.experiments.tables import Results, at_equal_compute, markdown_of
 from codea1_env.whole_files import write_whole
 
-__all__ = ["text_of", "write_report"]
-
 _BUDGETS = (0.25, 0.5, 1.0)  # of what trained systems spend, in the middle
 
 

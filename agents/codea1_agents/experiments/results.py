@@ -14,8 +14,6 @@ from codea1_env.judge_version import UNSTATED_JUDGE
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
-__all__ = ["RESULT", "CellResult", "CurvePoint", "read_result", "results_of", "write_result"]
-
 RESULT = "result.json"
 
 

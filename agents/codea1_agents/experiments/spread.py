@@ -16,8 +16,6 @@ from statistics import fmean, stdev
 
 from codea1_agents.experiments.grid import Cell
 
-__all__ = ["Difference", "Spread", "paired", "spread_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Spread:

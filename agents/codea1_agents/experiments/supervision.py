@@ -10,8 +10,6 @@ from codea1_agents.evaluation.export import ExportTask, Layout, export_tests, wr
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
 
-__all__ = ["write_supervision"]
-
 _SUITES = 4
 """Per problem: about as many tests as the golden ones."""
 

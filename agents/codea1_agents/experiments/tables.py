@@ -10,8 +10,6 @@ from codea1_agents.experiments.grid import Cell
 from codea1_agents.experiments.results import CellResult, CurvePoint
 from codea1_agents.experiments.spread import Difference, Spread, paired, spread_of
 
-__all__ = ["at_equal_compute", "markdown_of", "values_of"]
-
 Results = Mapping[Cell, CellResult]
 
 

@@ -14,8 +14,6 @@ from torch import Tensor
 from codea1_agents.grpo.model_settings import LoraSettings
 from codea1_env.errors import MissingExtra, UserError
 
-__all__ = ["adapted", "is_adapted", "plain_weights", "save_plain", "untied", "without_adapter"]
-
 _ADAPTER = "default"  # peft's name of the first
 
 

@@ -40,8 +40,6 @@ from codea1_env.problems import Problem, load_problems
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.ruleset import BookUpdate
 
-__all__ = ["GRPO"]
-
 _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
 _BOOK_STREAM = 11  # sets the book's draws apart from all others of a task

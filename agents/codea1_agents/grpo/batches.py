@@ -15,8 +15,6 @@ from codea1_agents.grpo.columns import Column
 from codea1_agents.grpo.episodes import ScoredResponse, response_of
 from codea1_agents.grpo.sampling import Response, left_padded
 
-__all__ = ["ResponsesToBatch", "padded_batch", "planned", "shards"]
-
 _PAD = 0  # any token: masked everywhere
 
 

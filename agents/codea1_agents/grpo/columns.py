@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Column"]
-
 
 class Column(StrEnum):
     """Columns of a learner's batch. B responses; P and R: longest prompt and response."""

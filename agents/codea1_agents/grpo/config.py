@@ -24,8 +24,6 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 from codea1_env.secret import read_secrets, require_secrets
 
-__all__ = ["GRPOConfig"]
-
 _ROLES = ("coder", "tester")
 _SHARED = "shared"
 

@@ -8,8 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from codea1_agents.grpo.failures import RunnerFailed
 
-__all__ = ["dealt"]
-
 _MAX_ROUNDS = 4  # of dealing out, before what is still owed is left out
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -32,8 +32,6 @@ from codea1_env.judge import Judge
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
 
-__all__ = ["Harvest", "TreeEnvRunner", "scored_responses"]
-
 _SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing looks at it
 _ROLES = ("coder", "tester")
 

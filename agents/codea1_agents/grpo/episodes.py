@@ -10,8 +10,6 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from codea1_agents.grpo.sampling import Response
 
-__all__ = ["ScoredResponse", "episode_of", "response_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class ScoredResponse:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from codea1_env.errors import CodeA1Error
 
-__all__ = ["LearnerLost", "NotFinite", "RunnerFailed", "StaleWeights", "TrainingStopped"]
-
 
 class TrainingStopped(CodeA1Error):
     """An iteration cannot be completed; the last checkpoint is as it was."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Advantages", "group_advantages", "mean_over_candidates", "top_variance"]
-
 _EPSILON = 1e-6  # method.md 1.9 (verl, core_algos): A = (r - mean) / (std + 1e-6), with the sample's std
 _MIN_SPREAD = 1e-8  # rewards nearer to each other are equal up to rounding
 

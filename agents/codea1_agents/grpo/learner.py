@@ -17,8 +17,6 @@ from codea1_agents.grpo.failures import NotFinite
 from codea1_agents.grpo.loss import LossParts, LossRules, grpo_loss
 from codea1_agents.grpo.schedule import lr_factor
 
-__all__ = ["GRPOTorchLearner"]
-
 Batch = Mapping[str, Tensor]
 
 _LARGEST = frozenset({"ratio_gap"})

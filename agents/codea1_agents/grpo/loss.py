@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["LossParts", "LossRules", "grpo_loss", "low_variance_kl", "token_log_probs"]
-
 _MAX_LOG_RATIO = 20.0  # exp of more is no use to anyone and overflows in half precision
 _MAX_KL = 10.0  # verl clamps its estimate there
 

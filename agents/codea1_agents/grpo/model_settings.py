@@ -8,8 +8,6 @@ from typing import Any
 
 from codea1_env.errors import UnknownName, UserError
 
-__all__ = ["DTYPES", "ENGINES", "LoraSettings", "ModelSettings"]
-
 DTYPES = ("float32", "bfloat16", "float16")
 ENGINES = ("transformers", "vllm")
 

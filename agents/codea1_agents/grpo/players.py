@@ -13,8 +13,6 @@ from codea1_agents.prompts import Prompts
 from codea1_env.agent import Agent, Info, Observation
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 
-__all__ = ["AgentPlayer", "Answer", "MissingPlayer", "ModelPlayer", "Player", "Turn"]
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:

@@ -25,8 +25,6 @@ from codea1_agents.grpo.model_settings import ModelSettings
 from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import require_model, spoken
 
-__all__ = ["CausalLMModule", "export_state", "load_causal_model"]
-
 
 def load_causal_model(path: str, dtype: str = "float32") -> Any:
     """Return a language model in evaluation mode.

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 from codea1_agents.grpo.model_settings import ModelSettings
 from codea1_agents.grpo.sampling import Response, SamplingRules, sample_responses
 
-__all__ = ["RolloutEngine", "TransformersEngine", "load_engine"]
-
 
 class RolloutEngine(Protocol):
     """Samples responses with the weights of one module."""

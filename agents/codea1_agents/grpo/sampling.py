@@ -17,8 +17,6 @@ from torch import Tensor
 
 from codea1_agents.grpo.sampling_cache import roomy_cache
 
-__all__ = ["Response", "SamplingRules", "left_padded", "sample_responses", "single_seed"]
-
 PROMPTS_AT_ONCE = 64
 _FEW_ENOUGH = 0.75  # share of rows not over, at which dropping the others is worth the copy of the rest
 

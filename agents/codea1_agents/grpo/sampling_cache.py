@@ -7,8 +7,6 @@ from typing import Any
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-__all__ = ["roomy_cache"]
-
 _ROOM = 64
 """Positions that are added at a time, at least."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["lr_factor"]
-
 
 def lr_factor(step: int, *, warmup_steps: int, total_steps: int | None) -> float:
     """Return what the learning rate is multiplied by, in [0, 1].

@@ -11,8 +11,6 @@ from codea1_env.agent import AgentSpec
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 
-__all__ = ["TrainingSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:

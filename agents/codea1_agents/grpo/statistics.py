@@ -14,8 +14,6 @@ from codea1_env.rules.rewards import Reward
 from codea1_env.submissions import RejectionReason
 from codea1_env.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
 
-__all__ = ["StepFacts", "mean_figures", "skipped_problems", "told_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:

@@ -26,8 +26,6 @@ from codea1_env.rules.ruleset import Ruleset
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import ProblemReport, ValidCase, Verdict
 
-__all__ = ["RolloutTimes", "Shape", "SuitesPer", "Task", "Tree", "TreeRoller"]
-
 ROLES = ("coder", "tester")
 
 

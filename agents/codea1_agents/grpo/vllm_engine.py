@@ -18,8 +18,6 @@ from codea1_agents.grpo.sampling import Response, SamplingRules, single_seed
 from codea1_agents.models.model_files import require_model, spoken
 from codea1_env.errors import MissingExtra, UserError
 
-__all__ = ["VllmEngine", "largest_gap"]
-
 _WORKER = "codea1_agents.grpo.vllm_worker.WeightTaker"
 _MEMORY = Path("/dev/shm")
 _PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU, or a stale prefix could not show

@@ -18,8 +18,6 @@ from codea1_env.rules.mistake_book import BookEntry, BookKey
 from codea1_env.submissions import Candidate, Suite, TestCase
 from codea1_env.verdicts import CaseReport, ValidCase, Verdict
 
-__all__ = ["Minimised", "Why", "minimise", "without_duplicates"]
-
 _AT_ONCE = 24  # attempts of one call of the judge; the first that does is taken, so more would often be wasted
 _MOST_PROGRAMS = 4
 _MOST_ATTEMPTS = 400

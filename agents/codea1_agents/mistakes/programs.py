@@ -12,8 +12,6 @@ from codea1_env.rules.mistake_book import BookKey
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import CaseRecord
 
-__all__ = ["Failures", "failures_in"]
-
 
 class Failures:
     """Programs by the case that they failed."""

@@ -10,8 +10,6 @@ import ast
 from collections.abc import Iterator
 from typing import AnyStr
 
-__all__ = ["same_spelling", "simpler", "size"]
-
 _MAX_STEPS = 400
 _MAX_CUTS = 40
 

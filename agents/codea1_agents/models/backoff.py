@@ -7,8 +7,6 @@ from random import Random
 
 from codea1_env.errors import UserError
 
-__all__ = ["Backoff"]
-
 
 @dataclass(frozen=True, slots=True)
 class Backoff:

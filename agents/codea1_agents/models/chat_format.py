@@ -10,8 +10,6 @@ from codea1_agents.prompts import Message, folded_system, plain_text
 from codea1_agents.prompts.messages import TURN_OF_USER
 from codea1_env.errors import UserError
 
-__all__ = ["ChatFormat", "defused", "load_tokenizer"]
-
 _PROBE = "def f(x):\n    return [x, -12.5, 'é'] + g(x)  # <a> of  two\n"
 
 

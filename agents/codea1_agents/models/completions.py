@@ -12,8 +12,6 @@ from typing import Any, Literal
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import UserError
 
-__all__ = ["Completion", "Finish", "Sampling", "Usage", "digest", "draw_seed", "observation_digest"]
-
 Finish = Literal["stop", "length", "other"]
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from codea1_agents.models.completions import Sampling
 
-__all__ = ["OwnDraws", "uniforms"]
-
 
 def uniforms(seeds: Sequence[int], n: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     """Return (rows, n) numbers within [0, 1); row i depends on seeds[i] alone, and its beginning not on n."""

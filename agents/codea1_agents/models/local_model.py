@@ -13,8 +13,6 @@ from codea1_agents.prompts import Prompts
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable
 
-__all__ = ["Answered", "LocalModel", "Request"]
-
 Answered = Completion | AgentUnavailable
 
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
 
-__all__ = ["require_model", "require_new", "spoken", "written"]
-
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 

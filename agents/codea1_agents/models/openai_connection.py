@@ -13,8 +13,6 @@ from codea1_agents.models.event_loop import LoopThread
 from codea1_env.errors import MissingExtra, UserError
 from codea1_env.secret import Secret, cleaned, read_secrets, revealed, shown_url
 
-__all__ = ["CLOUD", "OpenAIConnection", "imported_openai", "required_key", "usable_address"]
-
 CLOUD = "https://api.openai.com/v1"
 
 _LOGGERS = ("httpx", "httpx2", "httpcore.http11", "httpcore2.http11", "openai._base_client")

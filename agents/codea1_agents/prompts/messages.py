@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["TURN_OF_USER", "Message", "Speaker", "folded_system", "merged", "plain_text"]
-
 Speaker = Literal["system", "user", "assistant"]
 
 TURN_OF_USER = "\n### User"

@@ -22,8 +22,6 @@ from codea1_agents.scripted.replies import fenced
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 
-__all__ = ["WORDINGS", "Prompts", "View", "load_prompts"]
-
 WORDINGS = ("default", "paper", "simple", "call_only", "tiny")
 
 _TABLES = ("coder", "coder_repair", "tester_white_box", "tester_black_box", "tester_blind", "tester_repair")

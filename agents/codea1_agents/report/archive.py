@@ -21,8 +21,6 @@ from codea1_env.rendering import harmless
 from codea1_env.runs.records import CaseRecord, RewardRecord, SuiteRecord
 from codea1_env.verdicts import Verdict
 
-__all__ = ["GROUPS_PER_PAGE", "Archive", "packed"]
-
 GROUPS_PER_PAGE = 40
 _MAX_TEXT = 100_000
 _MAX_VALUE = 400

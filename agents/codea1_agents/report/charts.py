@@ -13,8 +13,6 @@ from math import ceil, floor, isfinite, log10
 from codea1_agents.report.material import HeatMap, Panel, Point, Series
 from codea1_env.rendering import harmless
 
-__all__ = ["NOTHING", "chart_frame", "heat_map_svg", "nice_ticks", "panel_svg", "shown"]
-
 WIDTH, HEIGHT = 400.0, 250.0
 _LEFT, _TOP, _BOTTOM = 40.0, 12.0, 38.0
 _LETTER = 6.1  # average width of a letter at the size of the labels

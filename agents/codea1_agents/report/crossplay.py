@@ -13,8 +13,6 @@ from codea1_agents.report.material import HeatMap
 from codea1_env.errors import BrokenInput
 from codea1_env.judge_version import JUDGE_VERSION, judge_version_in
 
-__all__ = ["RESULT", "crossplay_heat_maps", "heat_maps_of"]
-
 RESULT = "crossplay.json"
 _PLACES = (RESULT, f"crossplay/{RESULT}")
 _MAPS = (

@@ -15,8 +15,6 @@ from codea1_agents.statistics import mean_interval
 from codea1_env.runs.records import CaseRecord, RoundRecord
 from codea1_env.verdicts import Verdict
 
-__all__ = ["CurveTally"]
-
 _MAX_STRETCHES = 24
 _VERDICTS = (
     Verdict.PASSED,

@@ -30,8 +30,6 @@ from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord
 
-__all__ = ["game_run", "known_problems"]
-
 _FIGURES = (
     ("coder reward", "coder_reward", "coder"),
     ("tester reward", "tester_reward", "tester"),

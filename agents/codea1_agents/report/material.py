@@ -10,21 +10,6 @@ from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.records import RoundRecord
 
-__all__ = [
-    "Figure",
-    "Group",
-    "HeatMap",
-    "Panel",
-    "Part",
-    "Point",
-    "ProblemRow",
-    "Remark",
-    "RunMaterial",
-    "Series",
-    "judge_remark",
-    "judge_text",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Point:

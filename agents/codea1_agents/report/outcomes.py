@@ -7,8 +7,6 @@ from enum import StrEnum
 from codea1_env.runs.records import CaseRecord, RoundRecord
 from codea1_env.verdicts import Verdict
 
-__all__ = ["Outcome", "new_cases", "outcome_of"]
-
 
 class Outcome(StrEnum):
     """What the cases that a candidate met say about it; each candidate has exactly one."""

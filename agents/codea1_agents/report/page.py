@@ -20,8 +20,6 @@ from codea1_agents.report.material import Figure, HeatMap, Panel, ProblemRow, Ru
 from codea1_agents.report.palette import DARK, LIGHT, chart_rules, variables
 from codea1_env.rendering import harmless
 
-__all__ = ["page_of"]
-
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "browser.js")
 
 

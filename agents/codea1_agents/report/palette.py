@@ -6,8 +6,6 @@ A verdict is never told by its colour alone: its letter or its word stands besid
 
 from __future__ import annotations
 
-__all__ = ["DARK", "LIGHT", "TONES", "chart_rules", "contrast", "lone_style", "variables"]
-
 LIGHT: dict[str, str] = {
     "bg": "#f7f5f0",
     "card": "#ffffff",

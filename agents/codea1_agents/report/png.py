@@ -9,8 +9,6 @@ from codea1_agents.report.material import Panel
 from codea1_agents.report.palette import LIGHT
 from codea1_env.errors import MissingExtra
 
-__all__ = ["write_png"]
-
 
 def write_png(panel: Panel, path: Path) -> Path:
     """Draw one panel in light colours; the same panel gives the same picture.

@@ -37,8 +37,6 @@ from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
 
-__all__ = ["sampled_groups", "samples_of", "training_run"]
-
 _MAX_STRETCHES = 24
 _MIN_WIDTH = 4  # steps of a stretch, so that there is something to take an interval over
 _Line = Mapping[str, Any]

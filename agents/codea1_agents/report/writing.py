@@ -18,8 +18,6 @@ from codea1_agents.report.palette import TONES, lone_style
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.whole_files import write_whole
 
-__all__ = ["Written", "read_run", "write_heat_map", "write_picture", "write_pictures", "write_report"]
-
 MAX_BYTES = 20_000_000
 _MOST_APART = 1 << 20
 _FEW_PARTS = 0.9  # share of the bound that texts may fill: curves and indices need the rest

@@ -23,8 +23,6 @@ from codea1_agents.scripted.signatures import Arguments, Interface
 from codea1_agents.scripted.typed_inputs import edges, edits, hashable
 from codea1_agents.scripted.value_types import Kind, ValueType
 
-__all__ = ["InputSource", "arguments_like", "changes_of", "values_of"]
-
 _LETTERS = "abcxyzABZ019 .,-_()"
 _BUFFER = 1024  # bytes for one draw; most draws use under 200, one that needs more is given up
 _PER_DRAW = 4  # calls per draw, to share its fixed cost

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["call_text", "literal", "unique"]
-
 
 def literal(value: object) -> str:
     """Return ASCII source of a value that `ast.literal_eval` reads back.

@@ -14,8 +14,6 @@ import numpy as np
 
 from codea1_agents.scripted.mutation_operators import Edit, Operator, Site, edits_of
 
-__all__ = ["Mutant", "bare", "mutants", "mutate"]
-
 # Annotations and decorators never change what is returned; patterns, imports and names only break the program.
 _SKIPPED_FIELDS = frozenset({"annotation", "returns", "decorator_list", "type_params", "format_spec"})
 _SKIPPED_NODES = (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Any
 
-__all__ = ["Edit", "Operator", "Site", "edits_of"]
-
-
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -10,8 +10,6 @@ from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 
-__all__ = ["Oracle", "Subject"]
-
 _LIMITS = Limits(cpu_s=0.2, max_restarts=2)  # a call that needs more is a poor test: a judge's host may be slower
 _MAX_SUBJECTS = 256
 _MAX_CALLS = 4096  # remembered for one subject

@@ -6,8 +6,6 @@ import zlib
 
 import numpy as np
 
-__all__ = ["generator"]
-
 
 def generator(seed: int, owner: str) -> np.random.Generator:
     """Return a generator that depends on the seed and on its owner's name alone.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["fenced"]
-
 
 def fenced(code: str, sentence: str = "") -> str:
     """Return a reply with one Python block.

@@ -20,18 +20,6 @@ from codea1_agents.scripted.value_types import (
     with_unknown_as,
 )
 
-__all__ = [
-    "Arguments",
-    "Interface",
-    "Parameter",
-    "Signature",
-    "example_calls",
-    "example_statements",
-    "mentioned_calls",
-    "read_interface",
-    "read_signature",
-]
-
 Arguments = tuple[object, ...]
 """The values of one call, in the order of the parameters; trailing ones with defaults may be missing."""
 

@@ -13,8 +13,6 @@ from codea1_agents.scripted.literals import unique
 from codea1_agents.scripted.signatures import Arguments, Interface
 from codea1_agents.scripted.value_types import Kind, ValueType
 
-__all__ = ["boundary_calls", "edges", "edits", "hashable", "typical"]
-
 _MAX_DEPTH = 3  # containers nested deeper than this get typical elements only
 _LONG = 30  # elements of a "long" input; longer ones make unreadable tests
 

@@ -13,19 +13,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import reduce
 
-__all__ = [
-    "UNKNOWN",
-    "Kind",
-    "ValueType",
-    "either",
-    "from_annotation",
-    "join",
-    "join_all",
-    "of_value",
-    "refine",
-    "with_unknown_as",
-]
-
 _MAX_SEEN = 32  # more would not change what is generated, only slow it down
 
 

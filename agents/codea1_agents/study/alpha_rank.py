@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from codea1_agents.study.matrix_game import MatrixGame, Vector
 from codea1_env.errors import UserError
 
-__all__ = ["AlphaRank", "alpha_rank"]
-
 _TIE = 1e-9
 
 

@@ -26,19 +26,6 @@ from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.verdicts import CandidateReport, SuiteReport
 
-__all__ = [
-    "FIGURES",
-    "Cells",
-    "CrossPlay",
-    "GameFigures",
-    "Grid",
-    "StoredProgram",
-    "StoredSuite",
-    "Submissions",
-    "figures_of",
-    "grid_of",
-]
-
 Table = NDArray[np.float64]
 
 

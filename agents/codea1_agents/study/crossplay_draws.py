@@ -8,8 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["central", "drawn_counts", "means_of", "problem_weights"]
-
 Table = NDArray[np.float64]
 
 

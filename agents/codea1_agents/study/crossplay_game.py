@@ -21,8 +21,6 @@ from codea1_agents.study.crossplay_draws import central, drawn_counts, means_of,
 from codea1_agents.study.equilibria import Equilibrium, solve
 from codea1_agents.study.matrix_game import MatrixGame, best_responses
 
-__all__ = ["Choice", "EmpiricalGame", "Pair", "Reversal", "best_response_cycles", "empirical_game", "reversals"]
-
 Table = NDArray[np.float64]
 
 _PLAYED = 1e-6

@@ -25,8 +25,6 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.plugins import resolve
 from codea1_env.secret import read_secrets, without_secrets
 
-__all__ = ["Player", "players_of"]
-
 _ROLES: tuple[Role, ...] = ("coder", "tester")
 _NAMED = re.compile(r"(?P<name>[\w.+@-]+)=(?P<target>.+)", re.DOTALL)
 _BATCH = 64

@@ -20,8 +20,6 @@ from codea1_agents.statistics import Estimate
 from codea1_agents.study.crossplay import CrossPlay
 from codea1_agents.study.crossplay_draws import central, drawn_counts, means_of, problem_weights
 
-__all__ = ["Ratings", "bradley_terry", "ratings_of"]
-
 _ELO = 400 / math.log(10)
 _MAX_STEPS = 100
 _DONE = 1e-10

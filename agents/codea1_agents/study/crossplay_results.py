@@ -13,8 +13,6 @@ from codea1_agents.study.crossplay_game import Choice, EmpiricalGame, Reversal, 
 from codea1_agents.study.crossplay_ratings import Ratings, ratings_of
 from codea1_env.judge_version import JUDGE_VERSION
 
-__all__ = ["SHOWN", "TITLES", "Findings", "cell_text", "estimate_document"]
-
 TITLES = {
     "pass_rate": "share of the suite's valid cases that the program passes",
     "validity": "share of the tests asked for that are right and new",

@@ -33,8 +33,6 @@ from codea1_env.sandbox.interface import Sandbox
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.verdicts import CandidateReport, Verdict
 
-__all__ = ["Seat", "Transfer", "View", "play_all"]
-
 _CHUNK = 16  # problems at a time
 
 Transfer = Literal["others", "blind", "none"]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector, nash_conv
 from codea1_env.errors import UnknownName, UserError
 
-__all__ = ["DYNAMICS", "Trajectory", "fictitious_play", "regret_matching", "replicator", "run_dynamics"]
-
 _N_KEPT = 200
 
 

@@ -20,8 +20,6 @@ from codea1_agents.study.lemke_howson import lemke_howson
 from codea1_agents.study.linear_programs import maximin, supported_profile
 from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector, best_responses, nash_conv, values
 
-__all__ = ["Equilibrium", "pure_equilibria", "solve"]
-
 TOLERANCE = 1e-9
 _N_LABELS = 8
 _EXACT_CELLS = 1_600  # larger games take exact arithmetic too long: regret matching is asked first

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from codea1_agents.study.matrix_game import MatrixGame, Profile
 
-__all__ = ["lemke_howson"]
-
 Integers = NDArray[Any]
 """Array of Python integers, which do not overflow."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector
 from codea1_env.errors import MissingExtra
 
-__all__ = ["maximin", "supported_profile"]
-
 _EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _ZERO = 1e-8
 

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from codea1_env.errors import UserError
 
-__all__ = ["MatrixGame", "Profile", "Vector", "best_responses", "nash_conv", "regrets", "values"]
-
 Vector = NDArray[np.float64]
 
 _TIE = 1e-9

@@ -17,8 +17,6 @@ from codea1_agents.study.dynamics import Trajectory
 from codea1_agents.study.equilibria import Equilibrium
 from codea1_agents.study.matrix_game import MatrixGame
 
-__all__ = ["Curve", "draw_curves", "draw_payoffs", "draw_trajectory"]
-
 _PLAYED = 1e-6
 _MAX_NAMED = 8  # choices with a colour of their own in a picture of a trajectory
 _STROKES = ("-", "--", ":", "-.")  # lines that lie on each other stay visible

@@ -21,8 +21,6 @@ from codea1_agents.study.equilibria import solve
 from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector
 from codea1_env.errors import UnknownName
 
-__all__ = ["META_SOLVERS", "BankPolicies", "Policies", "PsroResult", "psro"]
-
 Policy = TypeVar("Policy")
 
 

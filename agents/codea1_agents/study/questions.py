@@ -17,17 +17,6 @@ from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, sel
 from codea1_env.rules.ruleset import BookRules, Ruleset
 from codea1_env.verdicts import ProblemReport
 
-__all__ = [
-    "BookStep",
-    "EquilibriumFigures",
-    "SuiteParts",
-    "equilibrium_figures",
-    "failure_shares",
-    "parts_of_suites",
-    "rounds_with_book",
-    "validity_thresholds",
-]
-
 _TIE = 1e-9
 
 

@@ -21,8 +21,6 @@ try:
 except ImportError as error:  # pragma: no cover  the extra is there in the tests
     raise MissingExtra.of("RLlib's bank game", "rllib") from error
 
-__all__ = ["ENV_NAME", "BankMultiAgentEnv", "PpoPoint", "ppo_config", "register_bank", "strategies", "train_ppo"]
-
 ENV_NAME = "codea1/bank-v0"
 
 

@@ -18,8 +18,6 @@ from codea1_agents.study.bank_game import BankGame
 from codea1_env.bank import JudgedBank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
 
-__all__ = ["LearningCurve", "TabularLearner", "TabularRules", "learn_tabular"]
-
 
 @dataclass(frozen=True, slots=True)
 class TabularRules:

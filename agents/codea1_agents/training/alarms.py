@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ALARMS", "Thresholds", "alarms_of"]
-
 Figures = Mapping[str, float]
 History = Sequence[Figures]
 

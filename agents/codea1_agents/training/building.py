@@ -19,8 +19,6 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.records import first_fault
 from codea1_env.sandbox import Limits
 
-__all__ = ["grpo_config", "limits_of", "models_of", "rules_of"]
-
 _ROLES = ("coder", "tester")
 _LONGEST_REPLY = 4096
 _LONGEST_PROMPT = {"coder": 4096, "tester": 8192}

@@ -12,8 +12,6 @@ from codea1_agents.models.model_files import written
 from codea1_agents.training.folder import last_checkpoint, stored_run, told
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 
-__all__ = ["export_model", "export_module"]
-
 _MODULES = Path("learner_group") / "learner" / "rl_module"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from codea1_agents.grpo.statistics import StepFacts, mean_figures
 from codea1_agents.grpo.trees import Tree
 
-__all__ = ["figures_of", "times_of"]
-
 _OF_LEARNERS = (
     "loss",
     "policy_loss",

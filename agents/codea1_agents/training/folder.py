@@ -29,11 +29,9 @@ from typing import Any, BinaryIO, Self
 
 from codea1_agents.training.loading import load_training
 from codea1_agents.training.options import TrainingConfig
-from codea1_agents.training.toml_text import to_toml
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.runs.config import to_toml
 from codea1_env.whole_files import write_whole
-
-__all__ = ["TrainingFolder", "last_checkpoint", "read_metrics", "step_of", "stored_run", "told"]
 
 _CONFIG, _FACTS, _METRICS, _LOCK = "config.toml", "run.json", "metrics.jsonl", ".lock"
 _CHECKPOINTS, _BOOK = "checkpoints", "book.sqlite"

@@ -28,8 +28,6 @@ from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
 
-__all__ = ["Finding", "evaluate_held_out", "held_out_problems", "require_evaluation", "summed_up"]
-
 _STREAM = 1 << 32  # keeps the seeds apart from those of training
 _MOST_K = (1, 8)
 

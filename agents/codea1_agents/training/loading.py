@@ -13,8 +13,6 @@ from codea1_agents.training.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.secret import without_secrets
 
-__all__ = ["checked", "load_training", "preset_names", "with_overrides"]
-
 _PRESETS = Path(__file__).parent.parent / "presets"
 _EXTENDS = "extends"
 _SEATS = ("coder", "tester", "shared")

@@ -11,8 +11,6 @@ from codea1_agents.training.options import TrainingConfig
 from codea1_env.errors import MissingExtra, UserError
 from codea1_env.secret import without_secrets
 
-__all__ = ["Log", "flat", "opened_logs"]
-
 
 class Log(Protocol):
     """Takes the figures of steps."""

@@ -26,8 +26,6 @@ from codea1_env.errors import BrokenInput, CodeA1Error, UserError
 from codea1_env.golden import require_golden_tests
 from codea1_env.problems import load_problems
 
-__all__ = ["Finished", "TrainingFailed", "Watcher", "resume", "train"]
-
 Line = dict[str, Any]
 
 

@@ -8,21 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler,
 
 from codea1_env.secret import TextWithSecrets, read_secrets
 
-__all__ = [
-    "AgentOptions",
-    "AgentsOptions",
-    "CheckpointOptions",
-    "ClusterOptions",
-    "EvaluationOptions",
-    "GameOptions",
-    "LoggingOptions",
-    "LoraOptions",
-    "RolloutOptions",
-    "RunOptions",
-    "TrainingConfig",
-    "UpdateOptions",
-]
-
 CURRENT = "current"
 """Among the opponents of an evaluation: the coder that is being trained."""
 

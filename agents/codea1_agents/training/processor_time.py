@@ -6,8 +6,6 @@ import os
 import time
 from pathlib import Path
 
-__all__ = ["processor_seconds"]
-
 _PROC = Path("/proc")
 _PARENT, _FIRST_TIME = 1, 11  # positions in /proc/PID/stat behind the name: parent; then utime stime cutime cstime
 

@@ -16,8 +16,6 @@ from codea1_env.judge_version import JUDGE_VERSION, judge_version_in, require_th
 from codea1_env.problems import load_problems
 from codea1_env.runs.config import problems_digest
 
-__all__ = ["differences", "facts_of", "require_same"]
-
 _MAY_CHANGE = ("about", "run.name", "run.folder", "cluster", "checkpoints", "logging")
 _CHECKED_BY_CONTENT = (
     "game.problems",

@@ -20,8 +20,6 @@ from codea1_env.runs.records import EpisodeRecord, RoundRecord, to_line
 from codea1_env.sandbox import Limits
 from codea1_env.verdicts import CandidateReport, ProblemReport
 
-__all__ = ["duels_of", "write_samples"]
-
 
 def write_samples(
     path: Path, trees: Sequence[Tree], problems: ProblemSet, settings: TrainingSettings, facts: Mapping[str, Any]

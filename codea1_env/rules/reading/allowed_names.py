@@ -11,17 +11,6 @@ from __future__ import annotations
 import builtins
 import re
 
-__all__ = [
-    "COMPARED_ONLY",
-    "FORBIDDEN_ATTRIBUTES",
-    "MODULES",
-    "SAFE_BUILTINS",
-    "holds_fields",
-    "is_importable",
-    "may_be_attribute",
-    "may_be_imported_from",
-]
-
 _EXCEPTIONS = frozenset(
     name
     for name, value in vars(builtins).items()

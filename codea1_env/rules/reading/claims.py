@@ -10,8 +10,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-__all__ = ["is_built_in", "plain_claim", "sides_of_equality"]
-
 _OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,

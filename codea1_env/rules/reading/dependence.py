@@ -20,8 +20,6 @@ from typing import Any
 from codea1_env.rules.reading.direct_calls import calls_of
 from codea1_env.rules.reading.lengths import COMPREHENSIONS, Lengths
 
-__all__ = ["objection"]
-
 _RUNNING = frozenset({"all", "any", "dict", "frozenset", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"})
 """Built-in functions that ask an iterable for its first item at least."""
 _CANCELLING = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 from codea1_env.rules.reading.python_text import UnreadableError, parse, write
 
-__all__ = ["calls_of", "direct_calls_in", "is_direct", "is_direct_call", "is_literal"]
-
 _WORKED_OUT: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

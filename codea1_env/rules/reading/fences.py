@@ -19,8 +19,6 @@ from textwrap import dedent
 from codea1_env.rules.reading.logical_lines import has_open_quotes
 from codea1_env.rules.reading.python_text import UnreadableError, parse
 
-__all__ = ["Block", "Fenced", "read_fences", "without_margin"]
-
 _PYTHON = frozenset({"py", "py3", "python", "python3"})
 _OTHER_LANGUAGES = """
     bash bat c c# c++ cmd cmake console cpp cs csharp css csv diff docker dockerfile go haskell html http ini java

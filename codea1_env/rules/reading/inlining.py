@@ -26,8 +26,6 @@ from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError
 from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Sharing, Unusable
 from codea1_env.submissions import RejectionReason
 
-__all__ = ["fill"]
-
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SHOWING = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})

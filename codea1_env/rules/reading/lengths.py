@@ -8,8 +8,6 @@ from typing import Any
 
 from codea1_env.rules.reading.claims import is_built_in
 
-__all__ = ["COMPREHENSIONS", "Lengths"]
-
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _KEEPING = frozenset({"enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple"})
 """Built-in functions whose result has an item if their argument has one."""

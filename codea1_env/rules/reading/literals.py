@@ -19,8 +19,6 @@ import numpy as np
 
 from codea1_env import values
 
-__all__ = ["LiteralError", "encoded_literal"]
-
 _DTYPE = re.compile(r"[<>=|][biufcUSO]\d{0,6}")
 _MAX_ARRAY_BYTES = 1_000_000
 

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["LogicalLine", "bracket_depth", "has_open_quotes", "logical_lines"]
-
 _TOKEN = re.compile(r"#[^\n]*|'''|\"\"\"|['\"]|[(\[{]|[)\]}]|\\\n|\n")
 # Possessive, so that a string that never closes costs one pass and no backtracking.
 _STRING_REST = {

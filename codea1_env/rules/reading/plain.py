@@ -18,8 +18,6 @@ from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.reading.python_text import MAX_DEPTH
 from codea1_env.submissions import TestCase
 
-__all__ = ["encoded_prediction", "read_plain_case"]
-
 _MAX_KEYS = 256  # keys that collide cost quadratic time
 _MAX_LITERAL = 4096  # characters, for the same reason
 _WRITTEN_AS_THEY_ARE = frozenset({int, str, bool, bytes, type(None)})

@@ -15,8 +15,6 @@ from typing import Any
 from codea1_env.rules.reading.logical_lines import bracket_depth
 from codea1_env.submissions import RejectionReason
 
-__all__ = ["MAX_DEPTH", "REFUSALS", "UnreadableError", "parse", "write"]
-
 MAX_DEPTH = 64
 """Deepest nesting of expressions in a tree that is written back."""
 

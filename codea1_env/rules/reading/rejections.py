@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from codea1_env.submissions import Rejection, RejectionReason
 
-__all__ = ["MAX_LISTED", "Rejections"]
-
 MAX_LISTED = 1_024
 """Most pieces of one reply that are kept one by one."""
 

@@ -25,8 +25,6 @@ from codea1_env.rules.reading.python_text import REFUSALS, UnreadableError, pars
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.submissions import RejectionReason, TestCase
 
-__all__ = ["find_program", "read_tests"]
-
 _LABELLED = re.compile(r"```python(.*?)```", re.DOTALL)
 _QUOTE_OR_COMMENT = re.compile(r"[\"'#]")
 _STRING_REST = {

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from codea1_env.submissions import RejectionReason
 
-__all__ = ["Filled", "Imported", "Scope", "Sharing", "Unusable"]
-
 
 class Sharing:
     """One group of names whose values may share mutable parts (union-find)."""

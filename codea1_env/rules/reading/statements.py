@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from codea1_env.rules.reading.logical_lines import LogicalLine, logical_lines
 from codea1_env.rules.reading.python_text import UnreadableError, parse
 
-__all__ = ["MAX_NESTING", "Broken", "Partial", "Piece", "Segment", "Source", "Statement", "read_statements", "segments"]
-
 MAX_NESTING = 8
 """Most functions and classes around an assert that is still looked for."""
 _CONTINUES = frozenset({"elif", "else", "except", "finally"})

@@ -24,8 +24,6 @@ from codea1_env.rules.reading.fences import Block, Fenced, without_margin
 from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.rules.reading.statements import segments
 
-__all__ = ["find_program"]
-
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
 

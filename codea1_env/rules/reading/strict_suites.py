@@ -39,8 +39,6 @@ from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Unusable
 from codea1_env.rules.reading.statements import MAX_NESTING, Broken, Partial, Piece, Statement
 from codea1_env.submissions import RejectionReason, TestCase
 
-__all__ = ["SuiteReader", "holds_assert"]
-
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Answer", "without_thinking"]
-
 _TAG = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _OPENING = re.compile(r"(?:^[ \t]*|(?<=</think>)|(?<=</thinking>))<think(?:ing)?>", re.IGNORECASE | re.MULTILINE)
 _CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)

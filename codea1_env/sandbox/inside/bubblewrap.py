@@ -17,8 +17,6 @@ from typing import Any, NoReturn
 from codea1_env.sandbox.inside import kernel, seal
 from codea1_env.sandbox.inside.layout import Layout, is_readable_by_all, layout
 
-__all__ = ["enter"]
-
 _PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bootstrap.py")
 _FLAGS = ("-S", "-s", "-P", "-B")

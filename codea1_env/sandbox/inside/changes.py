@@ -14,9 +14,6 @@ from typing import Any, NamedTuple
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import encode
 
-__all__ = ["N_CHANGES", "N_TELLING", "Answered", "NoChange", "Recorded", "changed_answers"]
-
-
 _MAX_BYTES = 1 << 24  # the answers that were recorded may be changed to larger ones
 
 

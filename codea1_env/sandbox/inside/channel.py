@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from codea1_env.sandbox.wire import HEADER, Frame, Tag
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 
-__all__ = ["BUILTINS", "Answer", "Channel", "as_answer", "as_error_answer", "describe_error", "exit_now"]
-
 BUILTINS = dict(vars(builtins))  # as they were before any program ran
 _MAX_MESSAGE = 300
 _READ_BYTES = 1 << 16  # larger buffers are mapped and unmapped each time

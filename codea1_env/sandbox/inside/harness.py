@@ -25,8 +25,6 @@ from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 from codea1_env.values.tree import Malformed
 
-__all__ = ["run"]
-
 _HOLDING = frozenset({bytearray, collections.deque, dict, list, set, tuple})
 _CATCHES = "except"  # in a source that can mean to catch what the program raises; an expression cannot
 

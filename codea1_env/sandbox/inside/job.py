@@ -19,8 +19,6 @@ from codea1_env.sandbox.inside.channel import Channel, exit_now
 from codea1_env.sandbox.wire import APPLY, LOAD, Tag, frame_bytes
 from codea1_env.values.encoding import encode
 
-__all__ = ["become_job", "rehearse"]
-
 _OUTGOING, _INCOMING = 3, 4
 _MAX_FD = 256
 _SIGCHLD, _SIG_DFL = int(_signal.SIGCHLD), _signal.SIG_DFL

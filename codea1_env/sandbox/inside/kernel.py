@@ -7,28 +7,6 @@ import os
 import sys
 from collections.abc import Callable
 
-__all__ = [
-    "CAP_DAC_READ_SEARCH",
-    "DIE_WITH_PARENT",
-    "KernelRefuses",
-    "bind",
-    "can_mount",
-    "die_with_parent",
-    "drop_capabilities",
-    "forbid_new_privileges",
-    "is_supported",
-    "keep_capabilities_over_change_of_user",
-    "make_mounts_private",
-    "mount",
-    "mount_memory",
-    "prctl",
-    "quick",
-    "remount_read_only",
-    "syscall",
-    "unmount_lazily",
-    "unshare",
-]
-
 CAP_DAC_READ_SEARCH = 2
 _CAP_SYS_ADMIN = 21
 

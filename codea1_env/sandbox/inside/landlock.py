@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from codea1_env.sandbox.inside import kernel
 from codea1_env.sandbox.inside.layout import Layout
 
-__all__ = ["restrict"]
-
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH, _GET_VERSION = 1, 1
 _READ_FILE, _READ_DIR = 4, 8

@@ -13,8 +13,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["Layout", "is_readable_by_all", "layout"]
-
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _MORE = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
 _HIDDEN_NAMES = ("site-packages", "dist-packages")

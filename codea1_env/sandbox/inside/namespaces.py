@@ -13,8 +13,6 @@ import signal
 from codea1_env.sandbox.inside import kernel
 from codea1_env.sandbox.inside.layout import Layout
 
-__all__ = ["enter"]
-
 _NEWNS, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/var", "/tmp", "/run")

@@ -11,8 +11,6 @@ import io
 import os
 from typing import Any
 
-__all__ = ["install"]
-
 _NAME = "/dev/null"
 _STREAM = 1
 _open, _open_descriptor, _dup, _fspath = io.open, os.open, os.dup, os.fspath

@@ -18,8 +18,6 @@ from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 
-__all__ = ["run"]
-
 _compile, _eval, _exec, _iter, _len, _next = compile, eval, exec, iter, len, next  # as before any program ran
 _modules = sys.modules
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for odd text

@@ -25,8 +25,6 @@ from typing import Any
 from codea1_env.sandbox.inside import kernel, landlock, namespaces, seccomp
 from codea1_env.sandbox.inside.layout import is_readable_by_all, layout
 
-__all__ = ["become", "child_seal", "free_user", "seal"]
-
 _GUARANTEES = {
     "namespaces": "isolated",
     "bwrap": "isolated",

@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterable, Sequence
 from codea1_env.sandbox.inside import kernel
 from codea1_env.sandbox.inside.syscalls import NUMBERS
 
-__all__ = ["child_filter", "installer", "zygote_filter"]
-
 _CHECKED = ("open", "openat", "openat2", "clone", "clone3", "prctl", "prlimit64", "ioctl", "fcntl", "socketpair")
 
 _WRITING = (

@@ -20,8 +20,6 @@ from typing import NamedTuple, NoReturn
 from codea1_env.sandbox.inside.job import become_job
 from codea1_env.sandbox.wire import NOTICE, REQUEST, Op
 
-__all__ = ["serve"]
-
 _FD_SPACE = _socket.CMSG_SPACE(8)
 _NO_FORK = -1
 _FRAMES_OF_A_JOB = 7  # from `serve` to what loads a program, which gets as many frames as a script has

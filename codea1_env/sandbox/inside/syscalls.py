@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["NUMBERS"]
-
 NUMBERS: dict[str, tuple[int, int]] = {
     "read": (0, 63),
     "pread64": (17, 67),

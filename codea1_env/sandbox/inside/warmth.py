@@ -11,8 +11,6 @@ from __future__ import annotations
 import ctypes
 import sys
 
-__all__ = ["close_holes", "share_code_pages"]
-
 _POOL_BYTES = 1 << 14  # of CPython's allocator: objects of one size class
 _POOL_HEADER_BYTES = 64
 _LARGEST_POOLED = 512

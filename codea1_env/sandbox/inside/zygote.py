@@ -22,8 +22,6 @@ from typing import Any, NoReturn
 from codea1_env.sandbox.inside import kernel, null_device, seal, warmth
 from codea1_env.sandbox.wire import Op
 
-__all__ = ["main"]
-
 # What programs import most: cold, these cost a child more than all of its job. But each megabyte costs every child,
 # so rarer ones are imported only in zygotes of another kind (`options["preload"]`).
 _PREIMPORTED = """

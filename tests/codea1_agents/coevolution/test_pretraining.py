@@ -17,7 +17,6 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 import torch
 
-from codea1_agents.coevolution.muon import Muon, orthogonal
 from codea1_agents.coevolution.pretraining import (
     SIZES,
     PretrainingSettings,
@@ -127,19 +126,3 @@ def test_packing_keeps_every_document_once_within_its_row() -> None:
 def test_settings_that_make_no_run_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(UserError):
         PretrainingSettings(**wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 4, 12), (2, 12, 4)])
-def test_orthogonal_matrices_have_singular_values_near_one(shape: tuple[int, ...]) -> None:
-    found = torch.linalg.svdvals(orthogonal(torch.randn(shape, generator=torch.Generator().manual_seed(0))))
-    assert float(found.min()) > 0.3
-    assert float(found.max()) < 1.4
-
-
-def test_muon_goes_downhill_by_steps_of_the_learning_rate() -> None:
-    target, weight = torch.eye(4), torch.zeros(4, 4, requires_grad=True)
-    muon = Muon([weight])
-    (weight - target).pow(2).sum().backward()
-    muon.step(0.1)
-    assert float(weight.detach().diagonal().min()) > 0.05
-    assert float(weight.detach().norm(2, dim=-1).max()) < 0.2

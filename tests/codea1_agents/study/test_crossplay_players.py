@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Path:
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("transformers", reason="transformers is not installed")
     from codea1_agents.training.options import TrainingConfig
-    from codea1_agents.training.toml_text import to_toml
+    from codea1_env.runs.config import to_toml
 
     base, folder = tmp_path / "base", tmp_path / "first"
     for place in (base, folder / "models" / "coder", folder / "models" / "tester"):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_agents.training import load_training, preset_names
-from codea1_agents.training.toml_text import to_toml
 from codea1_env.errors import UserError
+from codea1_env.runs.config import to_toml
 
 
 def test_without_anything_the_defaults_are_the_papers() -> None:

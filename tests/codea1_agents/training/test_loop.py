@@ -199,7 +199,7 @@ def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path
     from typer.testing import CliRunner
 
     from codea1_agents.cli.app import app
-    from codea1_agents.training.toml_text import to_toml
+    from codea1_env.runs.config import to_toml
 
     file, run = tmp_path / "mine.toml", tmp_path / "run"
     file.write_text(to_toml(load_training(settings)))

@@ -18,8 +18,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.training import load_training, resume, train  # noqa: E402
-from codea1_agents.training.toml_text import to_toml  # noqa: E402
 from codea1_env.errors import CodeA1Error, UserError  # noqa: E402
+from codea1_env.runs.config import to_toml  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),
