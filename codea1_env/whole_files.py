@@ -1,8 +1,10 @@
-"""Files that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,6 +36,35 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:
+    """Replace a folder at once by one that `write` fills; what it raises leaves the old folder as it was.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    draft = place.with_name(f".{place.name}.new")
+    try:
+        remove_folder(draft)
+        draft.mkdir(parents=True)
+        write(draft)
+        remove_folder(place)
+        draft.rename(place)
+    finally:
+        remove_folder(draft)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder: first out of sight, so that nobody takes half of it for a whole."""
+    if not folder.exists():
+        return
+    hidden = folder.with_name(f".{folder.name}.old") if not folder.name.startswith(".") else folder
+    with suppress(OSError):
+        if hidden != folder:
+            shutil.rmtree(hidden, ignore_errors=True)
+            folder.rename(hidden)
+        shutil.rmtree(hidden)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

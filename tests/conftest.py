@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -101,3 +103,17 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the third-party rows (shared/data beside the repository) are not here")
     return folder
+
+
+@pytest.fixture
+def is_held() -> Callable[[Path], bool]:
+    """Whether a process that starts now is kept out of a folder."""
+
+    def held(folder: Path) -> bool:
+        code = "import sys, pathlib, codea1_env.runs.journal as j; j.hold_folder(pathlib.Path(sys.argv[1]))"
+        command = [sys.executable, "-c", code, str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0 or "another process is writing" in done.stderr, done.stderr
+        return done.returncode != 0
+
+    return held

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from codea1_env.errors import UserError
 from codea1_env.judge_version import require_this_judge
+from codea1_env.runs.journal import cut_half_written, file_errors, whole_lines
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 
 _NAME = "early.jsonl"
@@ -37,14 +37,11 @@ class EarlyEpisodes:
             BrokenInput: a corrupted line.
             UserError: the file cannot be read or written, or another version of the judge has judged its episodes.
         """
-        try:
-            text = self._path.read_bytes() if self._path.exists() else b""
-            whole = text.rfind(b"\n") + 1
-            if whole < len(text):
-                os.truncate(self._path, whole)
-        except OSError as error:
-            raise self._told(error) from error
-        lines = text[:whole].split(b"\n")[:-1]
+        if not self._path.exists():
+            return {}
+        with file_errors(self._path):
+            cut_half_written(self._path)
+            lines = list(whole_lines(self._path))
         records = [from_line(line, f"{self._path} line {number}") for number, line in enumerate(lines, start=1)]
         for record in records:
             require_this_judge(record.judge_version, self._path, "begin a new run")
@@ -61,15 +58,13 @@ class EarlyEpisodes:
         Raises:
             UserError: the disk is full or gone.
         """
-        try:
+        with file_errors(self._path):
             if self._file is None:
                 self._file = self._path.open("ab")
             self._file.write(to_line(record))
             self._file.flush()
             os.fsync(self._file.fileno())
             self.kept.add(record.episode)
-        except OSError as error:
-            raise self._told(error) from error
 
     def remove(self) -> None:
         """Take the file away, for all of its episodes have had their turn."""
@@ -89,6 +84,3 @@ class EarlyEpisodes:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def _told(self, error: OSError) -> UserError:
-        return UserError(f"{self._path}: {error.strerror or error}")

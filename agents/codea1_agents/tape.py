@@ -18,6 +18,7 @@ from typing import Any
 from codea1_agents.models.completions import observation_digest
 from codea1_env.agent import Agent, AgentContext, Info, Observation, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
+from codea1_env.runs.journal import cut_half_written
 
 __all__ = ["Cue", "TapeAgent", "TapeMiss", "TapedReply"]
 
@@ -85,7 +86,8 @@ class TapeAgent:
         self._asked: Counter[tuple[Cue, str]] = Counter()
         self._inner = _recorded(agent, context)
         if self._inner is not None:
-            _drop_torn_line(self._path)
+            if self._path.is_file():
+                cut_half_written(self._path)
             self._offer_what_the_inner_offers(self._inner)
         self._of_episode: dict[tuple[Cue, str], dict[int, str]] = {}
         self._of_cue: dict[Cue, list[str]] = {}
@@ -204,15 +206,6 @@ def _call(inner: Agent | None, name: str, *arguments: object) -> None:
     method: Callable[..., object] | None = getattr(inner, name, None)
     if callable(method):
         method(*arguments)
-
-
-def _drop_torn_line(path: Path) -> None:
-    """Cut off what a killed process left half written."""
-    if path.is_file():
-        text = path.read_bytes()
-        if text and not text.endswith(b"\n"):
-            with path.open("r+b") as tape:
-                tape.truncate(text.rfind(b"\n") + 1)
 
 
 def _lines(path: Path, *, may_be_missing: bool) -> Iterator[TapedReply]:

@@ -9,32 +9,37 @@ folder names a host or a folder, so it can be carried elsewhere and resumed ther
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import require_this_judge
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.runs.config import RunConfig, read_config, to_toml
+from codea1_env.runs.journal import (
+    Journal,
+    cut_half_written,
+    file_errors,
+    half_written,
+    unused_folder,
+    whole_lines,
+)
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 from codea1_env.whole_files import write_whole
 
-_CONFIG, _EPISODES, _BOOK, _METRICS, _LOCK = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json", ".lock"
+_CONFIG, _EPISODES, _BOOK, _METRICS = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"
 
 
 class RunFolder:
     """A run that is being written; use it as a context manager. One process at a time."""
 
-    def __init__(self, path: Path, config: RunConfig) -> None:
+    def __init__(self, path: Path, config: RunConfig, journal: Journal) -> None:
         """Not for callers: use `create` or `open`."""
         self.path = path
         self.config = config
@@ -42,10 +47,7 @@ class RunFolder:
         """Episodes recorded so far."""
         self.notes: tuple[str, ...] = ()
         """What was repaired while opening, one sentence each."""
-        with _told(path):
-            self._lock: BinaryIO = (path / _LOCK).open("ab")
-            _take(self._lock, path)
-            self._lines: BinaryIO = (path / _EPISODES).open("ab")
+        self._journal = journal
 
     @classmethod
     def create(
@@ -62,14 +64,15 @@ class RunFolder:
         Raises:
             UserError: the folder is a file, holds something, or cannot be written.
         """
-        path = out if out is not None else _unused(root, now or datetime.now())  # noqa: DTZ005  people's own time
-        with _told(path):
-            path.mkdir(parents=True, exist_ok=True)
-            if any(path.iterdir()):
-                raise UserError(f"{path} is not empty: choose another folder, or continue its run with --resume {path}")
-            (path / _EPISODES).touch()
-            write_whole(path / _CONFIG, to_toml(config).encode())
-        return cls(path, config)
+        path = out if out is not None else unused_folder(root, now)
+        advice = f"choose another folder, or continue its run with --resume {path}"
+        folder = cls(path, config, Journal.begin(path, _EPISODES, advice))
+        try:
+            folder._store_config()
+        except UserError:
+            folder.close()
+            raise
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -80,12 +83,12 @@ class RunFolder:
             UserError: the folder cannot be read or written, another process is writing to it, or another version of the
                 judge has judged its episodes.
         """
-        folder = cls(path, stored_config(path))
+        folder = cls(path, stored_config(path), Journal(path, _EPISODES))
         try:  # only now, under the lock: no other process can be in the middle of a line
             for record in iter_episodes(path):
                 require_this_judge(record.judge_version, path, "begin a new run")
                 folder.n_episodes += 1
-            folder.notes = folder._cut_half_written()
+            folder._cut_half_written()
         except UserError:
             folder.close()
             raise
@@ -109,17 +112,15 @@ class RunFolder:
         """
         if record.episode != self.n_episodes:
             raise ValueError(f"episode {record.episode} cannot follow {self.n_episodes} recorded ones")
-        with _told(self.path, "; the episodes recorded before are safe"):
-            self._lines.write(to_line(record))
-            self._lines.flush()
-            os.fsync(self._lines.fileno())
+        consolation = "; the episodes recorded before are safe"
+        self._journal.append(to_line(record), consolation)
+        self._journal.sync(consolation)
         self.n_episodes += 1
 
     def extend(self, n_episodes: int) -> None:
         """Ask this run for more episodes than it began with."""
         self.config = self.config.model_copy(update={"episodes": n_episodes})
-        with _told(self.path):
-            write_whole(self.path / _CONFIG, to_toml(self.config).encode())
+        self._store_config()
 
     def rebuild_book(self, early: Iterable[EpisodeRecord] = ()) -> None:
         """Build `book.sqlite` again from the recorded rounds, so that it agrees with them.
@@ -133,7 +134,7 @@ class RunFolder:
         with MistakeBook() as rebuilt:
             for record in chain(iter_episodes(self.path), early):
                 self._replay(rebuilt, record)
-            with _told(self.path):
+            with file_errors(self.path):
                 for suffix in ("", "-wal", "-shm"):
                     self.book_path.with_name(_BOOK + suffix).unlink(missing_ok=True)
             with self.open_book() as book:
@@ -141,13 +142,12 @@ class RunFolder:
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Replace `metrics.json`."""
-        with _told(self.path):
+        with file_errors(self.path):
             write_whole(self.path / _METRICS, (json.dumps(metrics, indent=2, allow_nan=False) + "\n").encode())
 
     def close(self) -> None:
         """Let go of the files; idempotent."""
-        self._lines.close()
-        self._lock.close()
+        self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -156,6 +156,10 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _store_config(self) -> None:
+        with file_errors(self.path):
+            write_whole(self.path / _CONFIG, to_toml(self.config).encode())
 
     def _replay(self, book: MistakeBook, record: EpisodeRecord) -> None:
         for played in record.rounds:
@@ -170,15 +174,12 @@ class RunFolder:
                 place = f"{self.path / _EPISODES} line {record.episode + 1} round {played.round}"
                 raise BrokenInput(f"{place}: the recorded change of the book does not follow from the round")
 
-    def _cut_half_written(self) -> tuple[str, ...]:
-        path = self.path / _EPISODES
-        with _told(self.path):
-            length, whole = path.stat().st_size, _whole_length(path)
-            if whole == length:
-                return ()
-            os.ftruncate(self._lines.fileno(), whole)
-            os.fsync(self._lines.fileno())
-        return (f"{path}: cut a half-written last line of {length - whole} bytes; its episode is played again",)
+    def _cut_half_written(self) -> None:
+        path = self._journal.path
+        with file_errors(self.path):
+            length = cut_half_written(path)
+        if length:
+            self.notes = (f"{path}: cut a half-written last line of {length} bytes; its episode is played again",)
 
 
 def stored_config(path: Path) -> RunConfig:
@@ -187,7 +188,7 @@ def stored_config(path: Path) -> RunConfig:
     Raises:
         BrokenInput: no run there, or its configuration cannot be read.
     """
-    with _told(path):
+    with file_errors(path):
         if not path.is_dir():
             raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
         if not (path / _CONFIG).is_file() or not (path / _EPISODES).is_file():
@@ -204,10 +205,8 @@ def iter_episodes(path: Path) -> Iterator[EpisodeRecord]:
     """
     stored_config(path)
     lines = path / _EPISODES
-    with _told(path), lines.open("rb") as file:
-        for number, line in enumerate(file):
-            if not line.endswith(b"\n"):
-                return
+    with file_errors(path):
+        for number, line in enumerate(whole_lines(lines)):
             place = f"{lines} line {number + 1}"
             record = from_line(line, place)
             if record.episode != number:
@@ -221,70 +220,5 @@ def ends_half_written(path: Path) -> bool:
     Raises:
         BrokenInput: the file cannot be read.
     """
-    with _told(path), (path / _EPISODES).open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if not size:
-            return False
-        file.seek(size - 1)
-        return file.read(1) != b"\n"
-
-
-def _unused(root: Path, now: datetime) -> Path:
-    """Return a new folder's path; the folder is made, so that two runs of one second cannot share it."""
-    stem = f"{now:%Y%m%d-%H%M%S}"
-    for attempt in range(1, 1000):
-        path = root / (stem if attempt == 1 else f"{stem}-{attempt}")
-        try:
-            with _told(root):
-                root.mkdir(parents=True, exist_ok=True)
-                path.mkdir()
-        except FileExistsError:
-            continue
-        return path
-    raise UserError(f"{root}: a thousand runs of one second; name a folder with --out")
-
-
-def _whole_length(path: Path) -> int:
-    """Return the length of the file up to and with its last line feed."""
-    block = 1 << 16
-    with path.open("rb") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(0, end - block)
-            file.seek(start)
-            position = file.read(end - start).rfind(b"\n")
-            if position >= 0:
-                return start + position + 1
-            end = start
-    return 0
-
-
-def _take(lock: BinaryIO, path: Path) -> None:
-    """Keep other processes out, for as long as this one has the file open."""
-    try:
-        import fcntl  # noqa: PLC0415  not on Windows, where two writers are not told apart
-    except ImportError:
-        return
-    try:
-        # A record lock, in a file of its own: unlike flock's it is not shared with forked children, which may outlive
-        # a killed run by a moment; but closing any other handle of the same file would give it up.
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            lock.close()
-            raise UserError(f"{path}: another process is writing to this run") from error
-        # Anything else: a file system without locks.
-
-
-@contextmanager
-def _told(path: Path, consolation: str = "") -> Iterator[None]:
-    """Turn what the file system refuses into one sentence; FileExistsError passes for those who ask again."""
-    try:
-        yield
-    except FileExistsError as error:
-        if Path(error.filename or path).is_dir():
-            raise
-        raise UserError(f"{path}: a file of this name is in the way") from error
-    except OSError as error:
-        place = error.filename or path
-        raise UserError(f"{place}: {error.strerror or error}{consolation}") from error
+    with file_errors(path):
+        return half_written(path / _EPISODES) > 0

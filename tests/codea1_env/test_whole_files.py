@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.whole_files import write_whole
+from codea1_env.whole_files import write_whole, write_whole_folder
 
 
 def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -55,3 +55,19 @@ def test_a_device_is_never_replaced(tmp_path: Path) -> None:
     assert Path("/dev/full").is_char_device()
     write_whole(Path("/dev/null"), b"text")
     assert Path("/dev/null").is_char_device()
+
+
+def test_a_folder_is_replaced_whole_or_stays_as_it_was(tmp_path: Path) -> None:
+    place = tmp_path / "a" / "folder"
+    write_whole_folder(place, lambda draft: (draft / "old").touch())
+    write_whole_folder(place, lambda draft: (draft / "new").touch())
+    assert [path.name for path in place.iterdir()] == ["new"]
+
+    def fail(draft: Path) -> None:
+        (draft / "half").touch()
+        raise RuntimeError("full")
+
+    with pytest.raises(RuntimeError, match="full"):
+        write_whole_folder(place, fail)
+    assert [path.name for path in place.iterdir()] == ["new"]
+    assert [path.name for path in place.parent.iterdir()] == ["folder"]

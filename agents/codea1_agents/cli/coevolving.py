@@ -27,6 +27,7 @@ from codea1_env.rendering import harmless
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import CaseRecord, EpisodeRecord
 from codea1_env.verdicts import Verdict
+from codea1_env.whole_files import write_whole_folder
 
 _PRESET = "coevolve"
 _MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
@@ -76,9 +77,7 @@ def _base(folder: Path, seed: int, page: Page) -> Path:
     require_new(folder)
     with Progress("pretraining both roles' model from nothing", settings.n_steps, page) as progress:
         made = pretrain(settings, progress=lambda step, _: progress.reach(step, settings.n_steps))
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}.new")
-    made.save(draft)
-    draft.rename(folder)
+    write_whole_folder(folder, made.save)
     page.note(f"base model: {made.n_parameters:,} parameters, {made.n_tokens:,} tokens")
     return folder
 

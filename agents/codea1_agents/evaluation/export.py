@@ -26,6 +26,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Validation, preset
 from codea1_env.rules.validation import validate
+from codea1_env.runs.journal import file_errors
 from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.solution_values import SolutionValues, SuiteCalls
 from codea1_env.submissions import Suite
@@ -210,11 +211,9 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     if not rows:
         raise UserError(f"{path}: not written, since no test was confirmed")
     content = _parquet(rows) if path.suffix == ".parquet" else _json_lines(rows)
-    try:
+    with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
-    except OSError as error:
-        raise UserError(f"{error.filename or path}: {error.strerror or error}") from error
 
 
 def _json_lines(rows: Iterable[dict[str, Any]]) -> bytes:

@@ -6,19 +6,17 @@ was being written when the process died: it is cut, and what it held is asked fo
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import judge_version_in, require_this_judge
+from codea1_env.runs.journal import Journal, cut_half_written, file_errors, whole_lines
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
@@ -44,22 +42,20 @@ class EvaluationFolder(Generic[_R]):
                 another process is writing to it.
         """
         self.path = path
-        with _told(path):
-            path.mkdir(parents=True, exist_ok=True)
-            if (path / _SETTINGS).exists():
-                _require_same(path, settings)
-            elif any(path.iterdir()):
-                raise UserError(f"{path} is not empty, and holds no evaluation: choose another folder")
-            else:
-                write_whole(path / _SETTINGS, _json(settings))
-            self._lines: BinaryIO = (path / _RECORDS).open("ab")
-            try:
-                _take(self._lines, path)
-                _cut_half_written(path / _RECORDS)
-                self.known = list(read_records(path, model))
-            except BaseException:
-                self._lines.close()
-                raise
+        if (path / _SETTINGS).exists():
+            _require_same(path, settings)
+            self._journal = Journal(path, _RECORDS)
+        else:
+            self._journal = Journal.begin(path, _RECORDS, "it holds no evaluation; choose another folder")
+        try:
+            with file_errors(path):
+                if not (path / _SETTINGS).exists():
+                    write_whole(path / _SETTINGS, _json(settings))
+                cut_half_written(path / _RECORDS)
+            self.known = list(read_records(path, model))
+        except BaseException:
+            self._journal.close()
+            raise
 
     def append(self, records: Sequence[_R]) -> None:
         """Write records so that they survive a crash of the machine.
@@ -67,14 +63,12 @@ class EvaluationFolder(Generic[_R]):
         Raises:
             UserError: the disk is full or gone; what was written before is safe.
         """
-        with _told(self.path):
-            self._lines.write(b"".join(each.model_dump_json().encode() + b"\n" for each in records))
-            self._lines.flush()
-            os.fsync(self._lines.fileno())
+        self._journal.append(b"".join(each.model_dump_json().encode() + b"\n" for each in records))
+        self._journal.sync()
 
     def write_figures(self, figures: Mapping[str, Any]) -> None:
         """Replace `figures.json`."""
-        with _told(self.path):
+        with file_errors(self.path):
             write_whole(self.path / _FIGURES, _json(figures))
 
     def __enter__(self) -> Self:
@@ -83,7 +77,7 @@ class EvaluationFolder(Generic[_R]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lines.close()
+        self._journal.close()
 
 
 def stored_settings(path: Path) -> dict[str, Any]:
@@ -109,10 +103,8 @@ def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
     Raises:
         BrokenInput: a corrupted line (the message names it), or no such file.
     """
-    with _told(path), (path / _RECORDS).open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return
+    with file_errors(path):
+        for number, line in enumerate(whole_lines(path / _RECORDS), start=1):
             try:
                 yield model.model_validate_json(line)
             except ValidationError as error:
@@ -130,34 +122,5 @@ def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
         raise UserError(f"{path}: holds an evaluation with other settings: {told}"[:500])
 
 
-def _cut_half_written(path: Path) -> None:
-    content = path.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole != len(content):
-        os.truncate(path, whole)
-
-
-def _take(lines: BinaryIO, path: Path) -> None:
-    """Keep other processes out, for as long as this one has the file open."""
-    try:
-        import fcntl  # noqa: PLC0415  not on Windows, where two writers are not told apart
-    except ImportError:
-        return
-    try:
-        fcntl.flock(lines, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            raise UserError(f"{path}: another process is writing to this evaluation") from error
-
-
 def _json(data: Mapping[str, Any]) -> bytes:
     return (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()
-
-
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turn what the file system refuses into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{error.filename or path}: {error.strerror or error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,8 @@ from codea1_agents.experiments.results import CellResult, CurvePoint, write_resu
 from codea1_agents.interrupts import sigterm_interrupts
 from codea1_env.errors import UserError
 from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.runs.journal import take_lock
+from codea1_env.whole_files import write_whole_folder
 
 _LESSONS_LR = 1e-3  # as in training: these models are small
 _PLAIN = "code-a1"  # whose settings hold where nothing is trained
@@ -84,10 +85,7 @@ def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
     place = folder / "bases" / f"base-{seed}"
     with _alone(folder / "bases" / f".base-{seed}.lock"):
         if not place.exists():
-            draft = place.with_name(f".{place.name}.new")
-            shutil.rmtree(draft, ignore_errors=True)
-            _pretrained(experiment.pretraining, seed).save(draft)
-            draft.rename(place)
+            write_whole_folder(place, _pretrained(experiment.pretraining, seed).save)
     return place
 
 
@@ -105,10 +103,8 @@ def _warmed_up(place: Path, experiment: Experiment, cell: Cell, models: Models) 
 
     target = place / "sft-tester"
     if not target.exists():
-        draft = target.with_name(f".{target.name}.new")
-        shutil.rmtree(draft, ignore_errors=True)
-        sft_tester(models.tester, experiment.warm_up, draft, _lessons(experiment, cell))
-        draft.rename(target)
+        settings = _lessons(experiment, cell)
+        write_whole_folder(target, lambda draft: sft_tester(models.tester, experiment.warm_up, draft, settings))
     return Models(models.coder, target)
 
 
@@ -175,7 +171,7 @@ def _seed(cell: Cell) -> int:
 def _alone(lock: Path) -> Iterator[None]:
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        take_lock(file, wait=True)
         yield
 
 

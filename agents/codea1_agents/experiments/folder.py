@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,10 +11,11 @@ from pydantic import ValidationError
 
 from codea1_agents.experiments.declaration import Experiment
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.runs.journal import file_errors, hold_folder, require_empty
 from codea1_env.runs.records import first_fault
 from codea1_env.whole_files import write_whole
 
-_DECLARED, _LOCK = "experiment.json", ".lock"
+_DECLARED = "experiment.json"
 
 
 class ExperimentFolder:
@@ -29,24 +28,18 @@ class ExperimentFolder:
             UserError: the folder holds something else, or another experiment, cannot be written or is in use.
         """
         self.path = path
-        try:
+        with file_errors(path):
             path.mkdir(parents=True, exist_ok=True)
             if (path / _DECLARED).exists():
                 _require_same(stored_experiment(path), experiment, path)
-            elif any(each.name != _LOCK for each in path.iterdir()):
-                raise UserError(f"{path} is not empty, and holds no experiment: choose another folder")
-            self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror}") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            write_whole(path / _DECLARED, _json(experiment))
-        except OSError as error:
-            os.close(self._lock)
-            in_use = isinstance(error, BlockingIOError)
-            raise UserError(
-                f"{path}: {'another process runs this experiment' if in_use else error.strerror}"
-            ) from error
+            else:
+                require_empty(path, "it holds no experiment; choose another folder")
+            self._lock = hold_folder(path)
+            try:
+                write_whole(path / _DECLARED, _json(experiment))
+            except OSError:
+                self._lock.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +47,7 @@ class ExperimentFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._lock)
+        self._lock.close()
 
 
 def require_experiment(path: Path, experiment: Experiment) -> None:

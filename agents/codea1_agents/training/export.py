@@ -9,8 +9,9 @@ from typing import Any
 
 from codea1_agents.grpo.model_settings import ModelSettings
 from codea1_agents.models.model_files import written
-from codea1_agents.training.folder import last_checkpoint, stored_run, told
+from codea1_agents.training.folder import last_checkpoint, stored_run
 from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.runs.journal import file_errors, require_empty
 
 _MODULES = Path("learner_group") / "learner" / "rl_module"
 
@@ -55,10 +56,9 @@ def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) 
     """
     from codea1_agents.grpo.rl_module import export_state  # noqa: PLC0415  heavy
 
-    with told(out):
+    with file_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-        if any(out.iterdir()):
-            raise UserError(f"{out} is not empty: choose another folder")
+        require_empty(out, "choose another folder")
         try:
             with written(out):
                 export_state(settings, state, out)

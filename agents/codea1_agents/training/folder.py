@@ -16,37 +16,32 @@ checkpoint is written beside its place and renamed, so that there is a whole one
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 from codea1_agents.training.loading import load_training
 from codea1_agents.training.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.config import to_toml
-from codea1_env.whole_files import write_whole
+from codea1_env.runs.journal import LOCK, Journal, file_errors, unused_folder, whole_lines
+from codea1_env.whole_files import remove_folder, write_whole, write_whole_folder
 
-_CONFIG, _FACTS, _METRICS, _LOCK = "config.toml", "run.json", "metrics.jsonl", ".lock"
+_CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
 _CHECKPOINTS, _BOOK = "checkpoints", "book.sqlite"
 
 
 class TrainingFolder:
     """A run that is being written; use it as a context manager. One process at a time."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, journal: Journal) -> None:
         """Not for callers: use `create` or `open`."""
         self.path = path
-        with told(path):
-            self._lock: BinaryIO = (path / _LOCK).open("ab")
-            _take(self._lock, path)
-            self._lines: BinaryIO = (path / _METRICS).open("ab")
+        self._journal = journal
 
     @classmethod
     def create(cls, out: Path | None, config: TrainingConfig, facts: Mapping[str, Any]) -> TrainingFolder:
@@ -60,15 +55,12 @@ class TrainingFolder:
         Raises:
             UserError: the folder holds something, another run is being written there, or it cannot be written.
         """
-        path = out if out is not None else _unused(Path("runs"))
-        with told(path):
-            path.mkdir(parents=True, exist_ok=True)
-        folder = cls(path)  # the lock comes first: two runs that start at once must not both find it empty
+        path = out if out is not None else unused_folder(Path("runs"))
+        advice = f"choose another folder, or continue with --resume {path}"
+        folder = cls(path, Journal.begin(path, _METRICS, advice))
         try:
-            with told(path):
-                if {each.name for each in path.iterdir()} - {_LOCK, _METRICS} or (path / _METRICS).stat().st_size:
-                    raise UserError(f"{path} is not empty: choose another folder, or continue with --resume {path}")
-                write_whole(path / _CONFIG, to_toml(config).encode())
+            folder.store(config)
+            with file_errors(path):
                 write_whole(path / _FACTS, (json.dumps(facts, indent=2) + "\n").encode())
         except UserError:
             folder.close()
@@ -84,7 +76,7 @@ class TrainingFolder:
             UserError: another process is writing to it, or it cannot be written.
         """
         stored_run(path)
-        folder = cls(path)
+        folder = cls(path, Journal(path, _METRICS))
         try:
             folder._cut()
         except UserError:
@@ -94,7 +86,7 @@ class TrainingFolder:
 
     def store(self, config: TrainingConfig) -> None:
         """Replace the stored settings."""
-        with told(self.path):
+        with file_errors(self.path):
             write_whole(self.path / _CONFIG, to_toml(config).encode())
 
     def store_book(self, snapshot: bytes) -> None:
@@ -106,7 +98,7 @@ class TrainingFolder:
         Raises:
             UserError: it cannot be written.
         """
-        with told(self.path):
+        with file_errors(self.path):
             write_whole(self.path / _BOOK, snapshot)
 
     def append(self, line: Mapping[str, Any]) -> None:
@@ -115,9 +107,8 @@ class TrainingFolder:
         Raises:
             UserError: the disk is full or gone; checkpoints are safe.
         """
-        with told(self.path, f"; {self.consolation()}"):
-            self._lines.write(json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n")
-            self._lines.flush()
+        text = json.dumps(line, allow_nan=False, separators=(",", ":"))
+        self._journal.append(text.encode() + b"\n", f"; {self.consolation()}")
 
     def save(self, step: int, write: Callable[[Path], object], keep: int) -> Path:
         """Write a checkpoint, whole or not at all, then remove the oldest beyond `keep` (0: none).
@@ -132,7 +123,7 @@ class TrainingFolder:
         """
 
         def write_synced(draft: Path) -> None:
-            os.fsync(self._lines.fileno())
+            self._journal.sync()
             write(draft)
             _sync_files(draft)
 
@@ -140,7 +131,7 @@ class TrainingFolder:
             f"{_CHECKPOINTS}/{_step_name(step)}", write_synced, f", so the checkpoint of step {step} is missing"
         )
         for old in _checkpoints(self.path)[:-keep] if keep else ():
-            _clear(old)
+            remove_folder(old)
         return place
 
     def replace(self, part: str, write: Callable[[Path], object], but: str = "") -> Path:
@@ -155,28 +146,21 @@ class TrainingFolder:
             UserError: it cannot be written; checkpoints are intact.
         """
         place = self.path / part
-        draft = place.with_name(f".{place.name}.new")
         try:
-            _clear(draft)
-            draft.mkdir(parents=True)
-            write(draft)
-            _clear(place)
-            draft.rename(place)
+            write_whole_folder(place, write)
         except (OSError, UserError) as error:
             said = (
                 str(error) if isinstance(error, UserError) else f"{error.filename or place}: {error.strerror or error}"
             )
             raise UserError(f"{said}{but}; {self.consolation()}") from error
-        finally:
-            _clear(draft)
         return place
 
     def discard_if_unused(self) -> None:
         """Remove the folder's content as long as no step is done, so that the same command can be given again."""
         if (self.path / _METRICS).stat().st_size or last_checkpoint(self.path) is not None:
             return
-        _clear(self.path / "tensorboard")
-        for name in (_CONFIG, _FACTS, _METRICS, _LOCK):
+        remove_folder(self.path / "tensorboard")
+        for name in (_CONFIG, _FACTS, _METRICS, LOCK):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):
             self.path.rmdir()
@@ -189,8 +173,7 @@ class TrainingFolder:
 
     def close(self) -> None:
         """Let go of the files; idempotent."""
-        self._lines.close()
-        self._lock.close()
+        self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -204,14 +187,11 @@ class TrainingFolder:
         """Remove what the last checkpoint does not know of."""
         checkpoint = last_checkpoint(self.path)
         last = -1 if checkpoint is None else step_of(checkpoint)
-        with told(self.path):
-            kept = [line for line in _whole_lines(self.path / _METRICS) if _step_in(line) <= last]
-            self._lines.close()
-            write_whole(self.path / _METRICS, b"".join(kept))
-            self._lines = (self.path / _METRICS).open("ab")
+        with file_errors(self.path):
+            self._journal.replace(b"".join(line for line in whole_lines(self._journal.path) if _step_in(line) <= last))
             for part in (_CHECKPOINTS, "samples", "models"):
                 for draft in (self.path / part).glob(".*.new"):
-                    _clear(draft)
+                    remove_folder(draft)
 
 
 def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
@@ -235,8 +215,8 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Raises:
         BrokenInput: no such file, or a line that is no JSON object.
     """
-    with told(path):
-        lines = _whole_lines(path / _METRICS)
+    with file_errors(path):
+        lines = list(whole_lines(path / _METRICS))
     for number, line in enumerate(lines, start=1):
         if not _json(line):
             raise BrokenInput(f"{path / _METRICS} line {number}: not a JSON object")
@@ -247,17 +227,6 @@ def last_checkpoint(path: Path) -> Path | None:
     """Return the newest checkpoint of a run."""
     found = _checkpoints(path)
     return found[-1] if found else None
-
-
-@contextmanager
-def told(path: Path, consolation: str = "") -> Iterator[None]:
-    """Turn what the file system refuses into one sentence."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{error.filename or path}: {error.strerror or error}{consolation}") from error
 
 
 def _checkpoints(path: Path) -> list[Path]:
@@ -287,48 +256,8 @@ def _step_in(line: bytes) -> int:
     return step if isinstance(step, int) else -1  # not cut: `read_metrics` refuses it by its number
 
 
-def _whole_lines(path: Path) -> list[bytes]:
-    return [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-
-
-def _clear(folder: Path) -> None:
-    """Remove a folder: first out of sight, so that nobody takes half of it for a whole."""
-    if not folder.exists():
-        return
-    hidden = folder.with_name(f".{folder.name}.old") if not folder.name.startswith(".") else folder
-    with suppress(OSError):
-        if hidden != folder:
-            shutil.rmtree(hidden, ignore_errors=True)
-            folder.rename(hidden)
-        shutil.rmtree(hidden)
-
-
 def _sync_files(folder: Path) -> None:
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-
-
-def _unused(root: Path) -> Path:
-    stem = f"{datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  people's own time
-    for attempt in range(1, 1000):
-        path = root / (stem if attempt == 1 else f"{stem}-{attempt}")
-        if not path.exists():
-            return path
-    raise UserError(f"{root}: a thousand runs of one second; name a folder with --out")
-
-
-def _take(lock: BinaryIO, path: Path) -> None:
-    """Keep other processes out for as long as this one lives; the lock of one that has died is free."""
-    try:
-        import fcntl  # noqa: PLC0415  not on Windows, where two writers are not told apart
-    except ImportError:
-        return
-    try:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # not flock's, which forked children would keep
-    except OSError as error:
-        if error.errno in (errno.EACCES, errno.EAGAIN):
-            lock.close()
-            raise UserError(f"{path}: another process is writing to this run") from error
-        # Anything else: a file system without locks.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,12 +59,10 @@ def test_a_corrupted_line_is_named(tmp_path: Path) -> None:
         EvaluationFolder(tmp_path, SETTINGS, CoderSample)
 
 
-def test_two_writers_are_told_apart(tmp_path: Path) -> None:
-    with (
-        EvaluationFolder(tmp_path, SETTINGS, CoderSample),
-        pytest.raises(UserError, match="another process"),
-    ):
-        EvaluationFolder(tmp_path, SETTINGS, CoderSample)
+def test_two_writers_are_told_apart(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
+    with EvaluationFolder(tmp_path, SETTINGS, CoderSample):
+        assert is_held(tmp_path)
+    assert not is_held(tmp_path)
 
 
 def test_a_comparison_is_of_the_problems_that_both_have() -> None:

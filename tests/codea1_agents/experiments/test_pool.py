@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -109,9 +109,10 @@ def test_a_second_interruption_ends_the_wait_and_leaves_no_process(
     assert handle.returncode == -signal.SIGKILL
 
 
-def test_a_folder_belongs_to_one_experiment_and_one_process(tmp_path: Path) -> None:
-    with ExperimentFolder(tmp_path / "a", SMALL), pytest.raises(UserError, match="another process"):
-        ExperimentFolder(tmp_path / "a", SMALL)
+def test_a_folder_belongs_to_one_experiment_and_one_process(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
+    with ExperimentFolder(tmp_path / "a", SMALL):
+        assert is_held(tmp_path / "a")
+    assert not is_held(tmp_path / "a")
     with ExperimentFolder(tmp_path / "a", SMALL.model_copy(update={"seeds": 5})):
         pass
     changed = SMALL.model_copy(update={"set": {"run.steps": 3}})

@@ -134,7 +134,7 @@ def test_two_runs_in_one_folder_are_refused_and_a_dead_ones_lock_is_free(tmp_pat
     other = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None
     assert other.stdout.readline() == "held\n"
-    with pytest.raises(UserError, match="another process is writing to this run"):
+    with pytest.raises(UserError, match="another process is writing"):
         TrainingFolder.open(tmp_path)
     os.kill(other.pid, signal.SIGKILL)
     other.wait()
