@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Advantages", "group_advantages", "mean_over_candidates", "top_variance"]
+__all__ = ["Advantages", "group_advantages", "top_variance"]
 
 _EPSILON = 1e-6  # method.md 1.9 (verl, core_algos): A = (r - mean) / (std + 1e-6), with the sample's std
 _MIN_SPREAD = 1e-8  # rewards nearer to each other are equal up to rounding
@@ -62,25 +62,6 @@ def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantage
         n_flat=int((has_enough & ~has_spread).sum()),
         n_masked=int((~has_enough).sum()),
     )
-
-
-def mean_over_candidates(rewards: Rewards) -> Rewards:
-    """Return what each suite is worth that all candidates of a problem have met.
-
-    The paper leaves open how; the mean over valid candidates is the natural choice (method.md 5, Self-Play).
-
-    Args:
-        rewards: shape (..., N, M), of M suites against each of N candidates; nan where a candidate is invalid or the
-            reward masked.
-
-    Returns:
-        Shape (..., M): means over what is not nan; nan where nothing is left.
-    """
-    rewards = np.asarray(rewards, dtype=np.float64)
-    known = ~np.isnan(rewards)
-    n_known = known.sum(axis=-2)
-    total = np.where(known, rewards, 0.0).sum(axis=-2)
-    return np.where(n_known > 0, total / np.maximum(n_known, 1), np.nan)
 
 
 def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False) -> NDArray[np.bool_]:
