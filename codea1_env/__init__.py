@@ -20,9 +20,11 @@ if TYPE_CHECKING:  # what `__getattr__` gives at run time, for editors and type 
     from codea1_env.gymnasium_views import make_vec
     from codea1_env.judge import Duel, Judge
     from codea1_env.problems import Problem, ProblemSet, load_problems
+    from codea1_env.referee import Referee
     from codea1_env.rules.rewards import score, score_group
     from codea1_env.rules.ruleset import Ruleset, preset
     from codea1_env.sandbox import Limits
+    from codea1_env.trees import Tree
 
 __version__ = "0.1.0"
 
@@ -35,7 +37,9 @@ _HOMES = {
     "MistakeBook": "book",
     "Problem": "problems",
     "ProblemSet": "problems",
+    "Referee": "referee",
     "Ruleset": "rules.ruleset",
+    "Tree": "trees",
     "load_agent": "agent",
     "load_problems": "problems",
     "make_vec": "gymnasium_views",
@@ -54,7 +58,9 @@ __all__ = [
     "MistakeBook",
     "Problem",
     "ProblemSet",
+    "Referee",
     "Ruleset",
+    "Tree",
     "__version__",
     "bank_v0",
     "code_a1_v0",

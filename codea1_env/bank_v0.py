@@ -45,8 +45,8 @@ from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
 from codea1_env.code_a1_v0 import CODER, MAX_CYCLES, TESTER, whole_number
 from codea1_env.errors import UnknownName, UserError
+from codea1_env.judged_round import JudgedRound
 from codea1_env.observations import judged_info, turn_info
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
 from codea1_env.rules.rewards import CandidateRewards, score
 from codea1_env.rules.ruleset import BookUpdate

@@ -51,6 +51,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.golden import require_golden_tests
 from codea1_env.judge import CandidateCheck, Duel, Judge, invalid_report
+from codea1_env.judged_round import JudgedRound
 from codea1_env.observations import (
     MAX_REPLY_CHARS,
     Seen,
@@ -62,7 +63,6 @@ from codea1_env.observations import (
     turn_info,
 )
 from codea1_env.problems import Problem, ProblemSet, load_problems
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, Provenance
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score
@@ -267,7 +267,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self._coder_reply = reply
         self._candidate = read_candidate(reply, self.rules.reading, entry_point=self._problem.entry_point)
         self._program = self._candidate.program
-        check = self.judge.check(self._problem, [self._candidate])[0]
+        check = self.judge.check([(self._problem, self._candidate)])[0]
         if check.verdict is not Verdict.PASSED and (self.skip_invalid or check.verdict is Verdict.INTERNAL_ERROR):
             self._finish_round(None, invalid_report(self._duel(Suite(())), check))
             return

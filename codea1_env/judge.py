@@ -105,11 +105,11 @@ class Judge:
         self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
         self._expected = ExpectedValues(sandbox)
 
-    def check(self, problem: Problem, candidates: Sequence[Candidate]) -> list[CandidateCheck]:
-        """Load each candidate and call nothing."""
-        jobs = [self._job(problem, candidate.program, ()) for candidate in candidates if candidate.program]
-        reports = iter(self.sandbox.run(jobs))
-        return [self._checked(next(reports) if candidate.program else None, candidate) for candidate in candidates]
+    def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
+        """Load each problem's candidate and call nothing."""
+        jobs = [self._job(problem, candidate.program, ()) for problem, candidate in candidates if candidate.program]
+        reports = iter(self.sandbox.run(jobs) if jobs else ())
+        return [self._checked(next(reports) if candidate.program else None, candidate) for _, candidate in candidates]
 
     def judge(self, duels: Sequence[Duel]) -> list[ProblemReport]:
         """Return one report per duel, in order."""
@@ -166,6 +166,8 @@ class Judge:
 
     def _judge_candidates(self, entries: Sequence[_Entry]) -> list[CandidateReport]:
         run = [entry for entry in entries if entry.candidate.program]
+        if not run:
+            return [self._report(entry, self._checked(None, entry.candidate), None, None) for entry in entries]
         jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.expected) for entry in run]
         goldens = [self._golden_jobs(entry) for entry in run]
         others = [job for golden in goldens for job in golden]

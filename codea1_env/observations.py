@@ -13,9 +13,8 @@ import numpy as np
 from gymnasium import spaces
 
 from codea1_env import values
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds import JudgedRound
-from codea1_env.rules.rewards import Reward
 from codea1_env.spaces import UnicodeText
 from codea1_env.verdicts import CaseReport, SuiteReport, Verdict
 
@@ -136,7 +135,7 @@ def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict
         "validity": sum(case.case.prediction_right is not False for case in paid) / tests_per_suite,
         "difficulty": sum(case.verdict.is_failure for case in paid) / tests_per_suite,
         "rejections": _rejection_counts(suite),
-        "reward_parts": _parts(reward),
+        "reward_parts": reward.weighted(),
         "book_size": None if judged.book is None else judged.book.size,
         "masked": reward.masked,
     }
@@ -152,11 +151,6 @@ def _rejection_counts(suite: SuiteReport) -> dict[str, int]:
     for rejection in suite.suite.rejections:
         counts[rejection.reason.value] = counts.get(rejection.reason.value, 0) + 1
     return counts
-
-
-def _parts(reward: Reward) -> dict[str, float]:
-    """Weighted terms; they add up to the reward."""
-    return {part.name: part.weight * part.value + 0.0 for part in reward.parts}  # + 0.0 makes -0.0 plain
 
 
 def _told(case: CaseReport) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from codea1_env import values
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import Reward
 from codea1_env.submissions import Rejection, RejectionReason

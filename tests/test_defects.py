@@ -376,7 +376,7 @@ def test_d20_any_fence_is_read_in_strict_and_only_one_in_release(sandbox, fence)
     reply = f"Here you are:\n{fence}\ndef f(x):\n    return x\n{closing}\nDone."
     assert read_candidate(reply, Reading.STRICT, entry_point="f").program.strip() == "def f(x):\n    return x"
     official = read_candidate(reply, Reading.RELEASE, entry_point="f")
-    check = Judge(sandbox, preset("release"), limits=FAST).check(IDENTITY, [official])[0]
+    check = Judge(sandbox, preset("release"), limits=FAST).check([(IDENTITY, official)])[0]
     assert (check.verdict is Verdict.PASSED) is (fence == "````python")
 
 

@@ -14,8 +14,8 @@ from codea1_agents.parsing_lock import ParsingLock
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable, SandboxError
 from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems import Problem
-from codea1_env.rounds import JudgedRound
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 

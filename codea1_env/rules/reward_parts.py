@@ -30,6 +30,10 @@ class Reward:
         """Sum the parts, in their order."""
         return cls(sum((part.weight * part.value for part in parts), 0.0), parts)
 
+    def weighted(self) -> dict[str, float]:
+        """Return the weighted terms by name; they add up to the reward."""
+        return {part.name: part.weight * part.value + 0.0 for part in self.parts}  # + 0.0 makes -0.0 plain
+
     @property
     def masked(self) -> bool:
         """True iff nothing is known that it could pay: leave it out of every mean and every gradient."""

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from codea1_env.errors import BrokenInput
 from codea1_env.judge_version import UNSTATED_JUDGE
-from codea1_env.rounds import JudgedRound
+from codea1_env.judged_round import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
 from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase

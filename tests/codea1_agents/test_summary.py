@@ -8,8 +8,8 @@ import pytest
 
 from codea1_agents.summary import Tally, summarise
 from codea1_env import values
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems import Problem
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset

@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from codea1_env import values
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rendering import SYMBOLS, book_sentence, duel_picture, duel_text, harmless, matrix_text, reward_sum
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import Reward, RewardPart, score
 from codea1_env.rules.ruleset import preset

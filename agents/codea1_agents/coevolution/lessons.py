@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from random import Random
 
 from codea1_agents.evaluation.asking import Asker, Turn
-from codea1_agents.evaluation.golden_runs import run_golden
 from codea1_agents.prompts import Message, Prompts
+from codea1_env.golden_runs import run_golden
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Reading, preset

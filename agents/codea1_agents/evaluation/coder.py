@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import nan
 
 from codea1_agents.evaluation.asking import Asker, Reply, Turn
-from codea1_agents.evaluation.golden_runs import GoldenFinding, run_golden
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.golden_runs import GoldenFinding, run_golden
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Reading, preset

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import isnan, nan
 
 from codea1_agents.evaluation.asking import Asker, Reply, Turn
-from codea1_agents.evaluation.golden_runs import GoldenFinding, run_golden
 from codea1_agents.evaluation.metrics import best_positions, pass_at_k, selected_score, spearman
 from codea1_agents.evaluation.records import SelectionRecord
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
+from codea1_env.golden_runs import GoldenFinding, run_golden
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_candidate, read_suite

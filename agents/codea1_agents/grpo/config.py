@@ -17,12 +17,13 @@ from codea1_agents.grpo.loss import LossRules
 from codea1_agents.grpo.model_settings import ModelSettings
 from codea1_agents.grpo.rl_module import CausalLMModule
 from codea1_agents.grpo.settings import TrainingSettings
-from codea1_agents.grpo.trees import Shape, SuitesPer
+from codea1_agents.grpo.trees import Shape
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 from codea1_env.secret import read_secrets, require_secrets
+from codea1_env.trees import SuitesPer
 
 _ROLES = ("coder", "tester")
 _SHARED = "shared"

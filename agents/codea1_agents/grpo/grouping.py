@@ -62,25 +62,6 @@ def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantage
     )
 
 
-def mean_over_candidates(rewards: Rewards) -> Rewards:
-    """Return what each suite is worth that all candidates of a problem have met.
-
-    The paper leaves open how; the mean over valid candidates is the natural choice (method.md 5, Self-Play).
-
-    Args:
-        rewards: shape (..., N, M), of M suites against each of N candidates; nan where a candidate is invalid or the
-            reward masked.
-
-    Returns:
-        Shape (..., M): means over what is not nan; nan where nothing is left.
-    """
-    rewards = np.asarray(rewards, dtype=np.float64)
-    known = ~np.isnan(rewards)
-    n_known = known.sum(axis=-2)
-    total = np.where(known, rewards, 0.0).sum(axis=-2)
-    return np.where(n_known > 0, total / np.maximum(n_known, 1), np.nan)
-
-
 def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False) -> NDArray[np.bool_]:
     """Return which candidates' suites to learn from: those about whose suites the rewards differ most.
 

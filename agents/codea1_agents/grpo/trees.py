@@ -9,12 +9,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.grpo.grouping import Advantages, group_advantages, mean_over_candidates, top_variance
+from codea1_agents.grpo.grouping import Advantages, group_advantages, top_variance
 from codea1_agents.grpo.players import Answer, Player, Turn
 from codea1_env.errors import SandboxError
 from codea1_env.judge import CandidateCheck, Duel, Judge
@@ -24,6 +23,7 @@ from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import CandidateRewards, score_group
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.submissions import Candidate, Suite
+from codea1_env.trees import SuitesPer, mean_over_candidates
 from codea1_env.verdicts import ProblemReport, ValidCase, Verdict
 
 ROLES = ("coder", "tester")
@@ -38,15 +38,6 @@ class Task:
     problem_id: str
     replayed: tuple[ValidCase, ...] = ()
     """Cases of the Mistake Book."""
-
-
-class SuitesPer(StrEnum):
-    """Whom a suite is written for, and so which suites form a group."""
-
-    CANDIDATE = "candidate"
-    """M suites for each candidate, run against it only; the most telling groups are learnt from (TopVar)."""
-    PROBLEM = "problem"
-    """M suites per problem, written blind and run against every candidate; one group (the paper's self-play)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +188,7 @@ class TreeRoller:
         """Return whether the candidates are valid; runs in the judging thread."""
         begun = time.perf_counter()
         try:
-            return self._judge.check(self.problem_of(task), candidates)
+            return self._judge.check([(self.problem_of(task), each) for each in candidates])
         except SandboxError:
             return [CandidateCheck(Verdict.INTERNAL_ERROR)] * len(candidates)
         finally:

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 from codea1_agents.evaluation.asking import Asker, Turn
-from codea1_agents.evaluation.golden_runs import run_golden
 from codea1_agents.study.crossplay import (
     Cells,
     CrossPlay,
@@ -25,6 +24,7 @@ from codea1_agents.study.crossplay import (
     figures_of,
 )
 from codea1_env.errors import AgentUnavailable
+from codea1_env.golden_runs import run_golden
 from codea1_env.judge import Duel, Judge
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_candidate, read_suite
@@ -187,7 +187,7 @@ class _Table:
         """Find out which programs load, and which are right."""
         for number, problem in enumerate(problems):
             mine = [each for each in written if each.problem == number]
-            checks = self._judge.check(problem, [each.candidate for each in mine])
+            checks = self._judge.check([(problem, each.candidate) for each in mine])
             for each, check in zip(mine, checks, strict=True):
                 each.report = replace(each.report, verdict=check.verdict, detail=check.detail)
         tested = [each for each in written if problems[each.problem].golden]

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from codea1_agents.evaluation.golden_runs import run_golden
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.grpo.dealing import dealt
 from codea1_agents.grpo.env_runner import TreeEnvRunner
@@ -22,6 +21,7 @@ from codea1_agents.grpo.trees import Shape, Task, Tree, TreeRoller
 from codea1_agents.training.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
+from codea1_env.golden_runs import run_golden
 from codea1_env.judge import Judge
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.reward_parts import n_right

@@ -11,8 +11,8 @@ from codea1_agents.grpo.players import Answer
 from codea1_agents.grpo.settings import TrainingSettings
 from codea1_agents.grpo.trees import Tree
 from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.config import RunConfig, to_toml

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.evaluation.golden_runs import PROGRAM_LIMITS, run_golden
+from codea1_env.golden_runs import PROGRAM_LIMITS, run_golden
 from codea1_env.problems import load_problems
 from codea1_env.problems.evalplus import problem_from_row
 from codea1_env.problems.problem import GoldenCase

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from codea1_agents.grpo.grouping import group_advantages, mean_over_candidates, top_variance
+from codea1_agents.grpo.grouping import group_advantages, top_variance
 
 NAN = float("nan")
 REWARD = st.floats(-1, 1).map(lambda x: round(x, 3))
@@ -95,21 +95,3 @@ def test_each_problem_keeps_at_most_so_many_and_never_a_smaller_spread_before_a_
 def test_at_least_one_candidate_is_kept() -> None:
     with pytest.raises(ValueError, match="at least one"):
         top_variance(np.zeros((2, 2)), 0)
-
-
-@given(GROUPS)
-def test_a_suite_of_all_candidates_is_worth_the_mean_over_those_that_tell(rewards: np.ndarray) -> None:
-    found = mean_over_candidates(rewards)
-    assert found.shape == rewards.shape[1:]
-    for column, value in zip(rewards.T, found, strict=True):
-        known = [reward for reward in column if not math.isnan(reward)]
-        assert value == pytest.approx(statistics.mean(known)) if known else math.isnan(value)
-
-
-@given(GROUPS, st.randoms(use_true_random=False))
-def test_neither_the_order_of_candidates_nor_those_that_tell_nothing_matter(rewards: np.ndarray, random) -> None:
-    order = list(range(len(rewards)))
-    random.shuffle(order)
-    silent = np.full((1, rewards.shape[1]), NAN)
-    other = mean_over_candidates(np.concatenate([rewards[order], silent]))
-    np.testing.assert_allclose(mean_over_candidates(rewards), other, atol=1e-12)

@@ -12,12 +12,13 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from codea1_agents.grpo.players import Answer, Turn
 from codea1_agents.grpo.statistics import told_of
-from codea1_agents.grpo.trees import Shape, SuitesPer, Task, Tree, TreeRoller
+from codea1_agents.grpo.trees import Shape, Task, Tree, TreeRoller
 from codea1_env.judge import Judge
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.trees import SuitesPer
 
 RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
 LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"

@@ -15,8 +15,8 @@ from codea1_env import values
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from codea1_env import values
 from codea1_env.errors import BrokenInput
+from codea1_env.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
-from codea1_env.rounds import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset

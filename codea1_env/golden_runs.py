@@ -32,7 +32,9 @@ class GoldenFinding:
     """Of the first test that is not passed; PASSED if there is none."""
     detail: str = ""
     masked: str = ""
-    """`sandbox` (our failure) or `test` (a golden test is broken) where `passed` is None."""
+    """`sandbox` (our failure), `test` (a golden test is broken) or `agent` (no reply) where `passed` is None."""
+    program: str = ""
+    """As it was read from a reply (`Referee.golden`); empty if there is none."""
 
 
 def run_golden(
