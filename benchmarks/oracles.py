@@ -1,0 +1,346 @@
+"""What a checkout computes, written down so that another can be held against it: every number that must not change.
+
+    python benchmarks/oracles.py record FOLDER [--only NAME ...]     # five minutes on two cores
+    python benchmarks/oracles.py compare OLD NEW                     # exit status 1 if any line differs
+    python benchmarks/oracles.py compare OLD/play NEW/play           # of records with --only play
+
+The recorded packages are those that Python imports; `PYTHONPATH=CHECKOUT:CHECKOUT/agents` records another checkout. All
+but the reward table comes from the command line, each command in a process of its own. A record is a text file of lines
+`place = value`, so that each line says by itself what has changed. Clocks and host facts stay out, and numbers are
+rounded: 9 digits after the point; 4 in trainings, where they are sums of 32-bit numbers.
+
+- `play`: 24 runs, of humaneval and starter, four presets, three pairs of agents. 8 episodes of 3 rounds on 6 problems,
+  with all replies, verdicts and rewards, and the Mistake Book in the end.
+- `train`: 3 trainings of 3 steps by tiny random models: suites per candidate, suites per problem, a scripted tester.
+  Metrics, held-out evaluation, all rollouts, the book, a sweep of settings over the rollouts.
+- `eval` and `select`: on 8 problems of each source; `crossplay`: on 4.
+- `game`: the bank of the first 6 problems of starter, its equilibria, dynamics and questions.
+- `rescore`: a run of 16 episodes under other rules, and sweeps.
+- `rewards`: all presets on 133 reports, among them those of the release's table.
+- `audit`: all attacks on the local sandbox. Whether each held, what was accepted and rejected of suites where
+  no clock, address or limit of memory decides it, and whether a candidate passed anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+_CODEA1 = "from codea1_agents.cli import main; main()"
+_SOURCES = ("humaneval", "starter")
+_PRESETS = ("fixed", "paper", "release", "golden")
+_PAIRS = (("mutant", "fuzz"), ("mutant,strength=1", "boundary,predict=program"), ("random", "invalid"))
+_LEFT_OUT = frozenset({"time", "times", "guarantee", "tier", "run"})
+"""Keys of clocks and host facts; a run's name in a book is a digest of all settings, with those nobody has chosen."""
+_DIGITS, _LEARNER_DIGITS = 9, 4
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """One oracle at work."""
+
+    work: Path
+    """Empty folder in which its commands run, so that what they name has relative paths."""
+    into: Path
+
+    def codea1(self, *arguments: object, done: tuple[int, ...] = (0,)) -> Any:
+        """Run a command with `--json` and return what it prints; the script ends where its exit status is no `done`."""
+        command = [sys.executable, "-c", _CODEA1, *map(str, arguments), "--json"]
+        ran = subprocess.run(command, cwd=self.work, env=_environment(), capture_output=True, text=True, check=False)
+        if ran.returncode not in done:
+            sys.exit(f"codea1 {' '.join(command[3:])}: exit status {ran.returncode}\n{ran.stderr[-4000:]}")
+        return json.loads(ran.stdout)
+
+    def rows(self, path: str) -> list[Any]:
+        """Return the lines of a JSON Lines file that a command has written."""
+        return [json.loads(line) for line in (self.work / path).read_text().splitlines()]
+
+    def keep(self, name: str, found: dict[str, Any], *, digits: int = _DIGITS) -> None:
+        """Write one record."""
+        self.into.mkdir(parents=True, exist_ok=True)
+        (self.into / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines_of(found, digits=digits)))
+
+
+def _environment() -> dict[str, str]:
+    """One thread of arithmetic: how sums are split decides their last bits."""
+    paths = [str(Path(each).resolve()) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled"}
+
+
+def lines_of(found: Any, place: str = "", *, digits: int = _DIGITS) -> Iterator[str]:
+    """Yield one line per value, without what differs from run to run."""
+    if isinstance(found, dict) and found:
+        for key in sorted(found):
+            if key not in _LEFT_OUT and not key.endswith("_s"):
+                yield from lines_of(found[key], f"{place}.{key}" if place else key, digits=digits)
+    elif isinstance(found, list) and found:
+        for number, each in enumerate(found):
+            yield from lines_of(each, f"{place}[{number}]", digits=digits)
+    else:
+        value = round(found, digits) + 0.0 if isinstance(found, float) else found  # + 0.0: no -0.0
+        yield f"{place} = {json.dumps(value, ensure_ascii=False)}"
+
+
+# -- the oracles -----------------------------------------------------------------------------------
+
+
+def play(recorder: Recorder) -> None:
+    for source, rules, (number, (coder, tester)) in product(_SOURCES, _PRESETS, enumerate(_PAIRS)):
+        run = f"{source}-{rules}-{number}"
+        agents = ("--coder", coder, "--tester", tester)
+        rounds = ("-n", 8, "--limit", 6, "--rounds", 3, "--rules", rules)
+        summary = recorder.codea1("play", "-p", source, *agents, *rounds, "--out", run)
+        book = recorder.codea1("book", "show", run, "--top", 1000)
+        recorder.keep(run, {"summary": summary, "book": book, "episodes": recorder.rows(f"{run}/episodes.jsonl")})
+
+
+def train(recorder: Recorder) -> None:
+    root = Path(__file__).parents[1]
+    models = runpy.run_path(str(root / "tests" / "codea1_agents" / "grpo" / "conftest.py"))
+    for seed, role in enumerate(("coder", "tester")):
+        models["phrase_folder"](recorder.work / role, models["PHRASES"], seed)
+    rows = ({"id": f"toy/{number}", **_INCREMENT} for number in range(6))
+    (recorder.work / "toys.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (recorder.work / "training.toml").write_text(_TRAINING)
+    for run, settings in _TRAININGS.items():
+        chosen = [part for setting in settings for part in ("--set", setting)]
+        recorder.codea1("train", "training.toml", *chosen, "--out", run, "-q")
+        found = {
+            "metrics": recorder.rows(f"{run}/metrics.jsonl"),
+            "samples": [
+                recorder.rows(str(path.relative_to(recorder.work) / "episodes.jsonl"))
+                for path in sorted((recorder.work / run / "samples").iterdir())
+            ],
+            "book": recorder.codea1("book", "show", run, "--top", 1000),
+            "sweep": recorder.codea1("rescore", run, "--sweep", "alpha=0,.5,1"),
+        }
+        recorder.keep(run, found, digits=_LEARNER_DIGITS)
+
+
+_INCREMENT = {
+    "statement": 'def f(x):\n    """Return x plus one."""\n',
+    "entry_point": "f",
+    "solution": "def f(x):\n    return x + 1\n",
+    "golden": [{"expression": "f(1)", "expected": "2"}, {"expression": "f(-1)", "expected": "0"}],
+}
+_TRAINING = """\
+run.steps = 3
+game.problems = "toys.jsonl"
+agents.coder = {model = "coder", max_tokens = 2}
+agents.tester = {model = "tester", max_tokens = 2}
+rollout = {problems_per_step = 6, problems_at_once = 3, n_candidates = 6, n_suites = 4}
+training = {lr = 3e-3, warmup_steps = 0, minibatches_per_epoch = 1, rows_at_once = 0}
+cluster = {torch_threads = 1, cpus_per_env_runner = 0.5}
+checkpoints = {every = 0, export = false}
+evaluation = {every = 1, problems = "toys.jsonl", samples = 4}
+logging = {tensorboard = false, samples_every = 1, samples = 3}
+"""
+_TRAININGS = {
+    "per-candidate": (),
+    "per-problem": ("rollout.suites_per=problem", "game.rules=release", "game.tester_view=black_box"),
+    "scripted-tester": ("agents.tester={agent='boundary'}", "game.rules=paper", "rollout.keep_flat_groups=true"),
+}
+
+
+def evaluations(recorder: Recorder) -> None:
+    kinds = {
+        "coder": ("--agent", "mutant", "--samples", 4),
+        "tester": ("--agent", "fuzz", "--tests", 3, "--mutants", 12, "--coder", "mutant", "--candidates", 4),
+    }
+    for source, (kind, options) in product(_SOURCES, kinds.items()):
+        run = f"{kind}-{source}"
+        figures = recorder.codea1("eval", kind, *options, "--problems", source, "--limit", 8, "--out", run)
+        recorder.keep(run, {"figures": figures, "records": recorder.rows(f"{run}/records.jsonl")})
+
+
+def select(recorder: Recorder) -> None:
+    agents = ("--coder", "mutant", "--tester", "boundary", "-n", 4, "-m", 3)
+    for source in _SOURCES:
+        figures = recorder.codea1("select", *agents, "--problems", source, "--limit", 8, "--out", source)
+        recorder.keep(source, {"figures": figures, "records": recorder.rows(f"{source}/records.jsonl")})
+
+
+def crossplay(recorder: Recorder) -> None:
+    players = ("mutant,strength=1", "reference", "--coders", "random", "--testers", "boundary,predict=program")
+    for source in _SOURCES:
+        figures = recorder.codea1("crossplay", *players, "-p", source, "--limit", 4, "-n", 2, "--out", source)
+        stored = {name: recorder.rows(f"{source}/{name}.jsonl") for name in ("programs", "suites")}
+        recorder.keep(source, {"figures": figures, **stored})
+
+
+def game(recorder: Recorder) -> None:
+    found = recorder.codea1("game", "solve", "starter", "--limit", 6, "--save", "all.bank.jsonl")
+    recorder.keep("solve", {"figures": found, "bank": recorder.rows("all.bank.jsonl")})
+    for method in ("fictitious", "regret", "replicator"):
+        options = ("--no-solution", "--method", method, "--steps", 500)
+        recorder.keep(method, recorder.codea1("game", "dynamics", "all.bank.jsonl", *options))
+    recorder.keep("questions", recorder.codea1("game", "questions", "all.bank.jsonl", "--rounds", 5))
+
+
+def rescore(recorder: Recorder) -> None:
+    agents = ("--coder", "mutant,strength=1", "--tester", "boundary,predict=program")
+    recorder.codea1("play", "-p", "starter", *agents, "-n", 16, "--limit", 12, "--rounds", 3, "--out", "run")
+    for rules in _PRESETS[1:3]:  # `golden` needs golden tests, which `fixed` does not run
+        figures = recorder.codea1("rescore", "run", "--rules", rules, "--alpha", 0.3, "--out", rules)
+        recorder.keep(rules, {"figures": figures, "episodes": recorder.rows(f"{rules}/episodes.jsonl")})
+    settings = ("alpha=0,.25,.5,.75,1", "rules=fixed,paper,release,zero_sum", "tests=4,8", "replay=0,.5,1")
+    swept = {setting: recorder.codea1("rescore", "run", "--sweep", setting) for setting in settings}
+    recorder.keep("sweeps", swept)
+
+
+def rewards(recorder: Recorder) -> None:
+    from codea1_env.rules.rewards import score_group  # noqa: PLC0415  -- not where records are compared
+    from codea1_env.rules.ruleset import PRESETS  # noqa: PLC0415
+    from codea1_env.verdicts import ProblemReport  # noqa: PLC0415
+
+    found = {
+        f"{rules} {name}": [
+            {"coder": _parts(each.coder), "testers": [_parts(tester) for tester in each.testers]}
+            for each in score_group(ProblemReport("row", (report,)), PRESETS[rules])
+        ]
+        for rules in sorted(PRESETS)
+        for name, report in _reports()
+    }
+    recorder.keep("table", found)
+
+
+def _parts(reward: Any) -> dict[str, Any]:
+    return {"value": reward.value, **{f"part {part.name}": part.value for part in reward.parts}}
+
+
+def _reports() -> Iterator[tuple[str, Any]]:
+    """Yield reports by name: what a suite has of each kind, and what the candidate passes of the replayed cases."""
+    from codea1_env.submissions import Candidate, TestCase  # noqa: PLC0415
+    from codea1_env.verdicts import (  # noqa: PLC0415
+        CandidateReport,
+        CaseReport,
+        SuiteReport,
+        ValidCase,
+        ValidSuite,
+        Verdict,
+    )
+
+    def cases(n_passed: int, n_failed: int, n_wrong: int = 0) -> tuple[CaseReport, ...]:
+        """The failed ones last; the last `n_wrong` were predicted wrongly."""
+        n = n_passed + n_failed
+        return tuple(
+            CaseReport(
+                ValidCase(TestCase(f"f({place})", "0", direct=True), b"0", place < n - n_wrong),
+                Verdict.PASSED if place < n_passed else Verdict.WRONG_ANSWER,
+            )
+            for place in range(n)
+        )
+
+    written = ((0, 0), (1, 0), (1, 1), (4, 2), (4, 4), (5, 5), (8, 0), (8, 3), (8, 8), (12, 4), (12, 12))
+    replays = (None, (8, 0), (0, 8), (5, 3))
+    for (n_valid, n_failed), n_invalid, replayed in product(written, (0, 2, 8), replays):
+        judged = cases(n_valid - n_failed, n_failed, min(n_invalid, n_valid))
+        suite = SuiteReport(ValidSuite(tuple(each.case for each in judged), (), n_invalid, 0.0), judged)
+        name = f"{n_valid} valid {n_invalid} invalid {n_failed} failed, replayed {replayed}"
+        history = cases(*replayed) if replayed else ()
+        yield name, CandidateReport(Candidate("def f(n): ..."), Verdict.PASSED, "", history, (suite,), 0.5)
+    silent = SuiteReport(ValidSuite((), (), 0, 0.25), ())
+    yield "invalid candidate", CandidateReport(Candidate("def"), Verdict.SYNTAX_ERROR, "", (), (silent,), 0.0)
+
+
+def audit(recorder: Recorder) -> None:
+    found = recorder.codea1("audit", "--no-comparison", "-q", done=(0, 1))
+    attacks = {each["attack"]: [each["kind"], each["result"], *_told(each)] for each in found["attacks"]}
+    recorder.keep("verdicts", {"is_sound": found["is_sound"], "counts": found["counts"], "attacks": attacks})
+
+
+def _told(attack: dict[str, str]) -> list[str]:
+    """Return what can be repeated of the sentence about an attack."""
+    words = attack["sentence"].split(", ")
+    if attack["kind"] == "candidate":  # a verdict per case; of failures it is often a race which one
+        return sorted({word if word in ("passed", "unknowable") else "failed" for word in words})
+    is_luck = any(word in attack["sentence"] for word in ("time_limit", "flaky", "memory", "too_many_calls"))
+    return words if attack["kind"] == "suite" and not is_luck else []
+
+
+ORACLES: dict[str, Callable[[Recorder], None]] = {
+    "play": play,
+    "train": train,
+    "eval": evaluations,
+    "select": select,
+    "crossplay": crossplay,
+    "game": game,
+    "rescore": rescore,
+    "rewards": rewards,
+    "audit": audit,
+}
+
+
+# -- the two commands ------------------------------------------------------------------------------
+
+
+def record(folder: Path, names: list[str]) -> None:
+    """Write the records of some oracles, each into a folder of its name."""
+    import codea1_agents  # noqa: PLC0415  -- not where records are compared
+    import codea1_env  # noqa: PLC0415
+
+    for package in (codea1_env, codea1_agents):
+        print(f"recording {Path(str(package.__file__)).parent}", file=sys.stderr)
+    for name in names:
+        began = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="codea1-oracles-") as work:
+            ORACLES[name](Recorder(Path(work), folder / name))
+        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
+
+
+def differences(old: Path, new: Path) -> list[str]:
+    """Return what to print about two folders of records: per file that differs, its name and its first lines."""
+    told = []
+    of_folder = [{str(path.relative_to(root)): path for path in root.rglob("*.txt")} for root in (old, new)]
+    for name in sorted(of_folder[0].keys() | of_folder[1].keys()):
+        if missing := [str(root) for root, files in zip((old, new), of_folder, strict=True) if name not in files]:
+            told.append(f"{name}: not in {missing[0]}")
+            continue
+        was, now = (files[name].read_text().splitlines() for files in of_folder)
+        gone, come = _without(was, now), _without(now, was)
+        if gone or come:
+            told.append(f"{name}: {len(gone)} lines only in {old}, {len(come)} only in {new}; the first:")
+            told += [f"  - {line}" for line in gone[:_SHOWN]] + [f"  + {line}" for line in come[:_SHOWN]]
+    return told
+
+
+def _without(lines: list[str], others: list[str]) -> list[str]:
+    known = set(others)
+    return [line for line in lines if line not in known]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    recording = commands.add_parser("record", help="write records of the packages that Python imports")
+    recording.add_argument("folder", type=Path)
+    recording.add_argument("--only", nargs="+", choices=ORACLES, default=list(ORACLES), metavar="NAME")
+    comparing = commands.add_parser("compare", help="name what differs between two folders of records")
+    comparing.add_argument("old", type=Path)
+    comparing.add_argument("new", type=Path)
+    options = parser.parse_args()
+    if options.command == "record":
+        record(options.folder, options.only)
+        return
+    for folder in (options.old, options.new):
+        if not any(folder.rglob("*.txt")):
+            parser.error(f"{folder}: no records are there")
+    told = differences(options.old, options.new)
+    print("\n".join(told) if told else "no difference")
+    sys.exit(bool(told))
+
+
+if __name__ == "__main__":
+    main()
