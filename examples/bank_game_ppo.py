@@ -3,28 +3,193 @@
 python examples/bank_game_ppo.py 0 6    # all problems; less than two minutes of processor time
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from codea1_agents.study.bank_game import BankGame, stacked
-from codea1_env.bank import load_bank
+from codea1_env.bank import JudgedBank, load_bank
+from codea1_env.bank_v0 import CODER, TESTER, raw_env
 
 warnings.simplefilter("ignore")  # Ray's own, about itself
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # nothing listens but this process
 try:
-    from codea1_agents.study.rllib_bank import train_ppo
+    import ray
+    from ray.rllib.env.multi_agent_env import MultiAgentEnv
+    from ray.tune.registry import register_env
 except ImportError as error:
     print(f"skipped: {error}")
     raise SystemExit(0) from None
 
-n_problems, iterations = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (2, 2)
+ENV_NAME = "codea1/bank-v0"
 
-bank = load_bank("starter", limit=n_problems or None)
-game = BankGame.of(bank.payoffs())
-wanted = game.values(*stacked(game.solve()))
-print("iteration  NashConv  of averages  coder  tester")
-for point in train_ppo(bank, iterations=iterations, seed=0, batch=2048 if n_problems != 2 else 256):
-    gaps = f"{point.exploitability:8.3f}  {point.average_exploitability:11.3f}"
-    print(f"{point.iteration:9}  {gaps}  {point.coder_value:5.3f}  {point.tester_value:6.3f}", flush=True)
-print(f"equilibrium{wanted[0]:27.3f}  {wanted[1]:6.3f}")
+
+class BankMultiAgentEnv(MultiAgentEnv):
+    """`bank_v0` as RLlib plays it: in the white box one agent after the other, in the black box both at once.
+
+    `config` holds the arguments of `bank_v0.raw_env`, among them `bank`: by name or path, so that workers load it
+    themselves from the cache, or judged.
+    """
+
+    def __init__(self, config: dict[str, Any] | None = None) -> None:
+        super().__init__()
+        self._env = raw_env(**{"tester_view": "black_box", "infos": False, **(config or {})})
+        self._at_once = self._env.tester_view == "black_box"
+        self.possible_agents = list(self._env.possible_agents)
+        self.agents = list(self.possible_agents)
+        self.observation_spaces = {agent: self._env.observation_space(agent) for agent in self.possible_agents}
+        self.action_spaces = {agent: self._env.action_space(agent) for agent in self.possible_agents}
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
+        """Start an episode; who acts first sees the problem."""
+        self._env.reset(seed=seed, options=options)
+        self.agents = list(self.possible_agents)
+        return self._seen(), {}
+
+    def step(self, action_dict: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        """Take the choices of those who were shown something; both rewards come together when the round is over."""
+        for agent in (CODER, TESTER):
+            if agent in action_dict:
+                self._env.step(int(action_dict[agent]))
+        is_judged = TESTER in action_dict
+        rewards = {agent: float(self._env.rewards[agent]) for agent in self.possible_agents} if is_judged else {}
+        over = bool(self._env.terminations[CODER])
+        seen = {agent: self._env.observe(agent) for agent in self.possible_agents} if over else self._seen()
+        return seen, rewards, {"__all__": over}, {"__all__": False}, {}
+
+    def _seen(self) -> dict[str, NDArray[np.float32]]:
+        agents = self.possible_agents if self._at_once else [self._env.agent_selection]
+        return {agent: self._env.observe(agent) for agent in agents}
+
+
+def register_bank(bank: JudgedBank | None = None, *, name: str = ENV_NAME) -> str:
+    """Make the game known to RLlib, for `.environment(name, env_config=...)`; return the name.
+
+    Args:
+        bank: played where `env_config` names none. A judged bank belongs here and not into `env_config`, of which RLlib
+            makes deep copies all the time.
+        name: under which it is known.
+    """
+
+    def new_env(config: dict[str, Any]) -> BankMultiAgentEnv:
+        return BankMultiAgentEnv({**({} if bank is None else {"bank": bank}), **config})
+
+    register_env(name, new_env)
+    return name
+
+
+def ppo_config(bank: JudgedBank, *, seed: int = 0, batch: int = 2048) -> Any:
+    """Return stock PPO, one policy per role, for the matrix game (black box)."""
+    from ray.rllib.algorithms.ppo import PPOConfig  # noqa: PLC0415  slow to import
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: PLC0415
+
+    return (
+        PPOConfig()
+        .environment(register_bank(bank))
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=16)
+        .multi_agent(policies={"coder", "tester"}, policy_mapping_fn=_role_of)
+        .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[128], fcnet_activation="relu", vf_share_layers=False))
+        .training(
+            gamma=1.0,
+            lambda_=1.0,
+            lr=0.005,
+            entropy_coeff=0.001,
+            train_batch_size_per_learner=batch,
+            minibatch_size=min(512, batch),
+            num_epochs=6,
+            clip_param=0.3,
+            use_kl_loss=False,
+        )
+        .debugging(seed=seed)
+    )
+
+
+def _role_of(agent: str, episode: Any, **_: Any) -> str:
+    return agent.partition("_")[0]
+
+
+def strategies(algorithm: Any, bank: JudgedBank) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the strategies that the policies hold now, (P, M) and (P, N), for the matrix game."""
+    import torch  # noqa: PLC0415  slow to import
+
+    env = raw_env(bank, tester_view="black_box", infos=False)
+    length = env.observation_space(CODER).shape
+    assert length is not None  # a Box has one
+    problems = torch.eye(len(bank.problems), length[0])
+    found = []
+    for role in ("coder", "tester"):
+        with torch.no_grad():
+            logits = algorithm.get_module(role).forward_inference({"obs": problems})["action_dist_inputs"]
+        found.append(torch.softmax(logits.double(), dim=-1).numpy())
+    return found[0], found[1]
+
+
+@dataclass(frozen=True, slots=True)
+class PpoPoint:
+    """Where PPO stood after an iteration."""
+
+    iteration: int
+    exploitability: float
+    """NashConv of the two policies, mean over problems."""
+    average_exploitability: float
+    """NashConv of the policies averaged over the second half of the iterations so far."""
+    coder_value: float
+    tester_value: float
+
+
+def train_ppo(bank: JudgedBank, *, iterations: int, seed: int = 0, batch: int = 2048) -> Iterator[PpoPoint]:
+    """Train both roles together and tell after each iteration how far they are from an equilibrium.
+
+    Everything runs in this process; where Ray is not up yet, a small one of its own is started and stopped again.
+    """
+    starts_ray = not ray.is_initialized()
+    if starts_ray:
+        ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    game = BankGame.of(bank.payoffs())
+    algorithm = ppo_config(bank, seed=seed, batch=batch).build_algo()
+    past: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+    try:
+        for iteration in range(1, iterations + 1):
+            algorithm.train()
+            past.append(strategies(algorithm, bank))
+            late = past[len(past) // 2 :]
+            average = [np.mean([both[role] for both in late], axis=0) for role in (0, 1)]
+            values = game.values(*past[-1])
+            yield PpoPoint(
+                iteration,
+                game.nash_conv(*past[-1]),
+                game.nash_conv(average[0], average[1]),
+                float(values[0]),
+                float(values[1]),
+            )
+    finally:
+        algorithm.stop()
+        if starts_ray:
+            ray.shutdown()
+
+
+def main() -> None:
+    n_problems, iterations = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (2, 2)
+
+    bank = load_bank("starter", limit=n_problems or None)
+    game = BankGame.of(bank.payoffs())
+    wanted = game.values(*stacked(game.solve()))
+    print("iteration  NashConv  of averages  coder  tester")
+    for point in train_ppo(bank, iterations=iterations, seed=0, batch=2048 if n_problems != 2 else 256):
+        gaps = f"{point.exploitability:8.3f}  {point.average_exploitability:11.3f}"
+        print(f"{point.iteration:9}  {gaps}  {point.coder_value:5.3f}  {point.tester_value:6.3f}", flush=True)
+    print(f"equilibrium{wanted[0]:27.3f}  {wanted[1]:6.3f}")
+
+
+if __name__ == "__main__":
+    main()

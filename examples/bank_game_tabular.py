@@ -1,24 +1,174 @@
 """Two learners with tables solve the bank game; how far they are from an equilibrium can be computed, and falls.
 
+Each agent estimates what its choices earn and plays them by a softmax whose temperature falls; nobody knows the
+payoffs, the other's choices or the rules. Where players must mix, the strategies themselves circle and it is the
+averages over time that come near an equilibrium; so both are followed.
+
+Source: Leslie and Collins, Individual Q-Learning in Normal Form Games (2005).
+
 python examples/bank_game_tabular.py 0 30000    # all problems; less than two minutes of processor time
 """
 
+from __future__ import annotations
+
 import sys
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from codea1_agents.study.bank_game import BankGame, stacked
-from codea1_agents.study.tabular import learn_tabular
-from codea1_env.bank import BankRecipe, load_bank
+from codea1_env.bank import BankRecipe, JudgedBank, load_bank
+from codea1_env.bank_v0 import CODER, TESTER, raw_env
 
-n_problems, episodes = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (2, 1_000)
-rules = sys.argv[3] if len(sys.argv) > 3 else "fixed"
-recipe = BankRecipe(solution="no-solution" not in sys.argv)
 
-bank = load_bank("starter", rules=rules, recipe=recipe, limit=n_problems or None)
-game = BankGame.of(bank.payoffs())
-wanted = game.values(*stacked(game.solve()))
-curve = learn_tabular(bank, episodes=episodes, seed=0, n_points=20)
-print("episode  NashConv  of averages  coder  tester")
-rows = zip(curve.episodes, curve.exploitability, curve.average_exploitability, curve.values, strict=True)
-for episode, gap, average, values in rows:
-    print(f"{episode:7}  {gap:8.3f}  {average:11.3f}  {values[0]:5.3f}  {values[1]:6.3f}")
-print(f"equilibrium{wanted[0]:25.3f}  {wanted[1]:6.3f}")
+@dataclass(frozen=True, slots=True)
+class TabularRules:
+    """How a table is learned and played."""
+
+    rate: float = 0.05
+    """Step size of the estimates, divided by the probability of the choice (at most 1), so that rare ones keep up."""
+    first_temperature: float = 0.3
+    last_temperature: float = 0.004
+    """Of the softmax, falling geometrically; in units of reward."""
+    explored: float = 0.01
+    """Share of choices drawn uniformly, so that nothing is forgotten."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearningCurve:
+    """How far learners were from an equilibrium while they learned."""
+
+    episodes: tuple[int, ...]
+    exploitability: tuple[float, ...]
+    """NashConv of the strategies, mean over problems."""
+    average_exploitability: tuple[float, ...]
+    """NashConv of the strategies averaged over the second half of the time so far."""
+    values: tuple[tuple[float, float], ...]
+    """What coder and tester expect by these strategies."""
+    coder: NDArray[np.float64]
+    """(P, M) last strategies."""
+    tester: NDArray[np.float64]
+    """(P, N)"""
+
+
+class TabularLearner:
+    """One agent's table."""
+
+    def __init__(self, n_problems: int, n_actions: int, rules: TabularRules) -> None:
+        self._worth = np.zeros((n_problems, n_actions))
+        self._rules = rules
+        self.temperature = rules.first_temperature
+
+    def policy(self) -> NDArray[np.float64]:
+        """Return (P, A) the strategies of all problems."""
+        return np.stack([self.chances(p) for p in range(len(self._worth))])
+
+    def chances(self, problem: int) -> NDArray[np.float64]:
+        """Return (A,) the strategy for one problem."""
+        scaled = self._worth[problem] / self.temperature
+        weights = np.exp(scaled - scaled.max())
+        explored = self._rules.explored
+        mixed: NDArray[np.float64] = (1 - explored) * weights / weights.sum() + explored / len(weights)
+        return mixed
+
+    def learn(self, problem: int, action: int, reward: float, chance: float) -> None:
+        """Move the estimate of one choice towards what it has just earned."""
+        step = min(1.0, self._rules.rate / chance)
+        self._worth[problem, action] += step * (reward - self._worth[problem, action])
+
+
+def learn_tabular(
+    bank: JudgedBank,
+    *,
+    episodes: int,
+    seed: int = 0,
+    rules: TabularRules | None = None,
+    n_points: int = 20,
+) -> LearningCurve:
+    """Let two tables play `bank_v0` against each other (black box: both choose at once).
+
+    Args:
+        bank: the game.
+        episodes: to play, over all problems.
+        seed: of the environment and of both learners.
+        rules: of both learners.
+        n_points: how often the exploitability is computed.
+    """
+    rules = rules or TabularRules()
+    env = raw_env(bank, tester_view="black_box", infos=False)
+    game = BankGame.of(bank.payoffs())
+    n_problems = len(bank.problems)
+    learners = {
+        CODER: TabularLearner(n_problems, bank.bank.n_programs, rules),
+        TESTER: TabularLearner(n_problems, bank.bank.n_suites, rules),
+    }
+    rng = np.random.default_rng([seed, 1])
+    env.reset(seed=seed)
+    cooling = (rules.last_temperature / rules.first_temperature) ** (1 / max(1, episodes))
+    marks = set(np.linspace(1, episodes, min(n_points, episodes)).round().astype(int).tolist())
+    curve: list[_Point] = []
+    for episode in range(1, episodes + 1):
+        _play(env, learners, rng)
+        for learner in learners.values():
+            learner.temperature *= cooling
+        if episode in marks:
+            curve.append(_Point(episode, learners[CODER].policy(), learners[TESTER].policy()))
+        env.reset()
+    return _curve(game, curve)
+
+
+def _play(env: raw_env, learners: dict[str, TabularLearner], rng: np.random.Generator) -> None:
+    problem = int(env.observe(CODER)[: len(env.bank.problems)].argmax())
+    taken: dict[str, tuple[int, float]] = {}
+    for agent in (CODER, TESTER):
+        chances = learners[agent].chances(problem)
+        action = int(rng.choice(len(chances), p=chances))
+        taken[agent] = action, float(chances[action])
+        env.step(action)
+    for agent, (action, chance) in taken.items():
+        learners[agent].learn(problem, action, env.rewards[agent], chance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Point:
+    episode: int
+    coder: NDArray[np.float64]
+    tester: NDArray[np.float64]
+
+
+def _curve(game: BankGame, points: list[_Point]) -> LearningCurve:
+    averages = []
+    for n in range(1, len(points) + 1):
+        late = points[n // 2 : n]
+        coder, tester = np.mean([p.coder for p in late], axis=0), np.mean([p.tester for p in late], axis=0)
+        averages.append(game.nash_conv(coder, tester))
+    values = [game.values(point.coder, point.tester) for point in points]
+    return LearningCurve(
+        episodes=tuple(point.episode for point in points),
+        exploitability=tuple(game.nash_conv(point.coder, point.tester) for point in points),
+        average_exploitability=tuple(averages),
+        values=tuple((float(both[0]), float(both[1])) for both in values),
+        coder=points[-1].coder,
+        tester=points[-1].tester,
+    )
+
+
+def main() -> None:
+    n_problems, episodes = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (2, 1_000)
+    rules = sys.argv[3] if len(sys.argv) > 3 else "fixed"
+    recipe = BankRecipe(solution="no-solution" not in sys.argv)
+
+    bank = load_bank("starter", rules=rules, recipe=recipe, limit=n_problems or None)
+    game = BankGame.of(bank.payoffs())
+    wanted = game.values(*stacked(game.solve()))
+    curve = learn_tabular(bank, episodes=episodes, seed=0, n_points=20)
+    print("episode  NashConv  of averages  coder  tester")
+    rows = zip(curve.episodes, curve.exploitability, curve.average_exploitability, curve.values, strict=True)
+    for episode, gap, average, values in rows:
+        print(f"{episode:7}  {gap:8.3f}  {average:11.3f}  {values[0]:5.3f}  {values[1]:6.3f}")
+    print(f"equilibrium{wanted[0]:25.3f}  {wanted[1]:6.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,7 +11,7 @@ Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
@@ -76,7 +76,9 @@ def mean_interval(
     # Sorted, so that the interval does not depend on the order in which the games were played.
     means = np.array([np.mean(kept[problem]) for problem in sorted(kept) if kept[problem]], dtype=np.float64)
     mean = float(means.mean()) if len(means) else nan
-    low, high = _percentiles(means, confidence, n_resamples, seed) if len(means) > 1 else (nan, nan)
+    low = high = nan
+    if len(means) > 1:
+        low, high = _central(lambda drawn: means[drawn].mean(axis=1), len(means), confidence, n_resamples, seed)
     return Estimate(mean, low, high, n, len(means), n_all - n)
 
 
@@ -99,6 +101,39 @@ def difference_interval(
         problem: [b - a for a, b in zip(values, after[problem], strict=True)] for problem, values in before.items()
     }
     return mean_interval(differences, confidence=confidence, n_resamples=n_resamples, seed=seed)
+
+
+def product_interval(
+    first: Mapping[str, float],
+    second: Mapping[str, float],
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> Estimate:
+    """Return the product of two means over problems, such as Mul; one draw of problems gives both means.
+
+    Draws in which one of the means has no value are left out.
+
+    Args:
+        first: problem -> value; nan means that the problem does not enter this mean.
+        second: likewise, of the same problems.
+        confidence: in (0, 1).
+        n_resamples: at least 1.
+        seed: of the resampling.
+
+    Raises:
+        ValueError: the problems differ.
+    """
+    if first.keys() != second.keys():
+        raise ValueError("both figures must be of the same problems")
+    pairs = np.array([(first[problem], second[problem]) for problem in sorted(first)], dtype=np.float64).reshape(-1, 2)
+    n = int(np.count_nonzero(~np.isnan(pairs).any(axis=1)))
+    value = float(_products(pairs[None])[0])
+    low = high = nan
+    if len(pairs) > 1 and not isnan(value):
+        low, high = _central(lambda drawn: _products(pairs[drawn]), len(pairs), confidence, n_resamples, seed)
+    return Estimate(value, low, high, n, len(pairs), 0)
 
 
 def order_change(before: Sequence[float], after: Sequence[float], *, tolerance: float = 1e-9) -> OrderChange:
@@ -127,14 +162,31 @@ def order_change(before: Sequence[float], after: Sequence[float], *, tolerance: 
     return OrderChange(n_pairs, n_reversed, n_merged, n_split)
 
 
-def _percentiles(means: NDArray[np.float64], confidence: float, n_resamples: int, seed: int) -> tuple[float, float]:
+def _central(
+    figure: Callable[[NDArray[np.intp]], NDArray[np.float64]],
+    n_problems: int,
+    confidence: float,
+    n_resamples: int,
+    seed: int,
+) -> tuple[float, float]:
+    """Return the ends of the central share of a figure over draws of problems, (R, P) -> (R,); nan is left out."""
     generator = np.random.default_rng(seed)
-    n_problems = len(means)
     rows = max(1, _CELLS_PER_CHUNK // n_problems)
     chunks = []
     for start in range(0, n_resamples, rows):
         shape = (min(rows, n_resamples - start), n_problems)
-        chunks.append(means[generator.integers(0, n_problems, size=shape)].mean(axis=1))
+        chunks.append(figure(generator.integers(0, n_problems, size=shape)))
+    drawn = np.concatenate(chunks)
     tail = 50 * (1 - confidence)
-    low, high = np.percentile(np.concatenate(chunks), [tail, 100 - tail])
+    low, high = np.percentile(drawn[~np.isnan(drawn)], [tail, 100 - tail])
     return float(low), float(high)
+
+
+def _products(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(R, P, 2) -> (R,); nan where a column holds nothing."""
+    known = ~np.isnan(pairs)
+    counts = known.sum(axis=1)
+    sums = np.where(known, pairs, 0.0).sum(axis=1)
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    product: NDArray[np.float64] = means[:, 0] * means[:, 1]
+    return product

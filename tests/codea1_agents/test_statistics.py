@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.statistics import difference_interval, mean_interval, order_change
+from codea1_agents.statistics import difference_interval, mean_interval, order_change, product_interval
 
 values = st.lists(st.floats(-1, 1), min_size=1, max_size=4)
 tables = st.dictionaries(st.text(min_size=1, max_size=3), values, min_size=1, max_size=8)
@@ -122,3 +122,22 @@ def test_a_scoring_never_reorders_itself_and_its_negative_reverses_every_pair(re
     assert (same.n_reversed, same.n_merged, same.n_split) == (0, 0, 0)
     mirrored = order_change(rewards, [-r for r in rewards])
     assert mirrored.n_reversed == mirrored.n_pairs == same.n_pairs
+
+
+def test_a_product_is_of_the_two_means_each_over_its_own_problems() -> None:
+    found = product_interval({"a": 0.5, "b": 1.0, "c": 0.0}, {"a": nan, "b": 0.5, "c": nan})
+    assert found.mean == pytest.approx(0.5 * 0.5)
+    assert (found.n, found.n_problems) == (1, 3)
+    assert found.low <= found.mean <= found.high
+
+
+def test_a_product_without_one_of_its_means_has_no_value() -> None:
+    found = product_interval({"a": 0.5, "b": 1.0}, {"a": nan, "b": nan})
+    assert isnan(found.mean)
+    assert isnan(found.low)
+
+
+def test_the_interval_of_a_product_depends_on_neither_order_nor_run() -> None:
+    first, second = {"a": 0.1, "b": 0.9, "c": 0.4}, {"a": 1.0, "b": 0.5, "c": 0.0}
+    backwards = dict(reversed(first.items())), dict(reversed(second.items()))
+    assert product_interval(first, second) == product_interval(*backwards)

@@ -13,11 +13,11 @@ from typing import Any
 from codea1_agents.cli.book_commands import opened_book
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.summary_table import counted
+from codea1_agents.mistakes.survival import Survival, survival
 from codea1_agents.report.material import Panel, Point, Series
 from codea1_agents.report.writing import write_picture
 from codea1_env.book.departures import Leaving
 from codea1_env.book.spells import Difficulty, Origin, Relapse, Spell, difficulties, origins, relapses, spells_of
-from codea1_env.book.survival import Stay, Survival, survival
 from codea1_env.errors import UnknownName
 
 _SOURCES: dict[str, Callable[[Spell], str]] = {
@@ -69,6 +69,7 @@ def show_survival(path: Path, *, by: str | None, picture: Path | None, as_json: 
     """Show how long cases stay until a program passes them.
 
     Raises:
+        MissingExtra: scipy is not installed.
         UserError: no book there, nothing to group by, or the picture cannot be written.
     """
     page = Page(as_json=as_json)
@@ -76,10 +77,13 @@ def show_survival(path: Path, *, by: str | None, picture: Path | None, as_json: 
         raise UnknownName.of("source", by, _SOURCES)
     with opened_book(path) as book:
         spells = spells_of(book)
-    grouped: dict[str, list[Stay]] = defaultdict(list)
+    grouped: dict[str, list[Spell]] = defaultdict(list)
     for spell in spells:
-        grouped["all" if by is None else _SOURCES[by](spell)].append(Stay(spell.duration, spell.is_fixed))
-    found = {name: survival(stays) for name, stays in sorted(grouped.items())}
+        grouped["all" if by is None else _SOURCES[by](spell)].append(spell)
+    found = {
+        name: survival([each.duration for each in stays], [each.is_fixed for each in stays])
+        for name, stays in sorted(grouped.items())
+    }
     if picture is not None:
         write_picture(_survival_panel(found), picture)
     if not as_json:
@@ -112,7 +116,6 @@ def show_relapses(path: Path, *, top: int, as_json: bool) -> None:
 def _counts(spells: Sequence[Spell]) -> dict[str, Any]:
     how = Counter(spell.how for spell in spells)
     ages = [spell.duration for spell in spells if spell.how is None]
-    estimate = survival(Stay(spell.duration, spell.is_fixed) for spell in spells)
     returned = relapses(spells)
     return {
         "there": how[None],
@@ -122,12 +125,10 @@ def _counts(spells: Sequence[Spell]) -> dict[str, Any]:
         "relapses": sum(relapse.n_relapses for relapse in returned),
         "median_age": median(ages) if ages else None,
         "oldest_age": max(ages, default=None),
-        "median_stay": None if isnan(estimate.median) else estimate.median,
     }
 
 
 def _show_counts(page: Page, counts: dict[str, Any]) -> None:
-    stay = counts["median_stay"]
     page.say(
         f"{counted(counts['there'], 'case')} in the book; {counts['fixed']} left because a program passed them,"
         f" {counts['evicted']} for want of room, {counts['relapses']} came back"
@@ -135,8 +136,7 @@ def _show_counts(page: Page, counts: dict[str, Any]) -> None:
     if counts["median_age"] is not None:
         page.say(
             f"age of those there, in rounds of their problem: median {counts['median_age']:g},"
-            f" oldest {counts['oldest_age']}; half of all are fixed"
-            f" {'later than this record tells' if stay is None else f'within {stay:g} rounds'}"
+            f" oldest {counts['oldest_age']}"
         )
 
 

@@ -1,7 +1,7 @@
 """The formulas. Pure: counts and flags of one problem in, one number out; nan where a problem has nothing to say.
 
 All shares are in [0, 1]; papers print them times 100. Means over problems and their intervals are taken elsewhere
-(`codea1_agents.statistics.mean_interval`, `intervals`).
+(`codea1_agents.statistics`).
 
 Sources: pass@k of programs: Chen et al., Evaluating Large Language Models Trained on Code (2021), equation 1. Measures
 of tests: UnLeakedTestBench as it was run for Code-A1 (method.md 3). Best-of-N gain and fidelity: UTRL, arXiv

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import isnan, nan
 
-from codea1_agents.evaluation.intervals import product_interval
 from codea1_agents.evaluation.metrics import (
     accuracy_at_k,
     conditional_mutation_score,
@@ -22,7 +21,7 @@ from codea1_agents.evaluation.metrics import (
 )
 from codea1_agents.evaluation.records import CoverageRecord, TesterRecord
 from codea1_agents.evaluation.selection import SelectionFigures, selection_figures
-from codea1_agents.statistics import Estimate, mean_interval
+from codea1_agents.statistics import Estimate, mean_interval, product_interval
 
 USUAL_TEST_K = (1, 2, 5)
 """Those of the paper's table 2."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
+from codea1_agents.canvas import canvas
 from codea1_agents.report.material import Panel
 from codea1_agents.report.palette import LIGHT
-from codea1_env.errors import MissingExtra
 
 
 def write_png(panel: Panel, path: Path) -> Path:
@@ -15,43 +16,34 @@ def write_png(panel: Panel, path: Path) -> Path:
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        OSError: the file cannot be written.
+        UserError: the file cannot be written.
     """
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  heavy
-    except ModuleNotFoundError as error:
-        raise MissingExtra.of("pictures as PNG", "study") from error
-    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-    axes = figure.subplots()
-    colours = [LIGHT[series.tone] for series in panel.series]
-    if panel.stacked:
-        xs = sorted({p.x for series in panel.series for p in series.points})
-        heights = [{p.x: p.mean for p in series.points} for series in panel.series]
-        rows = [[of.get(x, 0.0) for x in xs] for of in heights]
-        if len(xs) > 1:
-            axes.stackplot(xs, rows, colors=colours, labels=[series.name for series in panel.series])
+    with canvas(path, size=(6.4, 4.0)) as (_, (axis,)):
+        if panel.stacked:
+            _stack(axis, panel)
         else:
-            base = 0.0
-            for series, row, colour in zip(panel.series, rows, colours, strict=True):
-                axes.bar([0], row, bottom=base, color=colour, label=series.name)
-                base += row[0]
-    else:
-        for series, colour in zip(panel.series, colours, strict=True):
-            x = [p.x for p in series.points]
-            axes.plot(x, [p.mean for p in series.points], color=colour, label=series.name)
-            known = [p for p in series.points if isfinite(p.low)]
-            if known:
-                axes.fill_between(
-                    [p.x for p in known],
-                    [p.low for p in known],
-                    [p.high for p in known],
-                    color=colour,
-                    alpha=0.16,
-                    lw=0,
-                )
-    axes.set_title(panel.title)
-    axes.set_xlabel(panel.x_label)
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path, format="png", dpi=120, metadata={"Software": None})
+            for series in panel.series:
+                colour, x = LIGHT[series.tone], [p.x for p in series.points]
+                axis.plot(x, [p.mean for p in series.points], color=colour, label=series.name)
+                known = [p for p in series.points if isfinite(p.low)]
+                low, high = [p.low for p in known], [p.high for p in known]
+                axis.fill_between([p.x for p in known], low, high, color=colour, alpha=0.16, lw=0)
+        axis.set_title(panel.title)
+        axis.set_xlabel(panel.x_label)
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False)
     return path
+
+
+def _stack(axis: Any, panel: Panel) -> None:
+    names, colours = [series.name for series in panel.series], [LIGHT[series.tone] for series in panel.series]
+    heights = [{p.x: p.mean for p in series.points} for series in panel.series]
+    xs = sorted({x for of in heights for x in of})
+    if len(xs) > 1:
+        axis.stackplot(xs, [[of.get(x, 0.0) for x in xs] for of in heights], colors=colours, labels=names)
+        return
+    base = 0.0
+    for name, of, colour in zip(names, heights, colours, strict=True):  # one bar
+        height = sum(of.values())
+        axis.bar([0], height, bottom=base, color=colour, label=name)
+        base += height

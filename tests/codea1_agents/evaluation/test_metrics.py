@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.evaluation.intervals import product_interval
 from codea1_agents.evaluation.metrics import (
     accuracy_at_k,
     best_positions,
@@ -111,22 +110,3 @@ def test_four_times_the_problems_are_needed_for_half_the_difference() -> None:
     spread = [-1.0, 1.0] * 50
     whole, half = ([value + shift for value in spread] for shift in (0.2, 0.1))
     assert n_problems_needed(half) == pytest.approx(4 * n_problems_needed(whole), rel=0.01)
-
-
-def test_a_product_is_of_the_two_means_each_over_its_own_problems() -> None:
-    found = product_interval({"a": 0.5, "b": 1.0, "c": 0.0}, {"a": nan, "b": 0.5, "c": nan})
-    assert found.mean == pytest.approx(0.5 * 0.5)
-    assert (found.n, found.n_problems) == (1, 3)
-    assert found.low <= found.mean <= found.high
-
-
-def test_a_product_without_one_of_its_means_has_no_value() -> None:
-    found = product_interval({"a": 0.5, "b": 1.0}, {"a": nan, "b": nan})
-    assert isnan(found.mean)
-    assert isnan(found.low)
-
-
-def test_the_interval_of_a_product_depends_on_neither_order_nor_run() -> None:
-    first, second = {"a": 0.1, "b": 0.9, "c": 0.4}, {"a": 1.0, "b": 0.5, "c": 0.0}
-    backwards = dict(reversed(first.items())), dict(reversed(second.items()))
-    assert product_interval(first, second) == product_interval(*backwards)

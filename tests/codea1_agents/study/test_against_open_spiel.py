@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
 from codea1_agents.study.alpha_rank import alpha_rank
-from codea1_agents.study.bank_game import BankGame
 from codea1_agents.study.dynamics import replicator
 from codea1_agents.study.equilibria import solve
 from codea1_agents.study.matrix_game import MatrixGame, Profile, nash_conv
-from codea1_agents.study.psro import BankPolicies, psro
 
 pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # another project's
@@ -92,37 +88,3 @@ def test_the_replicator_moves_as_open_spiels():
         ours = replicator(game, n_steps=1, step=1e-6, start=profile)
         moved = np.concatenate([ours.row[-1] - profile.row, ours.column[-1] - profile.column]) / 1e-6
         np.testing.assert_allclose(moved, slope, atol=1e-4)
-
-
-def test_psro_ends_where_open_spiels_does():
-    pytest.importorskip("cvxpy", reason="OpenSpiel's PSRO needs cvxpy")
-    from open_spiel.python.algorithms.psro_v2 import best_response_oracle, psro_v2
-
-    rng = np.random.default_rng(3)
-    for _ in range(1):
-        game = MatrixGame.of(rng.normal(size=(5, 6)))
-        ours = psro(BankPolicies(BankGame((game,))))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            theirs = _their_psro(psro_v2, best_response_oracle, game)
-        assert theirs == pytest.approx(solve(game).values[0], abs=1e-6)
-        assert ours.profile.row @ ours.game.row @ ours.profile.column == pytest.approx(theirs, abs=1e-6)
-
-
-def _their_psro(psro_v2, best_response_oracle, game):
-    spiel = spiel_game(game)
-    m, n = game.shape
-    first = spiel_policy(spiel, Profile(np.eye(m)[0], np.eye(n)[0]))  # pure, so that simulations are exact
-    solver = psro_v2.PSROSolver(
-        spiel,
-        best_response_oracle.BestResponseOracle(best_response_backend="py"),
-        initial_policies=[first, first],
-        meta_strategy_method="nash",
-        training_strategy_selector="probabilistic",
-        sims_per_entry=1,
-        sample_from_marginals=True,
-    )
-    for _ in range(12):
-        solver.iteration()
-    row, column = solver.get_meta_strategies()
-    return float(np.asarray(row) @ np.asarray(solver.get_meta_game()[0]) @ np.asarray(column))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from codea1_agents.study.bank_game import BankGame, stacked
+from codea1_agents.study.bank_game import BankGame
 from codea1_agents.study.dynamics import run_dynamics
 from codea1_agents.study.pictures import draw_curves, draw_payoffs, draw_trajectory
 from codea1_agents.study.questions import (
@@ -18,7 +18,6 @@ from codea1_agents.study.questions import (
     rounds_with_book,
     validity_thresholds,
 )
-from codea1_agents.study.tabular import learn_tabular
 from codea1_env.bank import BankRecipe, load_bank
 from codea1_env.errors import UserError
 
@@ -29,16 +28,6 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 def starter_bank(tmp_path_factory):
     recipe = BankRecipe(n_wrong=3, n_attacked=2, testers=("examples", "boundary"))
     return load_bank("starter", recipe=recipe, limit=2, cache=tmp_path_factory.mktemp("banks"))
-
-
-def test_tables_solve_the_bank(starter_bank):
-    game = BankGame.of(starter_bank.payoffs())
-    curve = learn_tabular(starter_bank, episodes=3000, seed=0, n_points=8)
-    wanted = game.values(*stacked(game.solve()))
-    np.testing.assert_allclose(curve.values[-1], wanted, atol=0.05)
-    assert curve.exploitability[-1] < 0.05 < curve.exploitability[0]
-    again = learn_tabular(starter_bank, episodes=3000, seed=0, n_points=8)
-    assert again.exploitability == curve.exploitability
 
 
 def test_parts_of_the_reward_add_up_at_every_alpha(starter_bank):

@@ -1,4 +1,4 @@
-"""Equilibria of any matrix, degenerate ones above all; alpha-rank, PSRO and dynamics against what is known."""
+"""Equilibria of any matrix, degenerate ones above all; alpha-rank and dynamics against what is known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from codea1_agents.study.dynamics import DYNAMICS, run_dynamics
 from codea1_agents.study.equilibria import pure_equilibria, solve
 from codea1_agents.study.lemke_howson import lemke_howson
 from codea1_agents.study.matrix_game import MatrixGame, Profile, best_responses, nash_conv, regrets
-from codea1_agents.study.psro import META_SOLVERS, BankPolicies, psro
 from codea1_env.errors import UnknownName, UserError
 
 pytest.importorskip("scipy", reason="scipy is not installed")
@@ -115,23 +114,6 @@ def test_alpha_rank_of_a_cycle_and_of_a_dominant_pair():
 def bank_game(seed=0):
     rng = np.random.default_rng(seed)
     return BankGame(tuple(MatrixGame.of(rng.normal(size=(4, 5))) for _ in range(3)))
-
-
-def test_psro_ends_in_an_equilibrium_of_the_whole_game():
-    game = bank_game()
-    found = psro(BankPolicies(game))
-    assert found.nash_conv[-1] < 1e-9
-    assert len(found.rows) < 4**3
-    value = found.profile.row @ found.game.row @ found.profile.column
-    assert value == pytest.approx(game.values(*stacked(game.solve()))[0], abs=1e-9)
-
-
-@pytest.mark.parametrize("name", sorted(META_SOLVERS))
-def test_psro_runs_with_every_meta_solver(name):
-    gaps = psro(BankPolicies(bank_game()), meta_solver=name, most_iterations=8).nash_conv
-    assert gaps[-1] < gaps[0]
-    with pytest.raises(UnknownName, match="meta-solver"):
-        psro(BankPolicies(bank_game()), meta_solver="best")
 
 
 def test_exploitability_is_0_at_the_equilibria_of_both_views_only():

@@ -1,13 +1,16 @@
-"""Policy-space response oracles: grow a small game of policies by best responses until nobody has a better one. Pure.
+"""Policy-space response oracles: grow a small game of policies by best responses until nobody has a better one.
 
 A policy may be anything. The game says what two policies earn against each other and what answers a mixture best. In
 the end the mixture over the policies is an equilibrium of the whole game, though most of its policies were never made.
 
 Source: Lanctot et al., A Unified Game-Theoretic Approach to Multiagent Reinforcement Learning (2017), algorithm 1.
+
+python examples/bank_game_psro.py 0 nash    # all problems, meta-solver
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -19,6 +22,7 @@ from codea1_agents.study.alpha_rank import alpha_rank
 from codea1_agents.study.bank_game import BankGame
 from codea1_agents.study.equilibria import solve
 from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector
+from codea1_env.bank import load_bank
 from codea1_env.errors import UnknownName
 
 Policy = TypeVar("Policy")
@@ -130,3 +134,17 @@ class BankPolicies:
         worth = sum(w * self._column[self._problems, row, :] for w, row in zip(weights, rows, strict=True))
         best: NDArray[np.intp] = np.asarray(worth).argmax(axis=1)
         return best
+
+
+def main() -> None:
+    n_problems, meta_solver = (int(sys.argv[1]), sys.argv[2]) if len(sys.argv) > 2 else (2, "nash")
+    game = BankGame.of(load_bank("starter", limit=n_problems or None).payoffs())
+    found = psro(BankPolicies(game), meta_solver=meta_solver)
+    print("iteration  NashConv")
+    for iteration, gap in enumerate(found.nash_conv, start=1):
+        print(f"{iteration:9}  {gap:8.5f}")
+    print(f"{len(found.rows)} coders and {len(found.columns)} testers were made")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""How long cases stay in a Mistake Book, by Kaplan-Meier, when for some only a lower bound is known. Pure.
+
+A case that is still there, or that a full book pushed out, is *censored*: it would have stayed at least as long. The
+interval is Greenwood's, on the scale log(-log S), which keeps it within [0, 1]; where S is 1 or 0 there is none.
+
+Source: Kaplan and Meier (1958), JASA 53:457-481; Kalbfleisch and Prentice (2002), section 1.4; `scipy.stats.ecdf`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
+
+import numpy as np
+
+from codea1_env.errors import MissingExtra
+
+_ROUNDING = 1e-12  # of products of shares
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The estimate after one time at which cases were fixed."""
+
+    time: int
+    n_at_risk: int
+    """Cases that had stayed so long."""
+    n_fixed: int
+    share: float
+    """That stays longer than `time`, in [0, 1]."""
+    low: float
+    """Lower end of the 95 % interval; nan where there is none."""
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """The whole estimate."""
+
+    n: int
+    n_fixed: int
+    steps: tuple[Step, ...]
+    """By time."""
+
+    @property
+    def median(self) -> float:
+        """Least time after which at most half of the cases stay; nan if that was not reached."""
+        return next((float(step.time) for step in self.steps if step.share <= 0.5 + _ROUNDING), nan)
+
+
+def survival(durations: Sequence[int], is_fixed: Sequence[bool]) -> Survival:
+    """Return the estimate for these stays.
+
+    Args:
+        durations: (N,) how long each case stayed, at least 0.
+        is_fixed: (N,) False: censored, it would have stayed at least so long.
+
+    Raises:
+        MissingExtra: scipy is not installed.
+    """
+    try:
+        from scipy.stats import CensoredData, ecdf  # noqa: PLC0415  slow to import, and optional
+    except ImportError as error:
+        raise MissingExtra.of("survival in a Mistake Book", "study") from error
+    times, fixed = np.asarray(durations, dtype=np.intp), np.asarray(is_fixed, dtype=bool)
+    if not len(times):
+        return Survival(0, 0, ())
+    share = ecdf(CensoredData(uncensored=times[fixed], right=times[~fixed])).sf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of shares that have no interval
+        interval = share.confidence_interval(method="log-log")
+    columns = (share.quantiles, share.probabilities, interval.low.probabilities, interval.high.probabilities)
+    steps = [
+        Step(int(time), int(np.sum(times >= time)), int(n_fixed), float(mean), float(low), float(high))
+        for time, mean, low, high in zip(*columns, strict=True)
+        if (n_fixed := np.sum(times[fixed] == time))
+    ]
+    return Survival(len(times), int(fixed.sum()), tuple(steps))
