@@ -145,7 +145,7 @@ class Ours:
 
         roller, wording = self._algorithm.env_runner._roller, load_prompts("default")
         problems = load_problems(self._algorithm.config.problem_source)
-        turns = [roller.turn(Task(0, problem.id), "coder", 0, -1, "") for problem in problems]
+        turns = roller.open([Task(0, problem.id) for problem in problems]).coder_turns()[::GROUP]
         return [plain_text(wording.messages(turn.observation, turn.info)) for turn in turns]
 
     def close(self) -> None:
@@ -153,25 +153,14 @@ class Ours:
         self._algorithm.stop()
 
 
-def judge_of(problems: str) -> Callable[..., list[float]]:
+def judge_of(problems: str) -> Callable[..., list[float | None]]:
     """Return TRL's reward function: the same judge, by golden tests."""
-    from codea1_env.judge import Duel, Judge  # noqa: PLC0415
-    from codea1_env.problems import load_problems  # noqa: PLC0415
-    from codea1_env.rules.replies import read_candidate  # noqa: PLC0415
-    from codea1_env.rules.rewards import score_group  # noqa: PLC0415
-    from codea1_env.rules.ruleset import preset  # noqa: PLC0415
-    from codea1_env.sandbox import load_sandbox  # noqa: PLC0415
+    from codea1_env.referee import Referee  # noqa: PLC0415
 
-    rules, known = preset("golden"), load_problems(problems)
-    judge = Judge(load_sandbox("local"), rules)
+    referee = Referee(problems, "golden")
 
-    def reward(completions: Sequence[str], problem: Sequence[str], **_: Any) -> list[float]:
-        duels = []
-        for start in range(0, len(completions), GROUP):
-            texts = completions[start : start + GROUP]
-            read = tuple(read_candidate(text, rules.reading, entry_point="f") for text in texts)
-            duels.append(Duel(known.by_id(problem[start]), read, ((),) * len(read)))
-        return [each.coder.value for report in judge.judge(duels) for each in score_group(report, rules)]
+    def reward(completions: Sequence[str], problem: Sequence[str], **_: Any) -> list[float | None]:
+        return [each.coder for each in referee.rewards(problem, completions)]
 
     return reward
 

@@ -28,11 +28,10 @@ from codea1_agents.grpo.trees import Task, Tree, TreeRoller
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_env.book.store import MistakeBook
-from codea1_env.judge import Judge
 from codea1_env.problems import load_problems
+from codea1_env.referee import Referee
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox import load_sandbox
 
 
 def config_of(options: argparse.Namespace) -> GRPOConfig:
@@ -82,11 +81,12 @@ class PlainLoop:
             for role, module in self.modules.items()
         }
         self.book = MistakeBook(None)
-        judge = Judge(load_sandbox(self.settings.sandbox), self.settings.rules, limits=self.settings.limits)
+        referee = Referee(
+            self.problems, self.settings.rules, sandbox=self.settings.sandbox, limits=self.settings.limits
+        )
         players = {role: self._player(role) for role in self.modules}
         self.roller = TreeRoller(
-            self.problems,
-            judge,
+            referee,
             players,
             self.settings.shape,
             seed=self.settings.seed,
@@ -117,8 +117,8 @@ class PlainLoop:
         """Run one step."""
         trees = self.roller.roll([self._task(each) for each in self._numbers(number)])
         for tree in trees:
-            if tree.report is not None:
-                self.book.record(tree.report, self.settings.rules.book, Provenance(run="plain"))
+            if tree.book_report is not None:
+                self.book.record(tree.book_report, self.settings.rules.book, Provenance(run="plain"))
         responses = [each for tree in trees for each in scored_responses(tree, self.settings, 0)]
         if responses:
             plan = planned(responses, self.config.minibatches_per_epoch, (self.settings.seed, number))

@@ -180,11 +180,11 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             return []
         deltas = []
         for tree in trees:
-            if tree.report is not None and not any(each.has_internal_error for each in tree.report.candidates):
+            if tree.book_report is not None:
                 where = Provenance(
                     run=str(self.trial_id or ""), episode_id=f"{tree.task.number:08x}", round=self.iteration
                 )
-                deltas.append(self.book.record(tree.report, rules, where))
+                deltas.append(self.book.record(tree.book_report, rules, where))
         return deltas
 
     # Learning

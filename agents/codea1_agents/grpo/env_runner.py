@@ -28,9 +28,7 @@ from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import CodeA1Error
-from codea1_env.judge import Judge
-from codea1_env.problems import load_problems
-from codea1_env.sandbox import load_sandbox
+from codea1_env.referee import Referee
 
 _SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing looks at it
 _ROLES = ("coder", "tester")
@@ -71,11 +69,9 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return {INPUT_ENV_SPACES: (agents, agents), INPUT_ENV_SINGLE_SPACES: (agents, agents), **modules}
 
     def make_env(self) -> None:
-        """Load problems and sandbox; there is no environment object, only the judge that it steps through, too."""
+        """Load problems and sandbox; there is no environment object, only the referee that it steps through, too."""
         settings = self.settings
-        self._problems = load_problems(settings.problems)
-        self.sandbox = load_sandbox(settings.sandbox)
-        self._judge = Judge(self.sandbox, settings.rules, limits=settings.limits)
+        self.referee = Referee(settings.problems, settings.rules, sandbox=settings.sandbox, limits=settings.limits)
 
     def make_module(self) -> None:
         """Build what samples: the modules without references, and the agents that do not learn."""
@@ -92,8 +88,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         }
         players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
         self._roller = TreeRoller(
-            self._problems,
-            self._judge,
+            self.referee,
             players,
             self.settings.shape,
             seed=self.settings.seed,
@@ -109,7 +104,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """
         module_id = self.settings.module_of(role)
         if not module_id:
-            context = AgentContext(self._problems, self.sandbox, self.settings.seed)
+            context = AgentContext(self.referee.problems, self.referee.sandbox, self.settings.seed)
             try:
                 return AgentPlayer(load_agent(self.settings.agents[role], context, role=role))  # type: ignore[arg-type]
             except CodeA1Error as error:
@@ -138,6 +133,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """Let go of the engines; the sandbox is shared with whoever else is in this process and ends with it."""
         for engine in self.engines.values():
             engine.close()
+        self.referee.close()
 
     # Sampling
 

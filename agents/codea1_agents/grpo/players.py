@@ -10,18 +10,9 @@ from codea1_agents.grpo.rollout_engine import RolloutEngine
 from codea1_agents.grpo.sampling import Response, SamplingRules, single_seed
 from codea1_agents.models.chat_format import ChatFormat
 from codea1_agents.prompts import Prompts
-from codea1_env.agent import Agent, Info, Observation
+from codea1_env.agent import Agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One reply that is wanted."""
-
-    observation: Observation
-    info: Info
-    seed: tuple[int, ...]
-    """What the randomness of the reply descends from."""
+from codea1_env.rounds import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +25,11 @@ class Answer:
     """None where no model was asked."""
     unavailable: str = ""
     """Why there is no answer: nobody's fault, so the rollout is masked; empty if there is one."""
+
+    @property
+    def reply(self) -> str | AgentUnavailable:
+        """What a round takes."""
+        return AgentUnavailable(self.unavailable) if self.unavailable else self.text
 
 
 class Player(Protocol):

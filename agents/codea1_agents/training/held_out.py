@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -21,9 +22,9 @@ from codea1_agents.grpo.trees import Shape, Task, Tree, TreeRoller
 from codea1_agents.training.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
-from codea1_env.golden_runs import run_golden
-from codea1_env.judge import Judge
+from codea1_env.golden_runs import GoldenFinding
 from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.referee import Referee
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
@@ -101,7 +102,10 @@ class _Share:
     options: EvaluationOptions
 
     def __call__(self, runner: TreeEnvRunner) -> list[Finding]:
-        bench = _Bench(runner, self.options)
+        with closing(_Bench(runner, self.options)) as bench:
+            return self._found(runner, bench)
+
+    def _found(self, runner: TreeEnvRunner, bench: _Bench) -> list[Finding]:
         tasks = [Task(position, bench.problems[position].id) for position in self.positions]
         findings = {task.number: Finding(task.number) for task in tasks}
         if runner.settings.module_of("coder") and self.options.samples:
@@ -130,21 +134,23 @@ class _Bench:
         self._rules = replace(
             rules, reward=preset("fixed").reward, book=BookRules(update=BookUpdate.OFF, n_replayed=0), confirm=0.0
         )
-        self._judge = Judge(runner.sandbox, self._rules, limits=runner.settings.limits)
+        sandbox, limits = runner.referee.sandbox, runner.settings.limits
+        self._referee = Referee(self.problems, self._rules, sandbox=sandbox, limits=limits)
+        self.close = self._referee.close
 
     def programs(self, tasks: Sequence[Task]) -> Iterator[tuple[int, tuple[bool, ...], tuple[float, ...]]]:
         """Yield, per problem, which samples pass the golden tests, and what share of them."""
-        roller = self._roller({"coder": self._player("coder")}, self._options.samples)
-        asked = [task for task in tasks if roller.problem_of(task).golden]
-        turns = [roller.turn(task, "coder", n, -1, "") for task in asked for n in range(self._options.samples)]
-        owners = [task for task in asked for _ in range(self._options.samples)]
-        told = [(task, a) for task, a in zip(owners, roller.ask("coder", turns), strict=True) if not a.unavailable]
-        programs = [(roller.problem_of(task), roller.candidate_of(task, answer).program) for task, answer in told]
-        results = run_golden(programs, self._runner.sandbox, self._rules.comparison)
-        for task in asked:
-            mine = [found for (owner, _), found in zip(told, results, strict=True) if owner.number == task.number]
-            passed = tuple(found.passed for found in mine if found.passed is not None)
-            yield task.number, passed, tuple(found.pass_rate for found in mine if found.pass_rate is not None)
+        roller = self._roller({"coder": self._player("coder")}, self._options.samples, 0)
+        turns = roller.open([task for task in tasks if self.problems.by_id(task.problem_id).golden]).coder_turns()
+        asked = [turn.info["problem_id"] for turn in turns]
+        replies = [answer.reply for answer in roller.ask("coder", turns)]
+        found: dict[str, list[GoldenFinding]] = {}
+        for problem_id, each in zip(asked, self._referee.golden(asked, replies), strict=True):
+            found.setdefault(problem_id, []).append(each)
+        for task in tasks:
+            if mine := found.get(task.problem_id):
+                passed = tuple(each.passed for each in mine if each.passed is not None)
+                yield task.number, passed, tuple(each.pass_rate for each in mine if each.pass_rate is not None)
 
     def suites(self, tasks: Sequence[Task], opponent: str) -> Iterator[tuple[int, tuple[float, ...], tuple[bool, ...]]]:
         """Yield, per problem, the validity of each suite for an opponent's programs, and whether it beats them."""
@@ -170,15 +176,14 @@ class _Bench:
             return (
                 self._runner.player("coder") if not self._runner.settings.module_of("coder") else self._player("coder")
             )
-        context = AgentContext(self.problems, self._runner.sandbox, self._runner.settings.seed)
+        context = AgentContext(self.problems, self._runner.referee.sandbox, self._runner.settings.seed)
         return AgentPlayer(load_agent(name, context, role="coder"))
 
-    def _roller(self, players: Mapping[str, Player], n_candidates: int, n_suites: int = 1) -> TreeRoller:
+    def _roller(self, players: Mapping[str, Player], n_candidates: int, n_suites: int) -> TreeRoller:
         settings = self._runner.settings
         shape = Shape(n_candidates=n_candidates, n_suites=n_suites, problems_at_once=settings.shape.problems_at_once)
         return TreeRoller(
-            self.problems,
-            self._judge,
+            self._referee,
             players,
             shape,
             seed=settings.seed + _STREAM,

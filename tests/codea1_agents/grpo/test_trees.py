@@ -10,12 +10,13 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from codea1_agents.grpo.players import Answer, Turn
+from codea1_agents.grpo.players import Answer
 from codea1_agents.grpo.statistics import told_of
 from codea1_agents.grpo.trees import Shape, Task, Tree, TreeRoller
-from codea1_env.judge import Judge
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
+from codea1_env.referee import Referee
+from codea1_env.rounds import Turn
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from codea1_env.trees import SuitesPer
@@ -61,7 +62,7 @@ class Counting:
 def rolled(
     sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
 ) -> list[Tree]:
-    roller = TreeRoller(toys, Judge(sandbox, rules), players, shape, tester_view="black_box")
+    roller = TreeRoller(Referee(toys, rules, sandbox=sandbox), players, shape, tester_view="black_box")
     return roller.roll([Task(number, "toy/add") for number in range(n)])
 
 
@@ -94,7 +95,7 @@ def test_the_solution_is_asked_once_about_a_suite_that_all_candidates_meet(sandb
 
 def test_a_tester_of_all_candidates_is_shown_none(sandbox, toys):
     players = {"coder": Scripted(WRONG), "tester": Scripted(NAIVE)}
-    roller = TreeRoller(toys, Judge(sandbox, RULES), players, PER_PROBLEM, tester_view="white_box")
+    roller = TreeRoller(Referee(toys, RULES, sandbox=sandbox), players, PER_PROBLEM, tester_view="white_box")
     roller.roll([Task(0, "toy/add")])
     assert {turn.observation["program"] for turn in players["tester"].turns} == {""}
     assert len({turn.seed for turn in players["tester"].turns}) == 3
