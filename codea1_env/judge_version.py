@@ -10,7 +10,7 @@ from codea1_env.errors import UserError
 
 __all__ = ["JUDGE_VERSION", "UNSTATED_JUDGE", "judge_version_in", "require_this_judge"]
 
-JUDGE_VERSION = 2
+JUDGE_VERSION = 3
 """Raised by every change after which the same replies can get other verdicts."""
 UNSTATED_JUDGE = 1
 """Of files that do not say: they are older than the first that did."""

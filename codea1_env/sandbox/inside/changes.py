@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import encode
 
-__all__ = ["N_CHANGES", "N_TELLING", "Answered", "NoChange", "Recorded", "changed_answers"]
+__all__ = ["CHANGES_OF_ARGUMENTS", "N_CHANGES", "N_TELLING", "Answered", "NoChange", "Recorded", "changed_answers"]
 
 
 _MAX_BYTES = 1 << 24  # the answers that were recorded may be changed to larger ones
@@ -338,5 +338,7 @@ _OF_ARGUMENTS: tuple[Callable[[Arguments, Arguments], Arguments], ...] = (
 
 N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS)
 """They have the numbers from 0."""
+CHANGES_OF_ARGUMENTS = range(len(_CHANGES), N_CHANGES)
+"""The numbers of those that leave all answers as they are."""
 N_TELLING = 4
 """How many of them, the first, fail most tests."""
