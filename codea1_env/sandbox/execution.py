@@ -24,6 +24,7 @@ from codea1_env.sandbox.interface import (
     BROKEN_HARNESS,
     OPAQUE_ARGUMENT,
     OPAQUE_RESULT_USE,
+    OVERSIZED_ARGUMENT,
     RECORD_FACTOR,
     SLEPT,
     Call,
@@ -43,7 +44,9 @@ _CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time 
 _MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
 _COSTLY = 0.25  # of the limit
 _CALL_BYTES = 32  # of a record, beside what is encoded
-_REFUSALS = frozenset({OPAQUE_ARGUMENT, OPAQUE_RESULT_USE})  # classes of the stand-in, see `inside.harness`
+_REFUSALS = frozenset(
+    {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
+)  # classes of the stand-in, see `inside.harness`
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
 _NO_PROCESS = -1
 _N_CORES = os.cpu_count() or 1
