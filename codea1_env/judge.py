@@ -22,6 +22,7 @@ from codea1_env.golden import ExpectedValues, golden_jobs, golden_pass_rate, gol
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rechecks import Answered, recheck_failures
+from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import validate, values_equal, without_doubted
@@ -153,13 +154,15 @@ class Judge:
 
     def _validate_suite(self, problem: Problem, suite: Suite, questions: SuiteCalls, answers: Answers) -> ValidSuite:
         evidence = questions.evidence(answers)
+        canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if self.rules.drop_rewritten else None
         return validate(
             suite,
             evidence,
             validation=self.rules.validation,
             comparison=self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,
-            stated=stated_answers(problem.examples, problem.entry_point),
+            canonical=canonical,
+            stated=stated_answers(problem.examples, problem.entry_point, canonical),
         )
 
     # -- candidates --
