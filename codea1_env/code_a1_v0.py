@@ -50,6 +50,7 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.golden import require_golden_tests
+from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
 from codea1_env.judged_round import JudgedRound
 from codea1_env.observations import (
     MAX_REPLY_CHARS,
@@ -71,7 +72,7 @@ from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.trees import Tree
 from codea1_env.verdicts import ProblemReport, SuiteReport, ValidCase, ValidSuite
 
-__all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
+__all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "group_env", "parallel_env", "raw_env"]
 
 CODER = "coder_0"
 TESTER = "tester_0"

@@ -159,6 +159,14 @@ class Rounds:
         """
         return [each.candidates for each in self._written()]
 
+    def settled(self) -> list[tuple[CandidateCheck | None, ...]]:
+        """Return why programs are not worth a suite, None where they are, (N,) per tree; waits for the checks.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        return [each.settled for each in self._written()]
+
     # -- testers --
 
     def tester_turns(self) -> list[Turn]:
