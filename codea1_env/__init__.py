@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives at run time, for editors and type 
     from codea1_env import bank_v0, code_a1_v0, gymnasium_views
     from codea1_env.agent import Agent, AgentContext, load_agent
     from codea1_env.book import MistakeBook
+    from codea1_env.group_vector import GroupVector
     from codea1_env.gymnasium_views import make_vec
     from codea1_env.judge import Duel, Judge
     from codea1_env.problems import Problem, ProblemSet, load_problems
@@ -32,6 +33,7 @@ _HOMES = {
     "Agent": "agent",
     "AgentContext": "agent",
     "Duel": "judge",
+    "GroupVector": "group_vector",
     "Judge": "judge",
     "Limits": "sandbox",
     "MistakeBook": "book",
@@ -53,6 +55,7 @@ __all__ = [
     "Agent",
     "AgentContext",
     "Duel",
+    "GroupVector",
     "Judge",
     "Limits",
     "MistakeBook",

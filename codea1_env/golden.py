@@ -2,7 +2,8 @@
 
 Value cases share one job; each harness has one of its own. The program never shares a job with an expected value:
 literals are encoded here, anything else is evaluated in a job without the program, once per problem, and the comparison
-happens here. Only that job can show that a test is broken.
+happens here. Only that job can show that a test is broken, and an argument that no answer of a program's can be: what
+a program answers, in whatever amount, is never a reason to leave its failure open.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from codea1_env.rules.replies import is_direct_call
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import (
-    LENGTHS_OF_EQUALS,
     OPAQUE_ARGUMENT,
     Call,
     Harness,
@@ -225,15 +225,13 @@ def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
 
 def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: Comparison) -> GoldenResult:
     if outcome.kind is OutcomeKind.OUTPUT_LIMIT:
-        # An equal value can be written in several times as many bytes.
-        is_near = len(expected) > GOLDEN_LIMITS.value_bytes // LENGTHS_OF_EQUALS
-        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression} {_TOO_LONG}", broken_test=is_near)
+        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression} {_TOO_LONG}")
     if outcome.value is None:
         return _failed(outcome, case.expression)
     if values_equal(expected, outcome.value, comparison):
         return GoldenResult(Verdict.PASSED)
     if values.is_beyond_budget(expected):
-        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression}: {_TOO_LONG_TO_COMPARE}", broken_test=True)
+        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression}: {_TOO_LONG_TO_COMPARE}")
     return GoldenResult(
         Verdict.WRONG_ANSWER, f"{case.expression} is {values.describe(outcome.value)}, not {values.describe(expected)}"
     )

@@ -22,6 +22,7 @@ from codea1_env.golden import ExpectedValues, golden_jobs, golden_pass_rate, gol
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rechecks import Answered, recheck_failures
+from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import validate, values_equal, without_doubted
@@ -40,7 +41,7 @@ from codea1_env.verdicts import (
     verdict_of,
 )
 
-__all__ = ["CandidateCheck", "Duel", "Judge", "invalid_report"]
+__all__ = ["CandidateCheck", "Duel", "Judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +154,15 @@ class Judge:
 
     def _validate_suite(self, problem: Problem, suite: Suite, questions: SuiteCalls, answers: Answers) -> ValidSuite:
         evidence = questions.evidence(answers)
+        canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if self.rules.drop_rewritten else None
         return validate(
             suite,
             evidence,
             validation=self.rules.validation,
             comparison=self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,
-            stated=stated_answers(problem.examples, problem.entry_point),
+            canonical=canonical,
+            stated=stated_answers(problem.examples, problem.entry_point, canonical),
         )
 
     # -- candidates --
@@ -291,20 +294,6 @@ def _suite_report(
         else:
             lost.append((each.case, reason))
     return SuiteReport(without_doubted(suite, lost), tuple(kept))
-
-
-def invalid_report(duel: Duel, check: CandidateCheck) -> ProblemReport:
-    """Report a duel whose only candidate `check` has found invalid, without running anything again."""
-    reading_only = tuple(ValidSuite((), suite.rejections, 0, suite.nonprintable_share) for suite in duel.suites[0])
-    candidate = CandidateReport(
-        candidate=duel.candidates[0],
-        verdict=check.verdict,
-        detail=check.detail,
-        replayed=tuple(CaseReport(case, Verdict.NOT_RUN) for case in duel.replayed),
-        suites=tuple(SuiteReport(suite, ()) for suite in reading_only),
-        golden_pass_rate=0.0,
-    )
-    return ProblemReport(duel.problem.id, (candidate,))
 
 
 class _Entry:

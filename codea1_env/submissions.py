@@ -123,8 +123,8 @@ class TestCase:
     predicted: bytes | None = field(default=None, compare=False, repr=False)
     """The value of `prediction`, canonical encoding, where reading could tell it; None: it has to be evaluated."""
     calls: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    """What `expression` asks of the entry point: its calls, sorted; empty if `direct`, or if not all of them have
-    literal arguments."""
+    """What `expression` asks of the entry point: its calls, sorted; empty if not all of them have literal arguments. If
+    `direct`, the call as plain data is written, or nothing where it is written so."""
 
     def to_assert(self) -> str:
         """Return one line of Python that states the case (imports first, separated by semicolons)."""

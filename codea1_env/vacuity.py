@@ -5,19 +5,23 @@ first run, changed in each of `N_CHANGES` ways (`sandbox.inside.changes`). It is
 under at least one change, and another value under none (`rules.validation.UnderChanges`). What raises, hangs or ends
 its process says nothing, nor does a case with an answer that cannot be carried.
 
+Where a case may look at an argument after a call, whether it does is found out likewise: it has another value, or
+raises, when arguments are changed and answers are not (`UnderChanges.sees_arguments`).
+
 A tester wrote these expressions, so they run in the sandbox, and what comes back is compared here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env import values
 from codea1_env.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
+from codea1_env.rules.canonical_calls import may_see_arguments
 from codea1_env.rules.validation import SolutionEvidence, UnderChanges
-from codea1_env.sandbox.inside.changes import N_CHANGES, N_TELLING
+from codea1_env.sandbox.inside.changes import CHANGES_OF_ARGUMENTS, N_CHANGES, N_TELLING, NoChange
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
@@ -55,10 +59,15 @@ def under_changes(
         trials = [
             trial
             for position, (problem, answers) in enumerate(answered)
-            for trial in _trials(position, problem, found[position], answers, numbers)
+            for trial in _trials(position, problem, _undecided(found[position]), answers, numbers)
         ]
         _run(trials, found, answered, sandbox, limits)
+    _find_blind(found, answered, sandbox, limits)
     return found
+
+
+def _undecided(found: Mapping[Call, UnderChanges]) -> Iterator[Call]:
+    return (call for call, so_far in found.items() if so_far.is_known and not so_far.n_false)
 
 
 def _can_be_changed(call: Call, evidence: SolutionEvidence) -> bool:
@@ -100,14 +109,14 @@ class _Trial:
 def _trials(
     position: int,
     problem: Problem,
-    found: Mapping[Call, UnderChanges],
+    calls: Iterable[Call],
     answers: Mapping[Call, SolutionEvidence],
     changes: range,
 ) -> Iterator[_Trial]:
-    """Yield the trials of the calls that have not been false yet, none with too long records."""
+    """Yield the trials of some calls, none with too long records."""
     asked: list[Call] = []
     n_bytes = 0
-    for call in (call for call, so_far in found.items() if so_far.is_known and not so_far.n_false):
+    for call in calls:
         n_more = _record_bytes(answers[call])
         if asked and n_bytes + n_more > _MAX_JOB_BYTES:
             yield _Trial(position, problem, tuple(asked), changes)
@@ -143,6 +152,32 @@ def _run(
         _count(outcomes, found[trial.position], answered[trial.position][1])
 
 
+def _find_blind(
+    found: Sequence[dict[Call, UnderChanges]],
+    answered: Sequence[tuple[Problem, Mapping[Call, SolutionEvidence]]],
+    sandbox: Sandbox,
+    limits: Limits,
+) -> None:
+    """Find the calls that can look at an argument, are not vacuous, and do not see what becomes of any."""
+    trials = [
+        trial
+        for position, (problem, answers) in enumerate(answered)
+        for trial in _trials(position, problem, _looking(found[position], answers), answers, CHANGES_OF_ARGUMENTS)
+    ]
+    for trial, outcomes in _reported(trials, answered, sandbox, limits):
+        of_problem, answers = found[trial.position], answered[trial.position][1]
+        for asked in trial.asked:
+            ends = [end for (call, _), end in outcomes if call == asked and end.error_type != NoChange.__name__]
+            if ends and all(_is_same(answers[asked], end) for end in ends):
+                of_problem[asked] = of_problem[asked]._replace(sees_arguments=False)
+
+
+def _looking(found: Mapping[Call, UnderChanges], answers: Mapping[Call, SolutionEvidence]) -> Iterator[Call]:
+    for call, so_far in found.items():
+        if so_far.n_false and may_see_arguments(call.expression, answers[call].entry_point_calls):
+            yield call
+
+
 _Outcomes = list[tuple[tuple[Call, int], Outcome]]
 
 
@@ -162,7 +197,13 @@ def _count(outcomes: _Outcomes, found: dict[Call, UnderChanges], answers: Mappin
         if outcome.kind is OutcomeKind.INTERNAL_ERROR:
             found[call] = found[call]._replace(is_known=False)
         elif outcome.value is not None:
-            n_true, n_false, is_known = found[call]
-            expected = answers[call].first.value or b""
-            is_true = expected == outcome.value or values.equal(expected, outcome.value, nan_equal=True)
-            found[call] = UnderChanges(n_true + is_true, n_false + (not is_true), is_known)
+            so_far, is_true = found[call], _is_same(answers[call], outcome)
+            found[call] = so_far._replace(n_true=so_far.n_true + is_true, n_false=so_far.n_false + (not is_true))
+
+
+def _is_same(evidence: SolutionEvidence, outcome: Outcome) -> bool:
+    """Whether a case has the value that it has of the solution."""
+    if outcome.value is None:
+        return False
+    expected = evidence.first.value or b""
+    return expected == outcome.value or values.equal(expected, outcome.value, nan_equal=True)

@@ -105,7 +105,7 @@ def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bo
         "programs": [entry.reply for entry in bank.programs],
         "suites": [entry.reply for entry in bank.suites],
         "rules": [
-            *(rules.reading, rules.drop_vacuous, rules.validation, asdict(rules.comparison)),
+            *(rules.reading, rules.drop_vacuous, rules.drop_rewritten, rules.validation, asdict(rules.comparison)),
             *(rules.tests_per_suite, rules.confirm),
         ],
         "limits": asdict(limits),

@@ -120,4 +120,7 @@ class JudgedBank:
 
 def _makes_verdicts(rules: Ruleset) -> tuple[object, ...]:
     """Return what the judge reads of the rules."""
-    return rules.reading, rules.drop_vacuous, rules.validation, rules.comparison, rules.confirm
+    return (
+        *(rules.reading, rules.drop_vacuous, rules.drop_rewritten, rules.validation),
+        *(rules.comparison, rules.confirm),
+    )

@@ -263,6 +263,10 @@ class Ruleset:
     reading: Reading = Reading.STRICT
     drop_vacuous: bool = False
     """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.vacuity`)."""
+    drop_rewritten: bool = False
+    """STRICT: whether a call is the same however it is written, so that a case whose calls others of the suite make is
+    a duplicate, and one whose calls the statement's examples answer is an example (`rules.canonical_calls`). Otherwise
+    only literal arguments are compared."""
     validation: Validation = Validation.FILL
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
@@ -297,6 +301,7 @@ def _range(least: float, most: float) -> str:
 _FIXED = Ruleset(
     name="fixed",
     drop_vacuous=True,
+    drop_rewritten=True,
     comparison=Comparison(rel_tol=1e-9, abs_tol=1e-9, nan_equal=True),
     reward=RewardRules(scheme=RewardScheme.FIXED, nonprintable_penalty=1.0, pays_examples=False, no_evidence=0.5),
     book=BookRules(n_stalest=1, count_replay_failures=True, max_entries=64),

@@ -6,13 +6,14 @@ predictions judged apart from calls, values as plain data, and two runs of the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.stated_examples import is_stated
 from codea1_env.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
@@ -33,6 +34,8 @@ class UnderChanges(NamedTuple):
     """How often it had another one."""
     is_known: bool = True
     """False where the sandbox has failed."""
+    sees_arguments: bool = True
+    """Whether it may have had another value when its arguments were changed and the answers were not."""
 
     @property
     def is_vacuous(self) -> bool:
@@ -96,12 +99,14 @@ def validate(
     validation: Validation,
     comparison: Comparison,
     keeps_unpassable: bool = False,
+    canonical: CanonicalCalls | None = None,
     stated: Mapping[str, bytes | None] = MappingProxyType({}),
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
     A case that makes only calls which others of the suite make is a DUPLICATE, whatever it does with their results;
-    of several such cases, plain calls count first.
+    of several such cases, plain calls count first, then, with `canonical`, equalities. A case that asks what becomes
+    of its arguments, too, makes calls of its own.
 
     Args:
         suite: as read from the reply.
@@ -110,7 +115,9 @@ def validate(
         comparison: when a prediction counts as right.
         keeps_unpassable: whether a case counts whose value is not equal to itself under `comparison` (nan), so that no
             program can pass it; the release has such cases (D10).
-        stated: what the problem's examples say (`rules.stated_examples.stated_answers`).
+        canonical: how calls are written so that equal ones are known however a case writes them
+            (`Ruleset.drop_rewritten`); None: by their text, as far as their arguments are literals.
+        stated: what the problem's examples say (`rules.stated_examples.stated_answers`), written in the same way.
 
     Raises:
         ValueError: lengths differ.
@@ -125,10 +132,10 @@ def validate(
     rejections = list(suite.rejections)
     if not (keeps_unpassable or comparison.nan_equal):
         reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
-    seen = _Seen({c.expression for c, reason in zip(suite.cases, reasons, strict=True) if c.direct and reason is None})
-    for case, item, reason in zip(suite.cases, evidence, reasons, strict=True):
-        if reason is None and seen.before(case, item.first.value or b""):
-            reason = RejectionReason.DUPLICATE  # noqa: PLW2901
+    asked = [_calls(case, item, canonical) for case, item in zip(suite.cases, evidence, strict=True)]
+    for position in _repeated(suite.cases, asked, evidence, reasons, equalities_first=canonical is not None):
+        reasons[position] = RejectionReason.DUPLICATE
+    for case, item, calls, reason in zip(suite.cases, evidence, asked, reasons, strict=True):
         if reason is not None:
             rejections.append(_rejection(case, reason, _detail(item)))
             continue
@@ -136,27 +143,48 @@ def validate(
         if valid.prediction_right is False:
             rejections.append(_wrong_prediction(case, valid))
         if valid.prediction_right is not False or validation is not Validation.DROP_WRONG:
-            is_example = bool(stated) and is_stated(case, valid.expected, stated)
+            is_example = bool(stated) and is_stated(case, calls, valid.expected, stated)
             kept.append(replace(valid, is_example=True) if is_example else valid)
     n_invalid = suite.n_more_invalid + sum(rejection.reason in COUNTED_AS_INVALID for rejection in rejections)
     return ValidSuite(tuple(kept), tuple(rejections), n_invalid, suite.nonprintable_share)
 
 
-class _Seen:
-    """What the cases so far have asked."""
+def _calls(case: TestCase, item: SolutionEvidence, canonical: CanonicalCalls | None) -> tuple[str, ...]:
+    record = item.entry_point_calls
+    # Where all arguments are literals, no name leads to them.
+    sees_arguments = (
+        canonical is not None
+        and not (case.direct or case.calls)
+        and item.under_changes.sees_arguments
+        and may_see_arguments(case.expression, record)
+    )
+    return calls_of(case, canonical, record, sees_arguments=sees_arguments)
 
-    def __init__(self, called: set[str]) -> None:
-        self._called = called  # those asked directly first of all: they say most
-        self._cases: set[tuple[str, tuple[str, ...], bytes]] = set()
 
-    def before(self, case: TestCase, value: bytes) -> bool:
-        """Whether `case` asks nothing new, and note it if it does."""
-        key = (case.expression, case.imports, value)
-        if key in self._cases or (case.calls and self._called.issuperset(case.calls)):
-            return True
-        self._cases.add(key)
-        self._called.update(case.calls)
-        return False
+def _repeated(
+    cases: Sequence[TestCase],
+    asked: Sequence[tuple[str, ...]],
+    evidence: Sequence[SolutionEvidence],
+    reasons: Sequence[RejectionReason | None],
+    *,
+    equalities_first: bool,
+) -> Iterator[int]:
+    """Yield the positions of confirmed cases that ask nothing new, where those that say most come first."""
+
+    def rank(position: int) -> int:
+        case = cases[position]
+        return 0 if case.direct else 1 + (equalities_first and case.prediction == "True")
+
+    called = set[str]()
+    texts = set[tuple[str, tuple[str, ...], bytes | None]]()
+    for position in sorted((p for p, reason in enumerate(reasons) if reason is None), key=rank):
+        case, calls = cases[position], asked[position]
+        text = case.expression, case.imports, evidence[position].first.value
+        if text in texts or (calls and called.issuperset(calls)):
+            yield position
+        else:
+            texts.add(text)
+            called.update(calls)
 
 
 def without_doubted(suite: ValidSuite, doubted: Sequence[tuple[ValidCase, RejectionReason]]) -> ValidSuite:

@@ -24,6 +24,7 @@ from codea1_env.sandbox.interface import (
     BROKEN_HARNESS,
     OPAQUE_ARGUMENT,
     OPAQUE_RESULT_USE,
+    OVERSIZED_ARGUMENT,
     RECORD_FACTOR,
     SLEPT,
     Call,
@@ -42,7 +43,9 @@ _MAX_STRETCH = 10  # times the sleep that a starved process gets before the job 
 _COSTLY = 0.25  # of the limit
 _ITEMS_SHARE = 0.5  # of the limit, in which a result that is iterated in order to be sent must have yielded its items
 _CALL_BYTES = 32  # of a record, beside what is encoded
-_REFUSALS = frozenset({OPAQUE_ARGUMENT, OPAQUE_RESULT_USE})  # classes of the stand-in, see `inside.harness`
+_REFUSALS = frozenset(
+    {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
+)  # classes of the stand-in, see `inside.harness`
 _MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
 _NO_PROCESS = -1
 _N_CORES = os.cpu_count() or 1

@@ -35,9 +35,10 @@ class Guarantee(StrEnum):
 BROKEN_HARNESS = "BrokenHarness"
 """Error type of a CRASHED outcome where the harness's process wrote what is no frame; says nothing of the program."""
 
-OPAQUE_ARGUMENT, OPAQUE_RESULT_USE = "OpaqueArgument", "OpaqueResultUse"
-"""Error types of an OPAQUE outcome where a harness passes what is not plain data to the entry point, or uses such a
-result of its."""
+OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE = "OpaqueArgument", "OversizedArgument", "OpaqueResultUse"
+"""Error types of an OPAQUE outcome where a harness passes to the entry point what is not plain data, or too much of it,
+or nested too deeply, or where it uses such a result. The first is the harness's doing: a program answers plain data, or
+what counts as the last. The second may be made of a program's answers."""
 
 SLEPT = "Slept"
 """Error type of a TIME_LIMIT outcome where a process slept for longer than it may, over all its calls."""

@@ -158,6 +158,19 @@ def test_no_program_can_have_a_test_called_broken(sandbox: Sandbox, program: str
     assert [result.passed for result in found] == [False] * 6
 
 
+@pytest.mark.parametrize("answer", ["[0] * 9_000", "['a' * 60_000]", f"{'[' * 60}1{']' * 60}", "9 ** 50_000"])
+def test_no_size_of_an_answer_has_a_test_called_broken(sandbox: Sandbox, answer: str) -> None:
+    tests = [
+        GoldenCase("f(f(1) * 20)", "[0, 0] * 20 * 2"),
+        GoldenCase("f([[[[[f(1)]]]]])", "[[[[[[0, 0]]]]]] * 2"),
+        GoldenCase("f(1) * 40_000", "[0, 0] * 40_000"),
+        GoldenHarness("def check(candidate):\n    assert candidate(candidate(1) * 20) == 0"),
+    ]
+    limits = Limits(value_bytes=400_000)
+    found = results(sandbox, problem(*tests), f"def f(x):\n    return {answer} if x == 1 else x", limits=limits)
+    assert [result.passed for result in found] == [False] * 4
+
+
 def test_an_expected_value_is_evaluated_once() -> None:
     jobs_run: list[Job] = []
 
@@ -185,7 +198,7 @@ def test_a_value_too_long_to_be_compared_passes_by_its_bytes_only(sandbox: Sandb
     given = problem(GoldenCase("f(1)", "[0] * 300_000"))
     assert verdicts(sandbox, given, "def f(x):\n    return [0] * 300_000") == [Verdict.PASSED]
     (found,) = results(sandbox, given, "def f(x):\n    return [0.0] * 300_000")
-    assert (found.passed, found.verdict) == (None, Verdict.OUTPUT_LIMIT)
+    assert (found.passed, found.verdict) == (False, Verdict.OUTPUT_LIMIT)
     assert "MAX_NODES" in found.detail
     (found,) = results(sandbox, problem(GoldenCase("f(1)", "[0]")), "def f(x):\n    return [0] * 300_000")
     assert found.passed is False

@@ -134,6 +134,43 @@ def test_what_the_examples_state_is_marked(sandbox: Sandbox) -> None:
     }
 
 
+SORT = "def f(items):\n    return sorted(items)"
+SEEING = ["(lambda x: (f(x), x))([2, 1]) == ([1, 2], [2, 1])", "[f(x) + x for x in [[2, 1]]] == [[1, 2, 2, 1]]"]
+BLIND = ["[f(x) for x in [[2, 1]]] == [[1, 2]]", "(lambda x: f(x))([2, 1]) == [1, 2]", "f(list((2, 1))) == [1, 2]"]
+
+
+def kept(sandbox: Sandbox, solution: str, *conditions: str, rules: str = "fixed") -> list[str]:
+    """Return the conditions of a suite that count."""
+    suite = read_suite("\n".join(f"assert {each}" for each in conditions), Reading.STRICT, entry_point="f")
+    duel = Duel.crossed(problem_of(solution), [read_candidate(solution, Reading.STRICT)], [suite])
+    (report,) = Judge(sandbox, preset(rules)).judge([duel])
+    found = report.candidates[0].suites[0].suite
+    assert set(reasons(found)) <= {RejectionReason.DUPLICATE}
+    return [conditions[case.case.line - 1] for case in found.cases]
+
+
+def test_a_call_counts_once_however_it_is_made(sandbox: Sandbox) -> None:
+    ways = ["f(x=17) == 289", "[f(i) for i in [17]] == [289]", "f(34 // 2) == 289", "f(*[17]) == 289", "f(17.0) == 289"]
+    assert kept(sandbox, SQUARE, "f(17) == 289", *ways) == ["f(17) == 289", "f(17.0) == 289"]
+    assert kept(sandbox, SQUARE, *ways[1:], "f(17) == 289") == ["f(17.0) == 289", "f(17) == 289"]
+    assert kept(sandbox, SQUARE, "f(*[17]) > 0", *ways[1:3]) == [ways[1]]  # the equality says more
+    assert kept(sandbox, SQUARE, "f(17) == 289", *ways, rules="paper") == ["f(17) == 289", *ways]
+
+
+def test_what_becomes_of_arguments_is_a_question_of_its_own(sandbox: Sandbox) -> None:
+    assert kept(sandbox, SORT, "f([2, 1]) == [1, 2]", *SEEING, *BLIND) == ["f([2, 1]) == [1, 2]", SEEING[0]]
+    found = changed(sandbox, SORT, [*SEEING, *BLIND])
+    assert [each for each, under in found.items() if not under.sees_arguments] == BLIND[:2]  # the last names nothing
+
+
+def test_an_example_in_other_words_is_an_example(sandbox: Sandbox) -> None:
+    examples = ("assert f(2) == 4", "assert f(x=3) == 9")
+    for reply in ("f(x=2) == 4", "f(3) == 9", "[f(i) for i in (2, 3)] == [4, 9]", "f(6 // 3) == 4"):
+        for rules, is_example in (("fixed", True), ("paper", False)):
+            (case,) = judged(sandbox, f"assert {reply}", rules, examples).cases
+            assert case.is_example is is_example
+
+
 class Counting:
     """A sandbox that keeps what it is asked."""
 

@@ -23,6 +23,7 @@ from codea1_env.errors import MissingExtra, UserError
 from codea1_env.judge import limits_of_solutions
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
+from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Validation, preset
 from codea1_env.rules.validation import validate
@@ -143,7 +144,13 @@ def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, task: 
     questions = SuiteCalls.of(suite, Limits().value_bytes)
     (answers,) = solutions.answers([(problem, questions)])
     validation = Validation.FILL if task.fill else Validation.DROP_WRONG
-    return validate(suite, questions.evidence(answers), validation=validation, comparison=preset("fixed").comparison)
+    return validate(
+        suite,
+        questions.evidence(answers),
+        validation=validation,
+        comparison=preset("fixed").comparison,
+        canonical=CanonicalCalls.of(problem.solution, problem.entry_point),
+    )
 
 
 def _add(exported: Exported, problem: Problem, suite: ValidSuite, task: ExportTask) -> None:

@@ -15,6 +15,7 @@ from codea1_env.golden import GOLDEN_LIMITS
 from codea1_env.judge import limits_of_solutions
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.problems.problem import Problem
+from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
 from codea1_env.rules.validation import validate, values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
@@ -66,9 +67,12 @@ def check_tests(
     questions = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in asked]
     answers = solutions.answers([(problem, q) for (problem, _, _), q in zip(asked, questions, strict=True)])
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
-    for (_, suite, tests), question, known in zip(asked, questions, answers, strict=True):
+    for (problem, suite, tests), question, known in zip(asked, questions, answers, strict=True):
         evidence = question.evidence(known)
-        whole = validate(suite, evidence, validation=Validation.DROP_WRONG, comparison=rules.comparison)
+        canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if rules.drop_rewritten else None
+        whole = validate(
+            suite, evidence, validation=Validation.DROP_WRONG, comparison=rules.comparison, canonical=canonical
+        )
         if whole.internal_error:
             found.append(None)
             continue

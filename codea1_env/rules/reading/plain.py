@@ -60,6 +60,30 @@ def encoded_prediction(node: ast.expr, text: str) -> bytes | None:
         return None
 
 
+def plain_call(node: ast.expr, text: str) -> tuple[str, ...]:
+    """Return a call with literal arguments as it is written of plain data, or nothing where that is unknown.
+
+    Args:
+        node: the call; `f({2, 1})` is `f({1, 2})`.
+        text: what `node` is written as.
+    """
+    if len(text) > _MAX_LITERAL or not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return ()
+    try:
+        given = [_source(argument) for argument in node.args]
+        given += [f"{keyword.arg}={_source(keyword.value)}" for keyword in node.keywords]
+    except LiteralError:
+        return ()
+    return (f"{node.func.id}({', '.join(given)})",)
+
+
+def _source(node: ast.expr) -> str:
+    source = values.to_source(encoded_literal(node))
+    if source is None:
+        raise LiteralError("nothing that source can state")
+    return source.expression
+
+
 def _calls(node: ast.expr, entry_point: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry_point
 

@@ -32,7 +32,7 @@ from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_e
 from codea1_env.rules.reading.dependence import objection
 from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_direct
 from codea1_env.rules.reading.inlining import fill
-from codea1_env.rules.reading.plain import encoded_prediction, read_plain_case
+from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Unusable
@@ -232,7 +232,7 @@ class SuiteReader:
             direct=direct,
             line=line,
             predicted=encoded_prediction(prediction, predicted_text),
-            calls=() if direct else direct_calls_in(expression, self.entry_point),
+            calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
         )
 
 

@@ -335,5 +335,7 @@ _OF_ARGUMENTS: tuple[Callable[[Arguments, Arguments], Arguments], ...] = (
 
 N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS)
 """They have the numbers from 0."""
+CHANGES_OF_ARGUMENTS = range(len(_CHANGES), N_CHANGES)
+"""The numbers of those that leave all answers as they are."""
 N_TELLING = 4
 """How many of them, the first, fail most tests."""

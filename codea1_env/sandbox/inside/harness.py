@@ -63,7 +63,11 @@ def _evaluated(expression: str, imports: list[str], scope: dict[str, Any]) -> An
 
 
 class OpaqueArgument(TypeError):
-    """The harness passed something that is not plain data, or too much of it."""
+    """The harness passed something that is not plain data."""
+
+
+class OversizedArgument(ValueError):
+    """The harness passed plain data, but more than may travel, or nested too deeply."""
 
 
 class ResultTooLarge(ValueError):
@@ -168,7 +172,9 @@ class _StandIn:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             arguments = encode((args, kwargs), max_bytes=self._max_bytes)
-        except (Opaque, TooLarge) as error:
+        except TooLarge as error:
+            self._raise(OversizedArgument(str(error)))
+        except Opaque as error:
             is_result = str(error) in _RESULTS  # the program's own, which says nothing against the harness
             self._raise((OpaqueResultUse if is_result else OpaqueArgument)(str(error)))
         with self._lock:

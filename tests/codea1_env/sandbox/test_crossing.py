@@ -13,6 +13,7 @@ from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import (
     OPAQUE_ARGUMENT,
     OPAQUE_RESULT_USE,
+    OVERSIZED_ARGUMENT,
     RECORD_FACTOR,
     SLEPT,
     Call,
@@ -104,7 +105,7 @@ def test_what_cannot_be_passed_is_named(sandbox: Sandbox) -> None:
 
 
 def test_a_program_cannot_raise_what_only_the_stand_in_may(sandbox: Sandbox) -> None:
-    for name in (OPAQUE_ARGUMENT, OPAQUE_RESULT_USE):
+    for name in (OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE):
         report = run(sandbox, f"class {name}(TypeError): pass\ndef f(x): raise {name}('no')", "f(1)")
         assert report.outcomes[0].kind is OutcomeKind.ERROR
 

@@ -12,7 +12,18 @@ import pytest
 
 from codea1_env.errors import UnknownName
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import (
+    OPAQUE_ARGUMENT,
+    OVERSIZED_ARGUMENT,
+    Call,
+    Guarantee,
+    Harness,
+    Job,
+    JobReport,
+    Limits,
+    Place,
+    Sandbox,
+)
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.values import decode, encode
 
@@ -498,7 +509,7 @@ def test_a_result_that_is_not_plain_data_is_something_but_nothing_can_be_done_wi
 
 def test_an_argument_that_is_not_plain_data_is_refused(sandbox: LocalSandbox) -> None:
     opaque, long = harnessed(sandbox, "def f(x): return x\n", "", "f(object())", "f('x' * 10**6)")
-    assert opaque.error_type == long.error_type == "OpaqueArgument"
+    assert (opaque.error_type, long.error_type) == (OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT)
 
 
 def test_a_harness_that_does_not_load_fails_every_call_with_its_error(sandbox: LocalSandbox) -> None:

@@ -1,0 +1,322 @@
+"""A GRPO group as an environment: N coders write programs for one problem, M testers write suites for each of them.
+
+| | |
+|---|---|
+| Creation | `from codea1_env import code_a1_v0; env = code_a1_v0.group_env(problems="starter", n_candidates=8)` |
+| Agents | `coder_n` writes candidate n of N; `tester_n_m` suite m of M for it |
+| Agents with `suites_per="problem"` | `coder_n`; `tester_0_m` writes suite m of M for all candidates |
+| Action and observation space | those of `code_a1_v0`, for every agent |
+| AEC form | `pettingzoo.utils.parallel_to_aec(env)` |
+| Many problems at once | `codea1_env.group_vector` |
+
+**An episode** is one problem and two steps. In the first, the coders act, in the second the testers; actions of others
+are ignored and may be missing. `infos[agent]["active"]` says whose turn it is. All agents live from the reset to the
+end, since PettingZoo lets nobody come back and a coder is paid after the testers have acted; only testers of a program
+that does not load end after the first step (`skip_invalid`). Without testers (M = 0) there is one step.
+
+**Rewards** come with the last step: a coder's is that of its program with all its suites, a tester's that of its suite;
+where suites are per problem, the mean over the programs that load. What is not known is masked: the reward is nan and
+the agent is *truncated*; all others *terminate*. An agent that cannot be asked acts by `AgentUnavailable(reason)`: what
+depends on its reply is masked, the others play on.
+
+**Infos** of an agent that is to act are those of `code_a1_v0`, with candidate and suite in `episode_id`. All verdicts of
+the last episode are `env.unwrapped.last_tree`.
+
+**Reset options**: those of `code_a1_v0`, and `tree`: a `codea1_env.Tree` of this shape, which is played as it is. The
+Mistake Book is then its maker's, who has read the replays in it and records `last_tree.book_report`.
+
+To pay something else, derive a class and change what `step` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from math import isnan, nan
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from gymnasium import spaces
+from pettingzoo.utils.env import ParallelEnv
+
+from codea1_env.agent import Role
+from codea1_env.arguments import of_type, one_of, whole_number
+from codea1_env.book.store import MistakeBook
+from codea1_env.episode_source import EpisodeSource
+from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.observations import MAX_REPLY_CHARS, Seen, action_space, observation_space
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.referee import Referee
+from codea1_env.rounds import Label, Labels, RoundOptions, Turn, tree_labels
+from codea1_env.rules.mistake_book import BookDelta, Provenance
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.shared_round import SharedRound
+from codea1_env.trees import JudgedTree, SuitesPer, Tree
+from codea1_env.verdicts import Verdict
+
+__all__ = ["MAX_GROUP", "Action", "GroupEnv", "coder_name", "tester_name"]
+
+MAX_GROUP = 4096
+"""Most candidates, and most suites of each group."""
+
+Action: TypeAlias = str | AgentUnavailable
+"""A raw reply, or why there is none."""
+_Seen: TypeAlias = dict[str, Any]
+_Stepped: TypeAlias = tuple[
+    dict[str, _Seen], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
+]
+
+
+def coder_name(candidate: int) -> str:
+    """Return the name of the agent that writes a candidate."""
+    return f"coder_{candidate}"
+
+
+def tester_name(group: int, suite: int) -> str:
+    """Return the name of the agent that writes a suite; the group is a candidate's, or 0 where suites are for all."""
+    return f"tester_{group}_{suite}"
+
+
+class GroupEnv(ParallelEnv[str, _Seen, Action]):
+    """The environment; see the module's docstring for the game."""
+
+    metadata: dict[str, Any] = {"name": "code_a1_group_v0", "render_modes": []}  # noqa: RUF012  PettingZoo declares it so
+    render_mode = None
+
+    def __init__(
+        self,
+        problems: str | Path | ProblemSet = "humaneval",
+        *,
+        n_candidates: int = 8,
+        n_suites: int = 8,
+        suites_per: str = "candidate",
+        rules: str | Ruleset = "fixed",
+        tester_view: str = "white_box",
+        book: MistakeBook | str | Path | None = None,
+        sandbox: Sandbox | str = "local",
+        limits: Limits | None = None,
+        skip_invalid: bool = True,
+        masks_sandbox_errors: bool = False,
+        provenance: Provenance | None = None,
+    ) -> None:
+        """Make an environment; nothing is started before the first step.
+
+        Args:
+            problems: a source that `load_problems` takes.
+            n_candidates: N, from 1 to `MAX_GROUP`.
+            n_suites: M, of each group of suites, from 0 to `MAX_GROUP`.
+            suites_per: `candidate` (M suites for each) or `problem` (M suites, written blind, for all).
+            rules: a preset's name or a `Ruleset`.
+            tester_view: `white_box` or `black_box`; suites per problem are `black_box` in any case.
+            book: a Mistake Book, or the path of one; None: a new one in memory.
+            sandbox: a back end or its name; environments of a process share one local pool.
+            limits: bounds per call of a program; None: the defaults of `Limits`.
+            skip_invalid: whether testers of a candidate that does not load end without a turn.
+            masks_sandbox_errors: whether an episode is masked where the sandbox cannot be used at all; else `step`
+                raises SandboxError.
+            provenance: the names of run, coder and tester that new entries of the book keep.
+
+        Raises:
+            UserError: an argument has no such value, there are no problems, or the rules pay for golden tests that a
+                problem has not.
+        """
+        self.problems = load_problems(problems)
+        self.rules = of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
+        limits = None if limits is None else of_type("limits", limits, Limits)
+        self.referee = Referee(self.problems, self.rules, sandbox=sandbox, limits=limits)
+        self.n_candidates = whole_number("n_candidates", n_candidates, most=MAX_GROUP)
+        self.n_suites = whole_number("n_suites", n_suites, most=MAX_GROUP, least=0)
+        self.suites_per = SuitesPer(one_of("suites_per", suites_per, [each.value for each in SuitesPer]))
+        view = one_of("tester_view", tester_view, ("white_box", "black_box"))
+        view = view if self.suites_per is SuitesPer.CANDIDATE else "black_box"
+        self.round_options = RoundOptions(
+            labels=_labels(view),
+            shows_program=view == "white_box",
+            skips_invalid=skip_invalid,
+            masks_sandbox_errors=masks_sandbox_errors,
+        )
+        self.provenance = provenance or Provenance()
+        self._source = EpisodeSource(self.problems, self.rules, book, frozenset({"tree"}))
+        self.book = self._source.book
+        n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
+        self._coders = [coder_name(n) for n in range(self.n_candidates)]
+        self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
+        self.possible_agents = [*self._coders, *self._testers]
+        self.agents: list[str] = []
+        self.turns: dict[str, Turn] = {}
+        """By agent, of those who are to act now."""
+        self.last_tree: JudgedTree | None = None
+        """The last episode, judged; None before its end."""
+        self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
+
+    def __str__(self) -> str:
+        return str(self.metadata["name"])
+
+    # -- the PettingZoo interface --
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        if (agent, "observation") not in self._spaces:
+            self._spaces[agent, "observation"] = observation_space(1)
+        return self._spaces[agent, "observation"]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Return the agent's space, always the same object."""
+        if (agent, "action") not in self._spaces:
+            self._spaces[agent, "action"] = action_space()
+        return self._spaces[agent, "action"]
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, _Seen], dict[str, dict[str, Any]]]:
+        """Start an episode on the next problem (see the module's docstring for `options`).
+
+        With a seed, all that is random starts anew from it; without, the stream goes on.
+        """
+        self.tree = self._chosen(seed, self._source.checked(options or {}))
+        self.join(SharedRound(self.referee.open([self.tree], self.round_options, in_background=False)), 0)
+        self.last_tree = None
+        self.agents = self.possible_agents[:]
+        self._n_cut: dict[str, int] = {}
+        self._take_turns("coder")
+        return self._observations(), self._infos()
+
+    def step(self, actions: Mapping[str, Action]) -> _Stepped:
+        """Take the replies of those whose turn it is; any text is legal.
+
+        Raises:
+            UserError: an agent that is to act has no action, or one that is neither text nor AgentUnavailable.
+            SandboxError: the sandbox cannot be used at all; the same actions may be tried again.
+        """
+        if not self.agents:
+            return {}, {}, {}, {}, {}
+        self.submit(actions)
+        if self._acting == "coder" and self.n_suites:
+            return self._go_on()
+        return self._finish()
+
+    def close(self) -> None:
+        """Close the book if this environment opened it. The sandbox is shared and stays."""
+        self._source.close()
+
+    # -- for `group_vector` --
+
+    def join(self, shared: SharedRound, place: int) -> None:
+        """Play this episode as one tree among others; only between `reset` and the first step."""
+        self._round, self._place = shared, place
+
+    def submit(self, actions: Mapping[str, Action]) -> None:
+        """Hand on the replies of those whose turn it is, as `step` does that follows with the same actions.
+
+        Raises:
+            UserError: as `step`.
+            RuntimeError: other actions came before.
+        """
+        replies = [self._accepted(agent, actions.get(agent)) for agent in self.turns]
+        self._round.submit(self._acting, self._place, replies)
+
+    # -- an episode --
+
+    def _chosen(self, seed: int | None, options: Mapping[str, Any]) -> Tree:
+        given = options.get("tree")
+        self._keeps_book = given is None
+        if given is not None:
+            self._source.seeded(seed)
+            return self._of_this_shape(of_type("reset option tree", given, Tree))
+        episode = self._source.begin(seed, options)
+        return Tree(
+            episode.problem,
+            self.n_candidates,
+            self.n_suites,
+            self.suites_per,
+            self._source.replayed(episode),
+            name=episode.id,
+            seed=(episode.number,),
+        )
+
+    def _of_this_shape(self, tree: Tree) -> Tree:
+        shape = (tree.n_candidates, tree.n_suites, tree.suites_per)
+        own = (self.n_candidates, self.n_suites, self.suites_per)
+        if shape != own:
+            raise UserError("reset option tree must have {} candidates and {} suites per {}".format(*own))
+        return tree
+
+    def _take_turns(self, role: Role) -> None:
+        self._acting = role
+        turns = self._round.turns(role)[self._place]
+        self.turns = {
+            coder_name(turn.candidate) if role == "coder" else tester_name(turn.candidate, turn.suite): turn
+            for turn in turns
+        }
+
+    def _go_on(self) -> _Stepped:
+        """Give the testers their turns; the others among them are done."""
+        self._take_turns("tester")
+        settled = self._round.settled(self._place)
+        rewards, terminations, truncations = dict.fromkeys(self.agents, 0.0), {}, {}
+        for agent, (group, _) in self._testers.items():
+            check = settled[group]
+            if agent not in self.turns and check is not None and check.verdict is Verdict.INTERNAL_ERROR:
+                rewards[agent] = nan
+        for agent in self.agents:
+            truncations[agent] = isnan(rewards[agent])
+            terminations[agent] = agent in self._testers and agent not in self.turns and not truncations[agent]
+        observations, infos = self._observations(), self._infos()
+        self.agents = [agent for agent in self.agents if not (terminations[agent] or truncations[agent])]
+        return observations, rewards, terminations, truncations, infos
+
+    def _finish(self) -> _Stepped:
+        judged = self.last_tree = self._round.results[self._place]
+        self.turns = {}
+        self._recorded(judged)
+        rewards = {agent: self._earned(judged, agent) for agent in self.agents}
+        truncations = {agent: isnan(reward) for agent, reward in rewards.items()}
+        terminations = {agent: not is_masked for agent, is_masked in truncations.items()}
+        observations, infos = self._observations(round_=1), self._infos()
+        for agent, info in infos.items():
+            info["masked"] = truncations[agent]
+        self.agents = []
+        return observations, rewards, terminations, truncations, infos
+
+    def _earned(self, judged: JudgedTree, agent: str) -> float:
+        if agent in self._testers:
+            return float(judged.tester_rewards[self._testers[agent]])
+        return float(judged.coder_rewards[self._coders.index(agent)])
+
+    def _recorded(self, judged: JudgedTree) -> BookDelta | None:
+        if not self._keeps_book or judged.book_report is None:
+            return None
+        return self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
+
+    # -- what goes out and comes in --
+
+    def _observations(self, round_: int = 0) -> dict[str, _Seen]:
+        return {
+            agent: self.turns[agent].observation if agent in self.turns else Seen(self.tree.problem, round_).to_dict()
+            for agent in self.agents
+        }
+
+    def _infos(self) -> dict[str, dict[str, Any]]:
+        return {
+            agent: {**(self.turns[agent].info if agent in self.turns else {}), "active": agent in self.turns}
+            for agent in self.agents
+        }
+
+    def _accepted(self, agent: str, action: object) -> Action:
+        if isinstance(action, AgentUnavailable):
+            return action
+        if not isinstance(action, str):
+            raise UserError(f"{agent}'s action must be text (str), not {type(action).__name__}")
+        self._n_cut[agent] = max(0, len(action) - MAX_REPLY_CHARS)
+        return action[:MAX_REPLY_CHARS]
+
+
+@cache  # equal functions for equal views, so that options compare
+def _labels(view: str) -> Labels:
+    def labels(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
+        label = tree_labels(tree, role, candidate, suite)
+        return replace(label, extra={"tester_view": view}) if role == "tester" else label
+
+    return labels

@@ -1,0 +1,190 @@
+"""Many groups at a time, in one round: their programs and suites share the sandbox's calls, and agents need not wait.
+
+::
+
+    vector = GroupVector([code_a1_v0.group_env(problems="starter") for _ in range(8)])
+    steps = vector.reset(seed=0)
+    while turns := vector.turns():
+        vector.send(vector.actions([reply to each of turns]))   # returns at once: the sandbox is at work now
+        steps = vector.recv()                                   # waits
+
+`code_a1_v0.group_env` is the batch of one. A driver that holds several vectors of one referee lets agents reply to the
+next one between `send` and `recv`. Members may be of a derived class or wrapped: `recv` calls their own `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from pettingzoo.utils.env import ParallelEnv
+
+from codea1_env.errors import UserError
+from codea1_env.group_env import Action, GroupEnv, coder_name, tester_name
+from codea1_env.referee import Referee
+from codea1_env.rounds import Turn
+from codea1_env.shared_round import SharedRound
+from codea1_env.trees import JudgedTree, Rewards
+
+__all__ = ["GroupStep", "GroupVector"]
+
+
+class GroupStep(NamedTuple):
+    """What `ParallelEnv.step` returns; after a reset the three in the middle are empty."""
+
+    observations: dict[str, Any]
+    rewards: dict[str, float]
+    terminations: dict[str, bool]
+    truncations: dict[str, bool]
+    infos: dict[str, dict[str, Any]]
+
+
+class GroupVector:
+    """Group environments that play their episodes together. Not thread-safe."""
+
+    def __init__(
+        self, envs: Sequence[ParallelEnv[str, dict[str, Any], Action]], referee: Referee | None = None
+    ) -> None:
+        """Make a vector of environments that are equal but for their state.
+
+        Args:
+            envs: at least one; each a `GroupEnv` or wrapped around one.
+            referee: judges for all, in its thread; hand the same to vectors that take turns. None: the first one's.
+
+        Raises:
+            UserError: there is none, one is no group environment, or they differ in rules or in how they are played.
+        """
+        members = [env.unwrapped for env in envs]
+        if not members or not all(isinstance(member, GroupEnv) for member in members):
+            raise UserError("a vector needs environments made by code_a1_v0.group_env, at least one")
+        self.envs = list(envs)
+        self._members: list[GroupEnv] = members  # type: ignore[assignment]  # just checked
+        self._options = self._members[0].round_options
+        self.referee = referee or self._members[0].referee
+        for member in self._members:
+            if member.rules != self.referee.rules or member.round_options != self._options:
+                raise UserError("environments of a vector must have the same rules, view and handling of faults")
+        self._shared: SharedRound | None = None
+        self._steps: list[GroupStep] = []
+        self._sent: list[Mapping[str, Action]] = []
+        self._earned: list[dict[str, float]] = []
+
+    def reset(
+        self, seed: int | None = None, options: Sequence[Mapping[str, Any] | None] | None = None
+    ) -> list[GroupStep]:
+        """Begin an episode in each environment; nothing runs yet.
+
+        Args:
+            seed: of the first environment, the others' count up from it; None: their streams go on.
+            options: of each environment's reset, whose number may be smaller than that of environments: then only so
+                many play, the first ones. None: there are none, and all play.
+
+        Returns:
+            One per environment that plays.
+        """
+        given = [None] * len(self.envs) if options is None else list(options)
+        if not 1 <= len(given) <= len(self.envs):
+            raise UserError(f"options for {len(given)} environments of {len(self.envs)}")
+        self._steps = []
+        for position, (env, its_options) in enumerate(zip(self.envs, given, strict=False)):
+            found = env.reset(seed=None if seed is None else seed + position, options=its_options and dict(its_options))
+            self._steps.append(GroupStep(found[0], {}, {}, {}, found[1]))
+        trees = [member.tree for member in self._playing()]
+        self._shared = SharedRound(self.referee.open(trees, self._options))
+        for place, member in enumerate(self._playing()):
+            member.join(self._shared, place)
+        self._sent, self._earned = [], [{} for _ in trees]
+        return self._steps
+
+    def turns(self) -> list[Turn]:
+        """Return who is to act, environment by environment, in the order of agents.
+
+        Observations and infos are those that the environments returned; `tree` is the environment's position.
+        """
+        return [
+            replace(turn, observation=step.observations[agent], info=step.infos[agent], tree=place)
+            for place, (member, step) in enumerate(zip(self._playing(), self._steps, strict=True))
+            for agent, turn in member.turns.items()
+        ]
+
+    def actions(self, replies: Sequence[Action]) -> list[dict[str, Action]]:
+        """Return actions by agent, one mapping per environment, from replies in the order of `turns`.
+
+        Raises:
+            ValueError: there are more or fewer.
+        """
+        names = [(place, agent) for place, member in enumerate(self._playing()) for agent in member.turns]
+        found: list[dict[str, Action]] = [{} for _ in self._playing()]
+        for (place, agent), reply in zip(names, replies, strict=True):
+            found[place][agent] = reply
+        return found
+
+    def send(self, actions: Sequence[Mapping[str, Action]]) -> None:
+        """Take the actions of all environments that play, and return at once; what follows from them is under way.
+
+        Raises:
+            UserError: as `GroupEnv.step`, or there is no reset or `recv` before.
+        """
+        members = self._playing()
+        if self._sent or not any(member.agents for member in members):
+            raise UserError("send comes after reset, and again after recv until the episode is over")
+        for member, its_actions in zip(members, actions, strict=True):
+            member.submit(its_actions)
+        self._sent = list(actions)
+
+    def recv(self) -> list[GroupStep]:
+        """Return one step per environment that plays; waits.
+
+        Raises:
+            UserError: nothing was sent.
+            SandboxError: the sandbox cannot be used at all, and the environments do not mask that.
+        """
+        if not self._sent or self._shared is None:
+            raise UserError("recv comes after send")
+        self._shared.wait()  # so that no member has stepped if it fails
+        sent, self._sent = self._sent, []
+        acting = [list(member.turns) for member in self._playing()]
+        self._steps = [GroupStep(*env.step(dict(given))) for env, given in zip(self.envs, sent, strict=False)]
+        for earned, step, agents in zip(self._earned, self._steps, acting, strict=True):
+            for agent in {*earned, *agents} & step.rewards.keys():
+                earned[agent] = earned.get(agent, 0.0) + step.rewards[agent]
+        return self._steps
+
+    # -- what came of it --
+
+    def trees(self) -> list[JudgedTree]:
+        """Return the judged trees of a finished episode, with verdicts and what the *rules* pay.
+
+        Raises:
+            UserError: the episode is not over.
+        """
+        found = [member.last_tree for member in self._playing()]
+        if None in found or not found:
+            raise UserError("the episode is not over")
+        return found  # type: ignore[return-value]  # just checked
+
+    def coder_rewards(self, place: int) -> Rewards:
+        """Return what one *environment* has paid its coders, (N,): nan where masked."""
+        earned, tree = self._earned[place], self._members[place].tree
+        return np.array([earned.get(coder_name(n), np.nan) for n in range(tree.n_candidates)])
+
+    def tester_rewards(self, place: int) -> Rewards:
+        """Return what one *environment* has paid its testers, (G, M): nan where masked, or where none had a turn."""
+        earned, tree = self._earned[place], self._members[place].tree
+        names = [tester_name(g, m) for g in range(tree.n_groups) for m in range(tree.n_suites)]
+        return np.array([earned.get(name, np.nan) for name in names]).reshape(tree.n_groups, tree.n_suites)
+
+    @property
+    def judge_s(self) -> float:
+        """Seconds that checks and judging have taken since the reset."""
+        return self._shared.rounds.judge_s if self._shared is not None else 0.0
+
+    def close(self) -> None:
+        """Close all environments."""
+        for env in self.envs:
+            env.close()
+
+    def _playing(self) -> list[GroupEnv]:
+        return self._members[: len(self._steps)]

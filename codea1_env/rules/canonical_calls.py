@@ -1,0 +1,151 @@
+"""Which calls of the entry point a case makes, each written in one way, so that a question put twice is seen to be one.
+
+`f(17)`, `f(n=17)`, `f(34 // 2)` and `[f(i) for i in [17]]` make the same call. Of a plain call the text says so; of
+any other case, what it has called when the solution ran.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from codea1_env import values
+from codea1_env.outcomes import EntryPointCall
+from codea1_env.rules.reading.python_text import UnreadableError, parse
+from codea1_env.submissions import TestCase
+from codea1_env.values import tree
+
+__all__ = ["CanonicalCalls", "calls_of", "may_see_arguments"]
+
+_BINDS_NAMES = re.compile(r"\b(?:for|lambda)\b|:=")
+_MUTABLE_TAGS = frozenset("sdqBnk")
+_MAX_PARSED = 65_536  # characters; syntax trees take much memory
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalCalls:
+    """How the calls of one problem's entry point are written."""
+
+    entry_point: str
+    parameters: tuple[str, ...]
+    """Names of the solution's positional parameters, in order; empty where its text does not tell."""
+
+    @classmethod
+    def of(cls, solution: str, entry_point: str) -> CanonicalCalls:
+        """Return those of a problem's entry point."""
+        return cls(entry_point, _parameters(solution, entry_point))
+
+    def of_case(
+        self, case: TestCase, record: Sequence[EntryPointCall] = (), *, sees_arguments: bool = False
+    ) -> tuple[str, ...]:
+        """Return the calls that a case makes of the solution, each once; empty if they are not known.
+
+        Args:
+            case: of the strict reading.
+            record: its calls in the solution's run; none of a plain call.
+            sees_arguments: whether the case asks what becomes of its arguments, too: then it makes calls that no plain
+                one makes.
+        """
+        if case.direct:
+            return (self._positional(case.calls[0] if case.calls else case.expression),)
+        if not record:
+            return tuple(map(self._positional, case.calls))
+        found = dict.fromkeys(self._recorded(call.arguments) for call in record)
+        if sees_arguments:
+            found.update(dict.fromkeys([f"{call} and its arguments" for call in found]))
+        return tuple(found)
+
+    def _positional(self, call: str) -> str:
+        """Return a call with literal arguments, named ones in the places that they have in the solution."""
+        if "=" not in call:  # most
+            return call
+        try:
+            (statement,) = parse(call).body
+        except UnreadableError:
+            return call
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+            return call
+        keywords = {keyword.arg or "**": keyword.value for keyword in statement.value.keywords}
+        return self._written(statement.value.args, keywords) if keywords else call
+
+    def _recorded(self, arguments: bytes) -> str:
+        try:
+            source = values.to_source(arguments)
+        except values.Malformed:
+            source = None
+        text = "" if source is None else source.expression
+        if text.startswith("((") and text.endswith("), {})"):
+            return f"{self.entry_point}({text[2:-6].removesuffix(',')})"
+        if not text or len(text) > _MAX_PARSED:
+            return repr(arguments)
+        try:
+            (statement,) = parse(text).body
+        except UnreadableError:
+            return repr(arguments)
+        match statement:
+            case ast.Expr(value=ast.Tuple(elts=[ast.Tuple(elts=args), ast.Dict(keys=names, values=given)])):
+                keywords = {
+                    str(name.value): value
+                    for name, value in zip(names, given, strict=True)
+                    if isinstance(name, ast.Constant)
+                }
+                return self._written(args, keywords)
+        return repr(arguments)
+
+    def _written(self, args: Sequence[ast.expr], keywords: Mapping[str, ast.expr]) -> str:
+        texts, named = [*map(ast.unparse, args)], {name: ast.unparse(value) for name, value in keywords.items()}
+        for name in self.parameters[len(args) :]:
+            if name not in named:
+                break
+            texts.append(named.pop(name))
+        texts += [f"{name}={value}" for name, value in sorted(named.items())]
+        return f"{self.entry_point}({', '.join(texts)})"
+
+
+def calls_of(
+    case: TestCase,
+    canonical: CanonicalCalls | None,
+    record: Sequence[EntryPointCall] = (),
+    *,
+    sees_arguments: bool = False,
+) -> tuple[str, ...]:
+    """Return what a case calls: written canonically, or, without that, as the case writes it."""
+    if canonical is not None:
+        return canonical.of_case(case, record, sees_arguments=sees_arguments)
+    return (case.expression,) if case.direct else case.calls
+
+
+def may_see_arguments(expression: str, record: Iterable[EntryPointCall]) -> bool:
+    """Whether an expression can look at an argument after a call: it names what a call can change."""
+    return _BINDS_NAMES.search(expression) is not None and any(_can_be_changed(call.arguments) for call in record)
+
+
+def _can_be_changed(arguments: bytes) -> bool:
+    try:
+        node = tree.parse(arguments)
+    except values.Malformed:
+        return True
+    match node:
+        case tree.Tagged("t", [args, tree.Tagged("d", named)]):
+            return _is_mutable(args) or any(_is_mutable(value) for _, value in named)
+    return True
+
+
+def _is_mutable(node: Any) -> bool:
+    if type(node) is not tree.Tagged:
+        return type(node) is list
+    return node.tag in _MUTABLE_TAGS or (node.tag == "t" and any(map(_is_mutable, node.payload)))
+
+
+@lru_cache(maxsize=4096)
+def _parameters(solution: str, entry_point: str) -> tuple[str, ...]:
+    try:
+        body = parse(solution).body
+    except UnreadableError:
+        return ()
+    made = [node.args for node in body if isinstance(node, ast.FunctionDef) and node.name == entry_point]
+    return tuple(argument.arg for argument in (*made[-1].posonlyargs, *made[-1].args)) if made else ()
