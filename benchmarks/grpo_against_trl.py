@@ -145,7 +145,7 @@ class Ours:
 
         roller, wording = self._algorithm.env_runner._roller, load_prompts("default")
         problems = load_problems(self._algorithm.config.problem_source)
-        turns = roller.open([Task(0, problem.id) for problem in problems]).coder_turns()[::GROUP]
+        turns = roller.coder_turns([Task(0, problem.id) for problem in problems])[::GROUP]
         return [plain_text(wording.messages(turn.observation, turn.info)) for turn in turns]
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from codea1_agents.grpo.batches import padded_batch, planned, shards
 from codea1_agents.grpo.columns import Column
 from codea1_agents.grpo.env_runner import scored_responses
 from codea1_agents.grpo.episodes import ScoredResponse
+from codea1_agents.grpo.group_envs import GroupEnvs
 from codea1_agents.grpo.learner import _pieces  # likewise: the order of rows decides the last bits
 from codea1_agents.grpo.loss import LossRules, grpo_loss
 from codea1_agents.grpo.players import ModelPlayer
@@ -29,7 +30,6 @@ from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import load_problems
-from codea1_env.referee import Referee
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import preset
 
@@ -81,17 +81,16 @@ class PlainLoop:
             for role, module in self.modules.items()
         }
         self.book = MistakeBook(None)
-        referee = Referee(
-            self.problems, self.settings.rules, sandbox=self.settings.sandbox, limits=self.settings.limits
+        envs = GroupEnvs(
+            config.env,
+            config.env_config,
+            problems=self.problems,
+            rules=self.settings.rules,
+            shape=self.settings.shape,
+            settings=self.settings,
         )
         players = {role: self._player(role) for role in self.modules}
-        self.roller = TreeRoller(
-            referee,
-            players,
-            self.settings.shape,
-            seed=self.settings.seed,
-            tester_view=self.settings.tester_view,
-        )
+        self.roller = TreeRoller(envs, players, seed=self.settings.seed)
         self.n_updates = 0
 
     def _player(self, role: str) -> Any:

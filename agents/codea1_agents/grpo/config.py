@@ -12,14 +12,16 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from codea1_agents.grpo.batches import ResponsesToBatch
 from codea1_agents.grpo.env_runner import TreeEnvRunner
+from codea1_agents.grpo.group_envs import require_group_env
 from codea1_agents.grpo.learner import GRPOTorchLearner
 from codea1_agents.grpo.loss import LossRules
+from codea1_agents.grpo.mapping import ByRole, modules_by_role
 from codea1_agents.grpo.model_settings import ModelSettings
 from codea1_agents.grpo.rl_module import CausalLMModule
-from codea1_agents.grpo.settings import TrainingSettings
-from codea1_agents.grpo.trees import Shape
+from codea1_agents.grpo.settings import Shape, TrainingSettings
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
+from codea1_env.group_env import GroupEnv
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 from codea1_env.secret import read_secrets, require_secrets
@@ -37,7 +39,8 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
         super().__init__(algo_class=algo_class or GRPO)
         self.env_runner_cls = TreeEnvRunner
-        self.env = "codea1/code_a1-v0"
+        self.env = GroupEnv
+        self.policy_mapping_fn = ByRole()
         self.batch_mode = "complete_episodes"
         self.add_default_connectors_to_learner_pipeline = False
         self._dont_auto_sync_env_runner_states = True
@@ -53,7 +56,6 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.limits: Limits | None = None
         self.book_path = ""
         self.models: dict[str, ModelSettings] = {}
-        self.module_by_role: dict[str, str] = {}
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
@@ -93,13 +95,15 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """Set the game.
 
         Args:
-            env: nothing but this project's environment can be trained on.
+            env: what is stepped: a class derived from `code_a1_v0.group_env`, or the name under which
+                `ray.tune.register_env` knows a function that makes one from its keyword arguments. The default is
+                `group_env` itself.
             rules: a ruleset or a preset's name.
             tester_view: `white_box` or `black_box`.
             sandbox: a back end's name.
             limits: bounds per call of a program.
             book: file of the Mistake Book; empty: in memory (it is in checkpoints in any case).
-            kwargs: as in RLlib.
+            kwargs: as in RLlib; `env_config` holds arguments of `env` besides those that follow from these settings.
         """
         super().environment(env=env, **kwargs)
         told = {
@@ -127,6 +131,9 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     ) -> GRPOConfig:
         """Set who is a language model: one module per role, or one that both share (self-play).
 
+        Modules are called `coder` and `tester`, or `shared`. Who plays whom says `policy_mapping_fn`: `ByRole`, unless
+        `multi_agent` sets another.
+
         Args:
             coder: directory or hub id of a causal language model, or its settings.
             tester: likewise.
@@ -142,11 +149,13 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             raise UserError("llm_agents: either one shared module, or one per role")
         if shared:
             self.models = {_SHARED: _settings(shared)}
-            self.module_by_role = dict.fromkeys(_ROLES, _SHARED)
+            mapping = ByRole(dict.fromkeys(_ROLES, _SHARED))
         else:
             given = {"coder": coder, "tester": tester}
             self.models = {role: _settings(model) for role, model in given.items() if model}
-            self.module_by_role = {role: role for role in self.models}
+            mapping = ByRole()
+        if isinstance(self.policy_mapping_fn, ByRole):
+            self.policy_mapping_fn = mapping
         if rollout_engine:
             self.models = {name: replace(each, rollout_engine=rollout_engine) for name, each in self.models.items()}
         unknown = sorted(set(frozen) - set(self.models))
@@ -184,6 +193,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
     def validate(self) -> None:
         """Raise UserError for settings that make no run; completes what follows from others."""
+        require_group_env(self.env, self.env_config)
         for role in _ROLES:
             if not self._has_player(role) and (role == "coder" or self.rules.reward.pays_tester):
                 raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
@@ -201,12 +211,20 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.settings()
         self.multi_agent(
             policies=set(self.models),
-            policy_mapping_fn=_same,
             policies_to_train=sorted(set(self.models) - self.frozen),
         )
         self.rl_module(rl_module_spec=self._module_specs())
         self._set_own_rates()
         super().validate()
+
+    @property
+    def module_by_role(self) -> dict[str, str]:
+        """Which module plays a role, by `policy_mapping_fn`; roles that no module plays are missing.
+
+        Raises:
+            UserError: see `mapping.modules_by_role`.
+        """
+        return modules_by_role(self.policy_mapping_fn, self.models, self.n_candidates, self.n_suites)
 
     def _has_player(self, role: str) -> bool:
         return role in self.module_by_role or role in self.scripted
@@ -325,7 +343,3 @@ def _settings(model: str | ModelSettings) -> ModelSettings:
 
 def _connector(observation_space: Any, action_space: Any) -> ResponsesToBatch:
     return ResponsesToBatch(observation_space, action_space)
-
-
-def _same(agent_id: str, *_: Any, **__: Any) -> str:
-    return agent_id

@@ -19,16 +19,18 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from codea1_agents.grpo.episodes import ScoredResponse
 from codea1_agents.grpo.failures import StaleWeights
+from codea1_agents.grpo.group_envs import GroupEnvs
 from codea1_agents.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
 from codea1_agents.grpo.rollout_engine import RolloutEngine, load_engine
 from codea1_agents.grpo.sampling import SamplingRules
-from codea1_agents.grpo.settings import TrainingSettings
+from codea1_agents.grpo.settings import Shape, TrainingSettings
 from codea1_agents.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import CodeA1Error
-from codea1_env.referee import Referee
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.rules.ruleset import Ruleset
 
 _SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing looks at it
 _ROLES = ("coder", "tester")
@@ -43,7 +45,7 @@ class Harvest:
 
 
 class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
-    """Holds the modules that sample, and the sandbox; is told which problems to roll out."""
+    """Holds the modules that sample, and the environments that they act in; is told which problems to roll out."""
 
     def __init__(self, *, config: Any, **kwargs: Any) -> None:
         super().__init__(config=config, **kwargs)
@@ -69,9 +71,26 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return {INPUT_ENV_SPACES: (agents, agents), INPUT_ENV_SINGLE_SPACES: (agents, agents), **modules}
 
     def make_env(self) -> None:
-        """Load problems and sandbox; there is no environment object, only the referee that it steps through, too."""
+        """Make the environments that are stepped, as the configuration says."""
         settings = self.settings
-        self.referee = Referee(settings.problems, settings.rules, sandbox=settings.sandbox, limits=settings.limits)
+        self.env = self.group_envs(load_problems(settings.problems), settings.rules, settings.shape)
+
+    def group_envs(self, problems: ProblemSet, rules: Ruleset, shape: Shape) -> GroupEnvs:
+        """Return new environments of the configuration's kind.
+
+        Args:
+            problems: that they are played about.
+            rules: of the game.
+            shape: of the groups.
+        """
+        return GroupEnvs(
+            self.config.env,
+            self.config.env_config,
+            problems=problems,
+            rules=rules,
+            shape=shape,
+            settings=self.settings,
+        )
 
     def make_module(self) -> None:
         """Build what samples: the modules without references, and the agents that do not learn."""
@@ -87,13 +106,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             name: load_engine(settings, self.module[name].model) for name, settings in self.settings.models.items()
         }
         players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
-        self._roller = TreeRoller(
-            self.referee,
-            players,
-            self.settings.shape,
-            seed=self.settings.seed,
-            tester_view=self.settings.tester_view,
-        )
+        self._roller = TreeRoller(self.env, players, seed=self.settings.seed)
 
     def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
         """Return who plays a role.
@@ -104,7 +117,8 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """
         module_id = self.settings.module_of(role)
         if not module_id:
-            context = AgentContext(self.referee.problems, self.referee.sandbox, self.settings.seed)
+            referee = self.env.referee
+            context = AgentContext(referee.problems, referee.sandbox, self.settings.seed)
             try:
                 return AgentPlayer(load_agent(self.settings.agents[role], context, role=role))  # type: ignore[arg-type]
             except CodeA1Error as error:
@@ -133,7 +147,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         """Let go of the engines; the sandbox is shared with whoever else is in this process and ends with it."""
         for engine in self.engines.values():
             engine.close()
-        self.referee.close()
+        self.env.close()
 
     # Sampling
 

@@ -6,10 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from codea1_agents.grpo.model_settings import ModelSettings
-from codea1_agents.grpo.trees import Shape
 from codea1_env.agent import AgentSpec
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
+from codea1_env.trees import SuitesPer
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large trees are.
+
+    Raises:
+        ValueError: a group of none.
+    """
+
+    n_candidates: int = 8
+    n_suites: int = 8
+    """0: no tester is asked."""
+    n_kept: int = 1
+    """Candidates per problem whose suites are learnt from (l); says nothing about suites per problem."""
+    problems_at_once: int = 8
+    suites_per: SuitesPer = SuitesPer.CANDIDATE
+    keep_flat_groups: bool = False
+    """Whether groups of equal rewards are learnt from (by the divergence and the mean over tokens only)."""
+
+    def __post_init__(self) -> None:
+        if min(self.n_candidates, self.n_kept, self.problems_at_once) < 1 or self.n_suites < 0:
+            raise ValueError(f"a tree needs at least one of each: {self}")
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of suites, G: one per candidate, or one."""
+        return self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
 
 
 @dataclass(frozen=True, slots=True)

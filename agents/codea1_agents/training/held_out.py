@@ -16,15 +16,16 @@ from typing import Any
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.grpo.dealing import dealt
 from codea1_agents.grpo.env_runner import TreeEnvRunner
+from codea1_agents.grpo.group_envs import GroupEnvs
 from codea1_agents.grpo.players import AgentPlayer, Player
 from codea1_agents.grpo.sampling import SamplingRules
-from codea1_agents.grpo.trees import Shape, Task, Tree, TreeRoller
+from codea1_agents.grpo.settings import Shape
+from codea1_agents.grpo.trees import Task, Tree, TreeRoller
 from codea1_agents.training.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
 from codea1_env.golden_runs import GoldenFinding
 from codea1_env.problems import ProblemSet, load_problems
-from codea1_env.referee import Referee
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
@@ -102,62 +103,60 @@ class _Share:
     options: EvaluationOptions
 
     def __call__(self, runner: TreeEnvRunner) -> list[Finding]:
-        with closing(_Bench(runner, self.options)) as bench:
-            return self._found(runner, bench)
-
-    def _found(self, runner: TreeEnvRunner, bench: _Bench) -> list[Finding]:
+        bench = _Bench(runner, self.options)
         tasks = [Task(position, bench.problems[position].id) for position in self.positions]
         findings = {task.number: Finding(task.number) for task in tasks}
         if runner.settings.module_of("coder") and self.options.samples:
             for number, passed, golden in bench.programs(tasks):
                 findings[number] = replace(findings[number], passed=passed, golden=golden)
         if runner.settings.module_of("tester") and self.options.suites:
-            for opponent in self.options.opponents:
-                for number, validity, kills in bench.suites(tasks, opponent):
-                    before = findings[number]
-                    findings[number] = replace(
-                        before,
-                        validity={**before.validity, opponent: validity},
-                        kills={**before.kills, opponent: kills},
-                    )
+            for opponent, number, validity, kills in bench.suites(tasks):
+                before = findings[number]
+                findings[number] = replace(
+                    before,
+                    validity={**before.validity, opponent: validity},
+                    kills={**before.kills, opponent: kills},
+                )
         return [findings[task.number] for task in tasks]
 
 
 class _Bench:
-    """Problems, players and judge of an evaluation within a runner."""
+    """Problems, players and environments of an evaluation within a runner."""
 
     def __init__(self, runner: TreeEnvRunner, options: EvaluationOptions) -> None:
         self.problems = held_out_problems(options.problems, options.limit)
         self._runner, self._options = runner, options
-        rules = runner.settings.rules
         # What is measured here must not depend on what is paid for.
         self._rules = replace(
-            rules, reward=preset("fixed").reward, book=BookRules(update=BookUpdate.OFF, n_replayed=0), confirm=0.0
+            runner.settings.rules,
+            reward=preset("fixed").reward,
+            book=BookRules(update=BookUpdate.OFF, n_replayed=0),
+            confirm=0.0,
         )
-        sandbox, limits = runner.referee.sandbox, runner.settings.limits
-        self._referee = Referee(self.problems, self._rules, sandbox=sandbox, limits=limits)
-        self.close = self._referee.close
 
     def programs(self, tasks: Sequence[Task]) -> Iterator[tuple[int, tuple[bool, ...], tuple[float, ...]]]:
         """Yield, per problem, which samples pass the golden tests, and what share of them."""
-        roller = self._roller({"coder": self._player("coder")}, self._options.samples, 0)
-        turns = roller.open([task for task in tasks if self.problems.by_id(task.problem_id).golden]).coder_turns()
-        asked = [turn.info["problem_id"] for turn in turns]
-        replies = [answer.reply for answer in roller.ask("coder", turns)]
+        with closing(self._envs(self._options.samples, 0)) as envs:
+            roller = self._roller(envs, {"coder": self._player("coder")})
+            turns = roller.coder_turns([task for task in tasks if self.problems.by_id(task.problem_id).golden])
+            asked = [turn.info["problem_id"] for turn in turns]
+            results = envs.referee.golden(asked, [answer.reply for answer in roller.ask("coder", turns)])
         found: dict[str, list[GoldenFinding]] = {}
-        for problem_id, each in zip(asked, self._referee.golden(asked, replies), strict=True):
+        for problem_id, each in zip(asked, results, strict=True):
             found.setdefault(problem_id, []).append(each)
         for task in tasks:
             if mine := found.get(task.problem_id):
                 passed = tuple(each.passed for each in mine if each.passed is not None)
                 yield task.number, passed, tuple(each.pass_rate for each in mine if each.pass_rate is not None)
 
-    def suites(self, tasks: Sequence[Task], opponent: str) -> Iterator[tuple[int, tuple[float, ...], tuple[bool, ...]]]:
-        """Yield, per problem, the validity of each suite for an opponent's programs, and whether it beats them."""
-        players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
-        for tree in self._roller(players, self._options.programs, self._options.suites).roll(tasks):
-            validity, kills = _measured(tree, self._rules.tests_per_suite)
-            yield tree.task.number, tuple(validity), tuple(kills)
+    def suites(self, tasks: Sequence[Task]) -> Iterator[tuple[str, int, tuple[float, ...], tuple[bool, ...]]]:
+        """Yield, per opponent and problem, the validity of each suite for its programs, and whether it beats them."""
+        with closing(self._envs(self._options.programs, self._options.suites)) as envs:
+            for opponent in self._options.opponents:
+                players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
+                for tree in self._roller(envs, players).roll(tasks):
+                    validity, kills = _measured(tree, self._rules.tests_per_suite)
+                    yield opponent, tree.task.number, tuple(validity), tuple(kills)
 
     def _player(self, role: str) -> Player:
         options, settings = self._options, self._runner.settings
@@ -176,19 +175,16 @@ class _Bench:
             return (
                 self._runner.player("coder") if not self._runner.settings.module_of("coder") else self._player("coder")
             )
-        context = AgentContext(self.problems, self._runner.referee.sandbox, self._runner.settings.seed)
+        context = AgentContext(self.problems, self._runner.env.referee.sandbox, self._runner.settings.seed)
         return AgentPlayer(load_agent(name, context, role="coder"))
 
-    def _roller(self, players: Mapping[str, Player], n_candidates: int, n_suites: int) -> TreeRoller:
-        settings = self._runner.settings
-        shape = Shape(n_candidates=n_candidates, n_suites=n_suites, problems_at_once=settings.shape.problems_at_once)
-        return TreeRoller(
-            self._referee,
-            players,
-            shape,
-            seed=settings.seed + _STREAM,
-            tester_view=settings.tester_view,
-        )
+    def _envs(self, n_candidates: int, n_suites: int) -> GroupEnvs:
+        n_problems = self._runner.settings.shape.problems_at_once
+        shape = Shape(n_candidates=n_candidates, n_suites=n_suites, problems_at_once=n_problems)
+        return self._runner.group_envs(self.problems, self._rules, shape)
+
+    def _roller(self, envs: GroupEnvs, players: Mapping[str, Player]) -> TreeRoller:
+        return TreeRoller(envs, players, seed=self._runner.settings.seed + _STREAM)
 
 
 def _measured(tree: Tree, tests_per_suite: int) -> tuple[list[float], list[bool]]:

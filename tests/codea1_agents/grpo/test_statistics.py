@@ -12,8 +12,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 sys.path.insert(0, str(Path(__file__).parent))
 from test_trees import BROKEN, FALSE, NAIVE, PER_PROBLEM, RIGHT, SHARP, WRONG, Scripted, rolled
 
+from codea1_agents.grpo.settings import Shape
 from codea1_agents.grpo.statistics import told_of
-from codea1_agents.grpo.trees import Shape
 
 
 def test_a_suite_that_all_candidates_meet_counts_once(sandbox, toys):

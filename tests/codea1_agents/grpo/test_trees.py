@@ -10,12 +10,14 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+from codea1_agents.grpo.group_envs import GroupEnvs
 from codea1_agents.grpo.players import Answer
+from codea1_agents.grpo.settings import Shape, TrainingSettings
 from codea1_agents.grpo.statistics import told_of
-from codea1_agents.grpo.trees import Shape, Task, Tree, TreeRoller
+from codea1_agents.grpo.trees import Task, Tree, TreeRoller
+from codea1_env.group_env import GroupEnv
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
-from codea1_env.referee import Referee
 from codea1_env.rounds import Turn
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
@@ -62,8 +64,15 @@ class Counting:
 def rolled(
     sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
 ) -> list[Tree]:
-    roller = TreeRoller(Referee(toys, rules, sandbox=sandbox), players, shape, tester_view="black_box")
-    return roller.roll([Task(number, "toy/add") for number in range(n)])
+    envs = group_envs(sandbox, toys, shape, rules)
+    return TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)])
+
+
+def group_envs(
+    sandbox: Sandbox, toys: ProblemSet, shape: Shape, rules: Ruleset = RULES, tester_view: str = "black_box"
+) -> GroupEnvs:
+    settings = TrainingSettings(sandbox=sandbox, tester_view=tester_view)
+    return GroupEnvs(GroupEnv, {}, problems=toys, rules=rules, shape=shape, settings=settings)
 
 
 PER_PROBLEM = Shape(n_candidates=4, n_suites=3, suites_per=SuitesPer.PROBLEM)
@@ -95,8 +104,8 @@ def test_the_solution_is_asked_once_about_a_suite_that_all_candidates_meet(sandb
 
 def test_a_tester_of_all_candidates_is_shown_none(sandbox, toys):
     players = {"coder": Scripted(WRONG), "tester": Scripted(NAIVE)}
-    roller = TreeRoller(Referee(toys, RULES, sandbox=sandbox), players, PER_PROBLEM, tester_view="white_box")
-    roller.roll([Task(0, "toy/add")])
+    envs = group_envs(sandbox, toys, PER_PROBLEM, tester_view="white_box")
+    TreeRoller(envs, players).roll([Task(0, "toy/add")])
     assert {turn.observation["program"] for turn in players["tester"].turns} == {""}
     assert len({turn.seed for turn in players["tester"].turns}) == 3
 
