@@ -80,7 +80,7 @@ def judged_only(problems: ProblemSet, sandbox: Sandbox) -> None:
 
     def game(number: int) -> None:
         env = code_a1_v0.env(problems=problems, sandbox=sandbox)
-        env.unwrapped.judge = first.unwrapped.judge  # as the runner does
+        env.unwrapped.referee = first.unwrapped.referee  # as the runner does
         env.reset(seed=number, options={"problem_id": problems[number].id})
         while env.agents:
             observation, _, terminated, truncated, info = env.last()

@@ -50,7 +50,6 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.golden import require_golden_tests
-from codea1_env.judge import CandidateCheck, Duel, Judge, invalid_report
 from codea1_env.judged_round import JudgedRound
 from codea1_env.observations import (
     MAX_REPLY_CHARS,
@@ -63,13 +62,14 @@ from codea1_env.observations import (
     turn_info,
 )
 from codea1_env.problems import Problem, ProblemSet, load_problems
-from codea1_env.rules.mistake_book import BookDelta, BookEntry, Provenance
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.referee import Referee
+from codea1_env.rounds import RoundOptions, Rounds
+from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
-from codea1_env.sandbox import Limits, Sandbox, load_sandbox
-from codea1_env.submissions import Candidate, Suite
-from codea1_env.verdicts import ProblemReport, Verdict
+from codea1_env.sandbox import Limits, Sandbox
+from codea1_env.trees import Tree
+from codea1_env.verdicts import ProblemReport, SuiteReport, ValidCase, ValidSuite
 
 __all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
 
@@ -152,8 +152,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         super().__init__()
         self.problems = load_problems(problems)
         self.rules = _of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
-        require_golden_tests(self.problems, self.rules)
         limits = None if limits is None else _of_type("limits", limits, Limits)
+        self.referee = Referee(self.problems, self.rules, sandbox=sandbox, limits=limits)
         self.tester_view = _one_of("tester_view", tester_view, ("white_box", "black_box"))
         self.told_view = self.tester_view  # what the tester's infos call it
         self.render_mode = render_mode and _one_of("render_mode", render_mode, self.metadata["render_modes"])
@@ -163,7 +163,6 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self.book = book if isinstance(book, MistakeBook) else MistakeBook(book)
         self._owns_book = not isinstance(book, MistakeBook)
         self.book.require_this_judge()
-        self.judge = Judge(load_sandbox(sandbox), self.rules, limits=limits)
         self.possible_agents = [CODER, TESTER]
         self.agents: list[str] = []
         self.last_round: JudgedRound | None = None
@@ -224,7 +223,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         if agent == CODER:
             self._take_program(reply)
         else:
-            self._finish_round(reply, self.judge.judge([self._duel(self._suite(reply))])[0])
+            self._rounds.submit_suites([reply])
+            self._finish_round(reply)
         self._accumulate_rewards()
         if self.render_mode == "human":
             self.render()
@@ -235,8 +235,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         Args:
             why: stands in the record, so it must be the same in every process.
         """
-        check = CandidateCheck(Verdict.INTERNAL_ERROR, why)
-        self._finish_round(None, invalid_report(self._duel(Suite(())), check))
+        self._rounds.give_up(why)
+        self._finish_round(None)
         self._accumulate_rewards()
 
     def render(self) -> str | None:
@@ -257,29 +257,33 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     def _begin_round(self) -> None:
         self._previous_program, self._program = self._program, ""
-        self._coder_reply, self._candidate = "", Candidate("")
-        self._replayed = self._retrieved()
+        self._coder_reply = ""
+        self._rounds = self._opened()
         self._n_cut = dict.fromkeys(self.agents, 0)
         self.agent_selection = CODER
         self.infos = {agent: self._turn_info(agent) for agent in self.agents}
 
+    def _opened(self) -> Rounds:
+        """Return the round to play: a tree of one candidate and one suite."""
+        options = RoundOptions(skips_invalid=self.skip_invalid)
+        return self.referee.open([Tree(self._problem, replayed=self._retrieved())], options, in_background=False)
+
     def _take_program(self, reply: str) -> None:
         self._coder_reply = reply
-        self._candidate = read_candidate(reply, self.rules.reading, entry_point=self._problem.entry_point)
-        self._program = self._candidate.program
-        check = self.judge.check([(self._problem, self._candidate)])[0]
-        if check.verdict is not Verdict.PASSED and (self.skip_invalid or check.verdict is Verdict.INTERNAL_ERROR):
-            self._finish_round(None, invalid_report(self._duel(Suite(())), check))
+        self._rounds.submit_programs([reply])
+        turns = self._rounds.tester_turns()
+        self._program = self._rounds.candidates()[0][0].program
+        if not turns:
+            self._finish_round(None)
             return
         self.agent_selection = TESTER
         # Added to what judging the previous round left: its reward reaches the tester on this turn.
         self.infos[TESTER] |= self._turn_info(TESTER)
 
-    def _duel(self, suite: Suite) -> Duel:
-        replayed = tuple(entry.to_valid_case() for entry in self._replayed)
-        return Duel(self._problem, (self._candidate,), ((suite,),), replayed)
-
-    def _finish_round(self, tester_reply: str | None, report: ProblemReport) -> None:
+    def _finish_round(self, tester_reply: str | None) -> None:
+        (tree,) = self._rounds.results()
+        assert tree.report is not None  # a sandbox that cannot be used at all has raised
+        report = _with_suite(tree.report)
         rewards = score(report.candidates[0], self.rules)
         masked = rewards.coder.masked
         book = None if masked else self._recorded(report)
@@ -301,18 +305,13 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         for agent in self.agents:
             self.infos[agent] |= found[agent]
 
-    def _suite(self, reply: str) -> Suite:
-        rules = self.rules
-        return read_suite(
-            reply, rules.reading, entry_point=self._problem.entry_point, tests_per_suite=rules.tests_per_suite
-        )
-
     # -- the Mistake Book --
 
-    def _retrieved(self) -> tuple[BookEntry, ...]:
+    def _retrieved(self) -> tuple[ValidCase, ...]:
         if not self._replay or self.rules.book.update is BookUpdate.OFF:
             return ()
-        return self.book.retrieve(self._problem.id, self.rules.book, rng=self._np_random)
+        entries = self.book.retrieve(self._problem.id, self.rules.book, rng=self._np_random)
+        return tuple(entry.to_valid_case() for entry in entries)
 
     def _recorded(self, report: ProblemReport) -> BookDelta | None:
         if self.rules.book.update is BookUpdate.OFF:
@@ -377,6 +376,15 @@ def whole_number(name: str, value: object, *, most: int) -> int:
     if not isinstance(value, int | np.integer) or not 1 <= value <= most:
         raise UserError(f"{name} must be a whole number from 1 to {most}, not {value!r:.100}")
     return int(value)
+
+
+def _with_suite(report: ProblemReport) -> ProblemReport:
+    """Return the report of a round with an empty suite where the tester had no turn: it has earned nothing."""
+    (candidate,) = report.candidates
+    if candidate.suites:
+        return report
+    empty = SuiteReport(ValidSuite((), (), n_invalid=0, nonprintable_share=0.0), ())
+    return replace(report, candidates=(replace(candidate, suites=(empty,), golden_pass_rate=0.0),))
 
 
 _T = TypeVar("_T")

@@ -31,7 +31,7 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
         """
         self.game = raw_env(render_mode=render_mode, **game)
         self.render_mode = render_mode
-        context = AgentContext(self.game.problems, self.game.judge.sandbox)
+        context = AgentContext(self.game.problems, self.game.referee.sandbox)
         self.opponent = load_agent(opponent, context, role="tester" if self._role == CODER else "coder")
         if "provenance" not in game:
             name = agent_name(opponent, self.opponent)

@@ -41,7 +41,7 @@ from codea1_env.verdicts import (
     verdict_of,
 )
 
-__all__ = ["CandidateCheck", "Duel", "Judge", "invalid_report"]
+__all__ = ["CandidateCheck", "Duel", "Judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,20 +294,6 @@ def _suite_report(
         else:
             lost.append((each.case, reason))
     return SuiteReport(without_doubted(suite, lost), tuple(kept))
-
-
-def invalid_report(duel: Duel, check: CandidateCheck) -> ProblemReport:
-    """Report a duel whose only candidate `check` has found invalid, without running anything again."""
-    reading_only = tuple(ValidSuite((), suite.rejections, 0, suite.nonprintable_share) for suite in duel.suites[0])
-    candidate = CandidateReport(
-        candidate=duel.candidates[0],
-        verdict=check.verdict,
-        detail=check.detail,
-        replayed=tuple(CaseReport(case, Verdict.NOT_RUN) for case in duel.replayed),
-        suites=tuple(SuiteReport(suite, ()) for suite in reading_only),
-        golden_pass_rate=0.0,
-    )
-    return ProblemReport(duel.problem.id, (candidate,))
 
 
 class _Entry:

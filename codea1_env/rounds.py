@@ -151,6 +151,14 @@ class Rounds:
         self._replies = [tuple(islice(given, tree.n_candidates)) for tree in self.trees]
         self._programs = self._begun(self._read_and_check)
 
+    def candidates(self) -> list[tuple[Candidate, ...]]:
+        """Return what was read in the programs, (N,) per tree; waits for the checks.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        return [each.candidates for each in self._written()]
+
     # -- testers --
 
     def tester_turns(self) -> list[Turn]:

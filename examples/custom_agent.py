@@ -11,7 +11,7 @@ def careful_tester(observation):
 
 env = code_a1_v0.env(problems="starter", rules="fixed")
 env.reset(seed=0)
-context = AgentContext(env.unwrapped.problems, env.unwrapped.judge.sandbox, seed=0)
+context = AgentContext(env.unwrapped.problems, env.unwrapped.referee.sandbox, seed=0)
 agents = {"coder_0": load_agent("mutant,strength=0.7", context), "tester_0": load_agent(careful_tester, context)}
 for name in env.agent_iter():
     observation, reward, terminated, truncated, info = env.last()

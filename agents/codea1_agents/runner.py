@@ -172,11 +172,11 @@ def _seats(players: Players) -> dict[str, Seat]:
 
 
 def _tables(n_tables: int, sandbox: Sandbox, options: dict[str, Any]) -> list[Table]:
-    """Return tables with one judge, so that what it knows of a solution is known at all of them."""
+    """Return tables with one referee, so that what it knows of a solution is known at all of them."""
     timed = TimedSandbox(sandbox)
     environments = [code_a1_v0.env(**options, sandbox=timed) for _ in range(n_tables)]
     for environment in environments[1:]:
-        environment.unwrapped.judge = environments[0].unwrapped.judge
+        environment.unwrapped.referee = environments[0].unwrapped.referee
     return [Table(number, environment, timed) for number, environment in enumerate(environments)]
 
 

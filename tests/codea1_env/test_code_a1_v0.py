@@ -393,7 +393,7 @@ import json
 from codea1_env import code_a1_v0, AgentContext, load_agent
 env = code_a1_v0.env(problems="starter", max_cycles=2)
 env.reset(seed=5)
-context = AgentContext(env.unwrapped.problems, env.unwrapped.judge.sandbox)
+context = AgentContext(env.unwrapped.problems, env.unwrapped.referee.sandbox)
 agents = {"coder_0": load_agent("mutant,strength=0.8", context), "tester_0": load_agent("fuzz", context)}
 lines = []
 for episode in range(6):

@@ -24,6 +24,7 @@ from codea1_env.bank import (
 )
 from codea1_env.errors import BrokenInput, SandboxError, UnknownName, UserError
 from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.rules.mistake_book import BookKey
 from codea1_env.rules.ruleset import preset
 
 
@@ -53,9 +54,9 @@ def test_replays_are_paid_as_in_the_game(judged, toys):
     add = judged.problems[0]
     for m, n in ((1, 1), (1, 0)):  # the first round fills the book, the next one replays it
         env.reset(seed=None if env.agents or env.last_round else 0, options={"problem_id": "toy/add"})
-        keys = [entry.key for entry in env._replayed]
         env.step(add.bank.programs[m].reply)
         env.step(add.bank.suites[n].reply)
+        keys = [BookKey.of(each.case) for each in env.last_round.report.candidates[0].replayed]
         rewards = add.rewards(m, n, judged.rules, keys)
         assert (rewards.coder.value, rewards.testers[0].value) == (env.rewards["coder_0"], env.rewards["tester_0"])
     assert len(keys) == 2
