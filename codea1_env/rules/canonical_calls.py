@@ -19,8 +19,6 @@ from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.submissions import TestCase
 from codea1_env.values import tree
 
-__all__ = ["CanonicalCalls", "calls_of", "may_see_arguments"]
-
 _BINDS_NAMES = re.compile(r"\b(?:for|lambda)\b|:=")
 _MUTABLE_TAGS = frozenset("sdqBnk")
 _MAX_PARSED = 65_536  # characters; syntax trees take much memory
