@@ -41,7 +41,7 @@ from typing import Any, TypeAlias
 from gymnasium import spaces
 from pettingzoo.utils.env import ParallelEnv
 
-from codea1_env.agent import Role
+from codea1_env.agent import Info, Role
 from codea1_env.arguments import of_type, one_of, whole_number
 from codea1_env.book.store import MistakeBook
 from codea1_env.episode_source import EpisodeSource
@@ -181,7 +181,7 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         self.last_tree = None
         self.agents = self.possible_agents[:]
         self._n_cut: dict[str, int] = {}
-        self._told: dict[str, dict[str, Any]] = {}
+        self._told: dict[str, Info] = {}
         self._take_turns("coder")
         return self._observations(), self._infos()
 
