@@ -41,9 +41,10 @@ from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_para
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from codea1_env.arguments import whole_number
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
-from codea1_env.code_a1_v0 import CODER, MAX_CYCLES, TESTER, whole_number
+from codea1_env.code_a1_v0 import CODER, MAX_CYCLES, TESTER
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.judged_round import JudgedRound
 from codea1_env.observations import judged_info, turn_info

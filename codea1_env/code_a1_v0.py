@@ -7,6 +7,7 @@
 | Action space | text: the raw reply of a model, of any length up to 1,048,576 characters |
 | Observation space | `Dict` of text: `problem`, `entry_point`, `examples`, `program`, `feedback`, and `round` |
 | Parallel API | `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once |
+| Groups | `group_env()`: many coders, many testers for each (`codea1_env.group_env`) |
 
 **A round.** The coder's reply is read into a candidate, which is loaded in the sandbox. The tester sees it (white box)
 and replies with asserts. They are validated on the solution, the candidate runs them and the cases replayed from the
@@ -35,21 +36,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import seeding
 from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from codea1_env.arguments import of_type, one_of, whole_number
 from codea1_env.book.store import MistakeBook
-from codea1_env.errors import UnknownName, UserError
-from codea1_env.golden import require_golden_tests
+from codea1_env.episode_source import EpisodeSource
+from codea1_env.errors import UserError
 from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
 from codea1_env.judged_round import JudgedRound
 from codea1_env.observations import (
@@ -62,15 +61,15 @@ from codea1_env.observations import (
     tester_feedback,
     turn_info,
 )
-from codea1_env.problems import Problem, ProblemSet, load_problems
+from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.referee import Referee
 from codea1_env.rounds import RoundOptions, Rounds
-from codea1_env.rules.mistake_book import BookDelta, Provenance
+from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
+from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.trees import Tree
-from codea1_env.verdicts import ProblemReport, SuiteReport, ValidCase, ValidSuite
+from codea1_env.verdicts import ProblemReport, SuiteReport, ValidSuite
 
 __all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "group_env", "parallel_env", "raw_env"]
 
@@ -79,7 +78,6 @@ TESTER = "tester_0"
 MAX_CYCLES = 1_000_000
 """Most rounds of an episode: what a space of round numbers and a patient reader of records can hold."""
 
-_OPTIONS = frozenset({"problem_id", "problem", "replay"})
 _log = logging.getLogger(__name__)
 
 
@@ -152,25 +150,22 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         """
         super().__init__()
         self.problems = load_problems(problems)
-        self.rules = _of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
-        limits = None if limits is None else _of_type("limits", limits, Limits)
+        self.rules = of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
+        limits = None if limits is None else of_type("limits", limits, Limits)
         self.referee = Referee(self.problems, self.rules, sandbox=sandbox, limits=limits)
-        self.tester_view = _one_of("tester_view", tester_view, ("white_box", "black_box"))
+        self.tester_view = one_of("tester_view", tester_view, ("white_box", "black_box"))
         self.told_view = self.tester_view  # what the tester's infos call it
-        self.render_mode = render_mode and _one_of("render_mode", render_mode, self.metadata["render_modes"])
+        self.render_mode = render_mode and one_of("render_mode", render_mode, self.metadata["render_modes"])
         self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
         self.provenance = provenance or Provenance()
         self.skip_invalid = skip_invalid
-        self.book = book if isinstance(book, MistakeBook) else MistakeBook(book)
-        self._owns_book = not isinstance(book, MistakeBook)
-        self.book.require_this_judge()
+        self._source = EpisodeSource(self.problems, self.rules, book)
+        self.book = self._source.book
         self.possible_agents = [CODER, TESTER]
         self.agents: list[str] = []
         self.last_round: JudgedRound | None = None
         self._observation_spaces = {agent: observation_space(self.max_cycles) for agent in self.possible_agents}
         self._action_spaces = {agent: action_space() for agent in self.possible_agents}
-        self._np_random: np.random.Generator | None = None
-        self._queue: list[int] = []
 
     def __str__(self) -> str:
         return str(self.metadata["name"])
@@ -190,11 +185,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
         With a seed, all that is random starts anew from it; without, the stream goes on.
         """
-        if seed is not None or self._np_random is None:
-            self._np_random, _ = seeding.np_random(seed)
-            self._queue = []
-        self._problem, self._replay = self._chosen(options or {})
-        self._episode_id = f"{self._np_random.integers(2**63):016x}"
+        self._episode = self._source.begin(seed, self._source.checked(options or {}))
+        self._problem = self._episode.problem
         self._round = 0
         self._program = self._coder_feedback = self._tester_feedback = ""
         self.last_round = None
@@ -251,8 +243,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     def close(self) -> None:
         """Close the book if this environment opened it. The sandbox is shared and stays."""
-        if self._owns_book:
-            self.book.close()
+        self._source.close()
 
     # -- a round --
 
@@ -266,8 +257,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
 
     def _opened(self) -> Rounds:
         """Return the round to play: a tree of one candidate and one suite."""
-        options = RoundOptions(skips_invalid=self.skip_invalid)
-        return self.referee.open([Tree(self._problem, replayed=self._retrieved())], options, in_background=False)
+        tree = Tree(self._problem, replayed=self._source.replayed(self._episode))
+        return self.referee.open([tree], RoundOptions(skips_invalid=self.skip_invalid), in_background=False)
 
     def _take_program(self, reply: str) -> None:
         self._coder_reply = reply
@@ -287,9 +278,10 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         report = _with_suite(tree.report)
         rewards = score(report.candidates[0], self.rules)
         masked = rewards.coder.masked
-        book = None if masked else self._recorded(report)
+        provenance = replace(self.provenance, episode_id=self._episode.id, round=self._round)
+        book = None if masked else self._source.record(report, provenance)
         judged = JudgedRound(
-            self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, report, rewards, book
+            self._problem, self._episode.id, self._round, self._coder_reply, tester_reply, report, rewards, book
         )
         self.last_round = judged
         self.rewards = {CODER: rewards.coder.value, TESTER: rewards.testers[0].value}
@@ -306,44 +298,7 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         for agent in self.agents:
             self.infos[agent] |= found[agent]
 
-    # -- the Mistake Book --
-
-    def _retrieved(self) -> tuple[ValidCase, ...]:
-        if not self._replay or self.rules.book.update is BookUpdate.OFF:
-            return ()
-        entries = self.book.retrieve(self._problem.id, self.rules.book, rng=self._np_random)
-        return tuple(entry.to_valid_case() for entry in entries)
-
-    def _recorded(self, report: ProblemReport) -> BookDelta | None:
-        if self.rules.book.update is BookUpdate.OFF:
-            return None
-        provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
-        return self.book.record(report, self.rules.book, provenance)
-
     # -- what comes in --
-
-    def _chosen(self, options: Mapping[str, Any]) -> tuple[Problem, bool]:
-        if not isinstance(options, Mapping):
-            raise UserError(f"reset options must be a mapping, not {type(options).__name__} ({options!r:.100})")
-        for key in sorted(map(str, options.keys() - _OPTIONS)):
-            if get_close_matches(key, _OPTIONS, n=1):
-                raise UnknownName.of("reset option", key, _OPTIONS)
-            _log.warning("reset: unknown option %r is ignored; known are %s", key, ", ".join(sorted(_OPTIONS)))
-        if options.get("problem") is not None:
-            problem = _of_type("reset option problem", options["problem"], Problem)
-            require_golden_tests([problem], self.rules)
-        elif options.get("problem_id") is not None:
-            problem = self.problems.by_id(_of_type("reset option problem_id", options["problem_id"], str))
-        else:
-            problem = self.problems[self._next_position()]
-        return problem, bool(options.get("replay", True))
-
-    def _next_position(self) -> int:
-        """Draw without replacement until every problem was played once, then shuffle again."""
-        assert self._np_random is not None  # reset has made it
-        if not self._queue:
-            self._queue = self._np_random.permutation(len(self.problems)).tolist()
-        return self._queue.pop()
 
     def _accepted(self, agent: str, action: str | None) -> str:
         if not isinstance(action, str):
@@ -359,24 +314,13 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
     def _turn_info(self, agent: str) -> dict[str, Any]:
         return turn_info(
             self._problem,
-            episode_id=self._episode_id,
+            episode_id=self._episode.id,
             role=agent.partition("_")[0],
             round_=self._round,
             tests_per_suite=self.rules.tests_per_suite,
             program=self._program if self.tester_view == "white_box" else "",
             tester_view=self.told_view,
         )
-
-
-def whole_number(name: str, value: object, *, most: int) -> int:
-    """Return the value of an argument.
-
-    Raises:
-        UserError: it is no whole number from 1 to `most`.
-    """
-    if not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise UserError(f"{name} must be a whole number from 1 to {most}, not {value!r:.100}")
-    return int(value)
 
 
 def _with_suite(report: ProblemReport) -> ProblemReport:
@@ -386,18 +330,3 @@ def _with_suite(report: ProblemReport) -> ProblemReport:
         return report
     empty = SuiteReport(ValidSuite((), (), n_invalid=0, nonprintable_share=0.0), ())
     return replace(report, candidates=(replace(candidate, suites=(empty,), golden_pass_rate=0.0),))
-
-
-_T = TypeVar("_T")
-
-
-def _of_type(name: str, value: object, kind: type[_T]) -> _T:
-    if not isinstance(value, kind):
-        raise UserError(f"{name} must be of type {kind.__name__}, not {type(value).__name__} ({value!r:.100})")
-    return value
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...] | list[str]) -> str:
-    if value not in known:
-        raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-    return value

@@ -9,7 +9,7 @@ D15).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison
@@ -26,7 +26,7 @@ def can_be_repeated(of_solution: Sequence[EntryPointCall]) -> bool:
 
 def is_equal_so_far(
     of_solution: Sequence[EntryPointCall],
-    of_candidate: Sequence[EntryPointCall],
+    of_candidate: Iterable[EntryPointCall],
     comparison: Comparison,
     *,
     or_items: bool = False,

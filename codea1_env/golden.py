@@ -31,6 +31,7 @@ from codea1_env.sandbox.interface import (
     Place,
     Sandbox,
 )
+from codea1_env.value_budget import ValueBudget
 from codea1_env.verdicts import Verdict, verdict_of
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
@@ -200,16 +201,21 @@ def _case_results(
     failure = load_failure(report)
     if failure is not None:
         return [failure] * len(cases)
-    results = []
-    for case, outcome in zip(cases, report.outcomes, strict=True):
-        value = _literal(case.expected)
-        evaluated = None if value is not None else expected[_expected_call(case)]
-        if evaluated is not None and evaluated.value is None:
-            results.append(_unknown(case, evaluated))
+    evaluated = [_evaluated(case, expected) for case in cases]
+    budget, results = ValueBudget(), []
+    for case, outcome, known in zip(cases, report.outcomes, evaluated, strict=True):
+        if known.value is None:
+            results.append(_unknown(case, known))
+        elif (affordable := budget.take(outcome, known)) is not outcome:
+            results.append(_failed(affordable, case.expression))
         else:
-            value = value if evaluated is None else evaluated.value
-            results.append(_compared(case, outcome, value or b"", comparison))
+            results.append(_compared(case, outcome, known.value, comparison))
     return results
+
+
+def _evaluated(case: GoldenCase, expected: Mapping[Call, Outcome]) -> Outcome:
+    literal = _literal(case.expected)
+    return expected[_expected_call(case)] if literal is None else Outcome(OutcomeKind.VALUE, literal)
 
 
 def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:

@@ -19,8 +19,9 @@ where suites are per problem, the mean over the programs that load. What is not 
 the agent is *truncated*; all others *terminate*. An agent that cannot be asked acts by `AgentUnavailable(reason)`: what
 depends on its reply is masked, the others play on.
 
-**Infos** of an agent that is to act are those of `code_a1_v0`, with candidate and suite in `episode_id`. All verdicts of
-the last episode are `env.unwrapped.last_tree`.
+**Infos** are those of `code_a1_v0`, once an agent has had its turn and again once it was judged, with candidate and
+suite in `episode_id`. A coder's count all its suites, those of a suite for all candidates all of these. All verdicts of
+the last episode are `env.unwrapped.last_tree`. Feedback is empty, as there is one round.
 
 **Reset options**: those of `code_a1_v0`, and `tree`: a `codea1_env.Tree` of this shape, which is played as it is. The
 Mistake Book is then its maker's, who has read the replays in it and records `last_tree.book_report`.
@@ -30,7 +31,7 @@ To pay something else, derive a class and change what `step` returns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from math import isnan, nan
@@ -40,12 +41,12 @@ from typing import Any, TypeAlias
 from gymnasium import spaces
 from pettingzoo.utils.env import ParallelEnv
 
-from codea1_env.agent import Role
+from codea1_env.agent import Info, Role
 from codea1_env.arguments import of_type, one_of, whole_number
 from codea1_env.book.store import MistakeBook
 from codea1_env.episode_source import EpisodeSource
 from codea1_env.errors import AgentUnavailable, UserError
-from codea1_env.observations import MAX_REPLY_CHARS, Seen, action_space, observation_space
+from codea1_env.observations import MAX_REPLY_CHARS, Seen, action_space, meeting_info, observation_space
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.referee import Referee
 from codea1_env.rounds import Label, Labels, RoundOptions, Turn, tree_labels
@@ -63,7 +64,7 @@ MAX_GROUP = 4096
 
 Action: TypeAlias = str | AgentUnavailable
 """A raw reply, or why there is none."""
-_Seen: TypeAlias = dict[str, Any]
+_Seen: TypeAlias = Mapping[str, Any]
 _Stepped: TypeAlias = tuple[
     dict[str, _Seen], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
 ]
@@ -79,7 +80,7 @@ def tester_name(group: int, suite: int) -> str:
     return f"tester_{group}_{suite}"
 
 
-class GroupEnv(ParallelEnv[str, _Seen, Action]):
+class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # PettingZoo: untyped
     """The environment; see the module's docstring for the game."""
 
     metadata: dict[str, Any] = {"name": "code_a1_group_v0", "render_modes": []}  # noqa: RUF012  PettingZoo declares it so
@@ -141,7 +142,7 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):
         self._source = EpisodeSource(self.problems, self.rules, book, frozenset({"tree"}))
         self.book = self._source.book
         n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
-        self._coders = [coder_name(n) for n in range(self.n_candidates)]
+        self._coders = {coder_name(n): n for n in range(self.n_candidates)}
         self._testers = {tester_name(g, m): (g, m) for g in range(n_groups) for m in range(self.n_suites)}
         self.possible_agents = [*self._coders, *self._testers]
         self.agents: list[str] = []
@@ -180,6 +181,7 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):
         self.last_tree = None
         self.agents = self.possible_agents[:]
         self._n_cut: dict[str, int] = {}
+        self._told: dict[str, Info] = {}
         self._take_turns("coder")
         return self._observations(), self._infos()
 
@@ -250,40 +252,46 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):
             coder_name(turn.candidate) if role == "coder" else tester_name(turn.candidate, turn.suite): turn
             for turn in turns
         }
+        self._told |= {agent: turn.info for agent, turn in self.turns.items()}
 
     def _go_on(self) -> _Stepped:
         """Give the testers their turns; the others among them are done."""
         self._take_turns("tester")
-        settled = self._round.settled(self._place)
-        rewards, terminations, truncations = dict.fromkeys(self.agents, 0.0), {}, {}
-        for agent, (group, _) in self._testers.items():
-            check = settled[group]
-            if agent not in self.turns and check is not None and check.verdict is Verdict.INTERNAL_ERROR:
-                rewards[agent] = nan
-        for agent in self.agents:
-            truncations[agent] = isnan(rewards[agent])
-            terminations[agent] = agent in self._testers and agent not in self.turns and not truncations[agent]
-        observations, infos = self._observations(), self._infos()
-        self.agents = [agent for agent in self.agents if not (terminations[agent] or truncations[agent])]
-        return observations, rewards, terminations, truncations, infos
+        done = {
+            agent: self._round.settled(self._place)[group]
+            for agent, (group, _) in self._testers.items()
+            if agent not in self.turns
+        }
+        rewards, infos = dict.fromkeys(self.agents, 0.0), self._infos()
+        for agent, check in done.items():
+            assert check is not None  # else there would be a turn
+            rewards[agent] = nan if check.verdict is Verdict.INTERNAL_ERROR else 0.0
+            infos[agent] |= {"verdict": check.verdict.value, "masked": isnan(rewards[agent])}
+        return self._stepped(rewards, infos, done)
 
     def _finish(self) -> _Stepped:
         judged = self.last_tree = self._round.results[self._place]
         self.turns = {}
-        self._recorded(judged)
+        book = self._recorded(judged)
         rewards = {agent: self._earned(judged, agent) for agent in self.agents}
-        truncations = {agent: isnan(reward) for agent, reward in rewards.items()}
-        terminations = {agent: not is_masked for agent, is_masked in truncations.items()}
-        observations, infos = self._observations(round_=1), self._infos()
-        for agent, info in infos.items():
-            info["masked"] = truncations[agent]
-        self.agents = []
+        size = None if book is None else book.size
+        infos = {agent: info | self._judged_info(judged, agent, size) for agent, info in self._infos().items()}
+        return self._stepped(rewards, infos, self.agents, round_=1)
+
+    def _stepped(
+        self, rewards: dict[str, float], infos: dict[str, dict[str, Any]], done: Collection[str], round_: int = 0
+    ) -> _Stepped:
+        """Return what a step returns, and let go of the agents that are done."""
+        truncations = {agent: agent in done and isnan(rewards[agent]) for agent in self.agents}
+        terminations = {agent: agent in done and not truncations[agent] for agent in self.agents}
+        observations = self._observations(round_)
+        self.agents = [agent for agent in self.agents if agent not in done]
         return observations, rewards, terminations, truncations, infos
 
     def _earned(self, judged: JudgedTree, agent: str) -> float:
         if agent in self._testers:
             return float(judged.tester_rewards[self._testers[agent]])
-        return float(judged.coder_rewards[self._coders.index(agent)])
+        return float(judged.coder_rewards[self._coders[agent]])
 
     def _recorded(self, judged: JudgedTree) -> BookDelta | None:
         if not self._keeps_book or judged.book_report is None:
@@ -299,10 +307,27 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):
         }
 
     def _infos(self) -> dict[str, dict[str, Any]]:
-        return {
-            agent: {**(self.turns[agent].info if agent in self.turns else {}), "active": agent in self.turns}
-            for agent in self.agents
-        }
+        return {agent: {**self._told.get(agent, {}), "active": agent in self.turns} for agent in self.agents}
+
+    def _judged_info(self, judged: JudgedTree, agent: str, book_size: int | None) -> dict[str, Any]:
+        """Return the infos of an agent whose reply was judged; only `masked` where the sandbox failed as a whole."""
+        earned = self._earned(judged, agent)
+        if judged.report is None:
+            return {"masked": isnan(earned)}
+        n, m = self._testers.get(agent, (self._coders.get(agent, 0), None))
+        met, parts = judged.report.candidates[n : n + 1], judged.rewards[n].coder.weighted()
+        if m is not None and judged.report.shares_suites:
+            met, parts = judged.report.candidates, {"mean_over_candidates": earned}
+        elif m is not None:
+            parts = judged.rewards[n].testers[m].weighted()
+        info = meeting_info(
+            [(report, report.suites if m is None else report.suites[m : m + 1]) for report in met],
+            {} if isnan(earned) else parts,
+            tests_per_suite=self.rules.tests_per_suite,
+            book_size=book_size,
+            masked=isnan(earned),
+        )
+        return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut.get(agent) else info
 
     def _accepted(self, agent: str, action: object) -> Action:
         if isinstance(action, AgentUnavailable):

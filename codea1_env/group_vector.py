@@ -60,7 +60,7 @@ class GroupVector:
         if not members or not all(isinstance(member, GroupEnv) for member in members):
             raise UserError("a vector needs environments made by code_a1_v0.group_env, at least one")
         self.envs = list(envs)
-        self._members: list[GroupEnv] = members  # type: ignore[assignment]  # just checked
+        self._members: list[GroupEnv] = members
         self._options = self._members[0].round_options
         self.referee = referee or self._members[0].referee
         for member in self._members:

@@ -8,7 +8,8 @@ import gymnasium
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
-from codea1_env.code_a1_v0 import CODER, TESTER, raw_env, whole_number
+from codea1_env.arguments import whole_number
+from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.rules.mistake_book import Provenance
 

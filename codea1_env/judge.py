@@ -29,6 +29,7 @@ from codea1_env.rules.validation import validate, values_equal, without_doubted
 from codea1_env.sandbox.interface import LENGTHS_OF_EQUALS, Call, Job, JobReport, Limits, Sandbox
 from codea1_env.solution_values import Answers, SolutionValues, SuiteCalls, call_of_case, program_job
 from codea1_env.submissions import Candidate, RejectionReason, Suite
+from codea1_env.value_budget import ValueBudget
 from codea1_env.verdicts import (
     CandidateReport,
     CaseReport,
@@ -314,10 +315,13 @@ class _Entry:
 
     def answered(self, report: JobReport) -> Answered:
         """Put the outcomes beside the calls."""
-        outcomes = dict(zip(self.expected, report.outcomes, strict=True))
+        budget = ValueBudget()
+        outcomes = dict(zip(self.expected, budget.take_values(report.outcomes, self.expected.values()), strict=True))
         are_recorded = any(report.entry_point_calls)
         records = dict(zip(self.expected, report.entry_point_calls, strict=False)) if are_recorded else {}
-        return Answered(self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, records)
+        return Answered(
+            self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, budget, records
+        )
 
     def _groups(self) -> tuple[tuple[Call, ...], ...]:
         asked = iter(self.asked)

@@ -6,6 +6,8 @@ Infos are plain data that compares with `==` and is the same in every process: n
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ from codea1_env import values
 from codea1_env.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.spaces import UnicodeText
-from codea1_env.verdicts import CaseReport, SuiteReport, Verdict
+from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 
 MAX_PROBLEM_CHARS = 65_536
 MAX_REPLY_CHARS = 1_048_576
@@ -119,25 +121,53 @@ def turn_info(
 
 
 def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:
+    """Return the infos that judging a round of one candidate and one suite adds; see `meeting_info`."""
+    (report,) = judged.report.candidates
+    reward = judged.rewards.coder if role == "coder" else judged.rewards.testers[0]
+    return meeting_info(
+        [(report, report.suites[:1])],
+        reward.weighted(),
+        tests_per_suite=tests_per_suite,
+        book_size=None if judged.book is None else judged.book.size,
+        masked=reward.masked,
+    )
+
+
+def meeting_info(
+    met: Sequence[tuple[CandidateReport, Sequence[SuiteReport]]],
+    reward_parts: dict[str, float],
+    *,
+    tests_per_suite: int,
+    book_size: int | None,
+    masked: bool,
+) -> dict[str, Any]:
     """Return the infos that judging adds; shares are None where nothing was there to share.
 
-    `validity` and `difficulty` count the first `tests_per_suite` cases, so they lie in [0, 1] however many were kept.
+    `validity` and `difficulty` count the first `tests_per_suite` cases, so they lie in [0, 1] however many were kept;
+    of several suites, or of one with several candidates, they are means. `verdict` is None of several candidates.
+
+    Args:
+        met: a candidate with all suites that it met, or a suite with each candidate that it met: at least one pair.
+        reward_parts: weighted terms, which add up to the reward; {} where masked.
+        tests_per_suite: K.
+        book_size: entries of the problem in the Mistake Book afterwards; None: nothing was recorded.
+        masked: whether the reward is nan.
     """
-    report = judged.report.candidates[0]
-    suite = report.suites[0]
-    paid = suite.cases[:tests_per_suite]
-    reward = judged.rewards.coder if role == "coder" else judged.rewards.testers[0]
+    (report, suites), suite_reports = met[0], [suite for _, of_one in met for suite in of_one]
+    paid = [case for suite in suite_reports for case in suite.cases[:tests_per_suite]]
+    n_wanted = tests_per_suite * max(1, len(suite_reports))
+    tried = [case for each, of_one in met for case in (*each.replayed, *(c for suite in of_one for c in suite.cases))]
     return {
-        "verdict": report.verdict.value,
-        "pass_rate": _pass_rate([*report.replayed, *suite.cases]),
-        "new_tests": len(suite.cases),
+        "verdict": report.verdict.value if len(met) == 1 else None,
+        "pass_rate": _pass_rate(tried),
+        "new_tests": sum(len(suite.cases) for suite in suites),
         "replayed_tests": len(report.replayed),
-        "validity": sum(case.case.prediction_right is not False for case in paid) / tests_per_suite,
-        "difficulty": sum(case.verdict.is_failure for case in paid) / tests_per_suite,
-        "rejections": _rejection_counts(suite),
-        "reward_parts": reward.weighted(),
-        "book_size": None if judged.book is None else judged.book.size,
-        "masked": reward.masked,
+        "validity": sum(case.case.prediction_right is not False for case in paid) / n_wanted,
+        "difficulty": sum(case.verdict.is_failure for case in paid) / n_wanted,
+        "rejections": _rejection_counts(suites),
+        "reward_parts": reward_parts,
+        "book_size": book_size,
+        "masked": masked,
     }
 
 
@@ -146,11 +176,8 @@ def _pass_rate(cases: list[CaseReport]) -> float | None:
     return sum(case.verdict is Verdict.PASSED for case in tried) / len(tried) if tried else None
 
 
-def _rejection_counts(suite: SuiteReport) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for rejection in suite.suite.rejections:
-        counts[rejection.reason.value] = counts.get(rejection.reason.value, 0) + 1
-    return counts
+def _rejection_counts(suites: Iterable[SuiteReport]) -> dict[str, int]:
+    return dict(Counter(rejection.reason.value for suite in suites for rejection in suite.suite.rejections))
 
 
 def _told(case: CaseReport) -> str:

@@ -30,6 +30,7 @@ from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.solution_values import program_job
 from codea1_env.submissions import RejectionReason
+from codea1_env.value_budget import ValueBudget
 from codea1_env.verdicts import Rechecks
 
 _CEILING = 8.0  # times the ordinary limit: as long as a hard question may take a candidate
@@ -51,6 +52,8 @@ class Answered:
     """The solution's value for each call, in the order in which they ran."""
     outcomes: Mapping[Call, Outcome]
     """One per call."""
+    budget: ValueBudget
+    """For what is compared: these outcomes have been taken from it."""
     entry_point_calls: Mapping[Call, tuple[EntryPointCall, ...]] = field(default_factory=dict)
     """How harness calls have called the candidate, where that is recorded."""
     doubted: Mapping[Call, RejectionReason] = field(default_factory=dict)
@@ -73,7 +76,8 @@ class Answered:
 
     def with_report(self, calls: Sequence[Call], report: JobReport) -> Answered:
         """Return this with the answers of another job in place of those to the same calls."""
-        outcomes = dict(zip(calls, report.outcomes, strict=True))
+        expected = [self.expected[call] for call in calls]
+        outcomes = dict(zip(calls, self.budget.take_values(report.outcomes, expected), strict=True))
         records = dict(zip(calls, report.entry_point_calls, strict=False))
         return replace(
             self,
@@ -81,6 +85,15 @@ class Answered:
             entry_point_calls={**self.entry_point_calls, **records},
             rechecks=self.rechecks.plus(rerun=len(calls)),
         )
+
+    def affordable(self, call: Call, of_solution: Sequence[EntryPointCall]) -> Iterator[EntryPointCall]:
+        """Yield how a harness call has called the candidate, beside its calls of the solution, within the budget."""
+        for expected, actual in zip(of_solution, self.entry_point_calls.get(call, ()), strict=False):
+            if expected.answer is not None and actual.answer is not None:
+                answer = self.budget.take(actual.answer, expected.answer)
+                yield actual._replace(answer=answer)
+            else:
+                yield actual  # TOO_MANY stays itself
 
     def with_doubts(self, doubted: Mapping[Call, RejectionReason]) -> Answered:
         """Return this where these calls say nothing."""
@@ -168,7 +181,7 @@ class _Dispute:
                 doubted[call] = RejectionReason.UNKNOWABLE
             elif failure.kind in _SELF_ENDED and can_be_repeated(record):
                 or_items = failure.kind is OutcomeKind.OPAQUE
-                if is_equal_so_far(record, each.entry_point_calls.get(call, ()), comparison, or_items=or_items):
+                if is_equal_so_far(record, each.affordable(call, record), comparison, or_items=or_items):
                     repeats.append(_Repeat(self.position, call, record, or_items))
         return replace(each.with_doubts(doubted), outcomes={**each.outcomes, **settled}), repeats
 
@@ -190,7 +203,7 @@ class _Repeat:
     def judged(self, each: Answered, report: JobReport, comparison: Comparison) -> Answered:
         """Return what stands after the repetition."""
         pairs = [
-            (expected.answer, actual)
+            (expected.answer, each.budget.take(actual, expected.answer))
             for expected, actual in zip(self.record, report.outcomes, strict=True)
             if expected.answer is not None
         ]

@@ -27,6 +27,7 @@ from codea1_agents.seats import Players, Seat, load_players
 from codea1_agents.summary import Summary, Tally
 from codea1_env import code_a1_v0
 from codea1_env.agent import AgentContext, AgentSpec
+from codea1_env.arguments import whole_number
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.problems import ProblemSet, ProblemSource, load_problems
@@ -143,7 +144,7 @@ def iter_games(
     for name, value, least in (("episodes", episodes, 1), ("seed", seed, 0), ("start_at", start_at, 0)):
         if value < least:
             raise UserError(f"{name} must be at least {least}, not {value}")
-    concurrency = code_a1_v0.whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
+    concurrency = whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
     run = _Run(problems, _seats(players), seed, start_at, episodes, early or {})
     with ExitStack() as stack:
         for seat in run.seats.values():

@@ -19,14 +19,12 @@ from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.submissions import TestCase
 from codea1_env.values import tree
 
-__all__ = ["CanonicalCalls", "calls_of", "may_see_arguments"]
-
 _BINDS_NAMES = re.compile(r"\b(?:for|lambda)\b|:=")
 _MUTABLE_TAGS = frozenset("sdqBnk")
 _MAX_PARSED = 65_536  # characters; syntax trees take much memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # told apart by identity, which costs nothing
 class CanonicalCalls:
     """How the calls of one problem's entry point are written."""
 
@@ -35,6 +33,7 @@ class CanonicalCalls:
     """Names of the solution's positional parameters, in order; empty where its text does not tell."""
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def of(cls, solution: str, entry_point: str) -> CanonicalCalls:
         """Return those of a problem's entry point."""
         return cls(entry_point, _parameters(solution, entry_point))
@@ -114,6 +113,8 @@ def calls_of(
     sees_arguments: bool = False,
 ) -> tuple[str, ...]:
     """Return what a case calls: written canonically, or, without that, as the case writes it."""
+    if case.direct and not case.calls and "=" not in case.expression:  # most are written so
+        return (case.expression,)
     if canonical is not None:
         return canonical.of_case(case, record, sees_arguments=sees_arguments)
     return (case.expression,) if case.direct else case.calls
@@ -141,7 +142,6 @@ def _is_mutable(node: Any) -> bool:
     return node.tag in _MUTABLE_TAGS or (node.tag == "t" and any(map(_is_mutable, node.payload)))
 
 
-@lru_cache(maxsize=4096)
 def _parameters(solution: str, entry_point: str) -> tuple[str, ...]:
     try:
         body = parse(solution).body

@@ -32,11 +32,12 @@ from codea1_env.rules.reward_parts import (
     no_evidence,
     paid_cases,
     pass_rate,
+    right_cases,
 )
 from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
 from codea1_env.submissions import RejectionReason
-from codea1_env.verdicts import CandidateReport, ProblemReport, SuiteReport, Verdict
+from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, Verdict
 
 __all__ = ["MASKED", "CandidateRewards", "Reward", "RewardFormula", "RewardPart", "score", "score_group"]
 
@@ -264,7 +265,9 @@ def _golden(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     """Tester = 2 * fail_new - 1 with `fixed`'s fail_new; the coder gets the negative of the testers' mean.
 
-    A suite without a valid case loses (-1); a candidate that does not load loses (`invalid_candidate`, -1).
+    Here nobody is paid because a program has used up its time: what was not run counts as failed by a program that has
+    failed another case of the suite, and for half otherwise, which pays neither side. A suite without a valid case
+    loses (-1); a candidate that does not load loses (`invalid_candidate`, -1).
     """
     if not report.is_valid:
         lost = rules.reward.invalid_candidate
@@ -273,7 +276,7 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     k = rules.tests_per_suite
     testers = tuple(
         Reward.of(
-            RewardPart("fail_new", n_credited(suite.cases[:k]) / k, 2.0),
+            RewardPart("fail_new", (n_credited(suite.cases[:k]) + _n_lost_unrun(suite.cases[:k])) / k, 2.0),
             RewardPart("offset", 1.0, -1.0),
         )
         for suite in report.suites
@@ -282,6 +285,12 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         return CandidateRewards(no_evidence(rules), ())
     fail_new = fmean(tester.parts[0].value for tester in testers)
     return CandidateRewards(Reward.of(RewardPart("fail_new", fail_new, -2.0), RewardPart("offset", 1.0, 1.0)), testers)
+
+
+def _n_lost_unrun(cases: tuple[CaseReport, ...]) -> float:
+    """Return how many failures the right cases come to that a valid program was not asked."""
+    n_unrun = sum(case.verdict is Verdict.NOT_RUN for case in right_cases(cases))
+    return n_unrun * (1.0 if n_failed(cases) else 0.5)
 
 
 def _mean_reward(rewards: list[Reward]) -> Reward:

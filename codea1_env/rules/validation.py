@@ -133,7 +133,7 @@ def validate(
     if not (keeps_unpassable or comparison.nan_equal):
         reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
     asked = [_calls(case, item, canonical) for case, item in zip(suite.cases, evidence, strict=True)]
-    for position in _repeated(suite.cases, asked, evidence, reasons, equalities_first=canonical is not None):
+    for position in [*_repeated(suite.cases, asked, evidence, reasons, equalities_first=canonical is not None)]:
         reasons[position] = RejectionReason.DUPLICATE
     for case, item, calls, reason in zip(suite.cases, evidence, asked, reasons, strict=True):
         if reason is not None:
@@ -150,11 +150,13 @@ def validate(
 
 
 def _calls(case: TestCase, item: SolutionEvidence, canonical: CanonicalCalls | None) -> tuple[str, ...]:
+    if case.direct:
+        return calls_of(case, canonical)
     record = item.entry_point_calls
     # Where all arguments are literals, no name leads to them.
     sees_arguments = (
         canonical is not None
-        and not (case.direct or case.calls)
+        and not case.calls
         and item.under_changes.sees_arguments
         and may_see_arguments(case.expression, record)
     )
@@ -172,19 +174,27 @@ def _repeated(
     """Yield the positions of confirmed cases that ask nothing new, where those that say most come first."""
 
     def rank(position: int) -> int:
-        case = cases[position]
-        return 0 if case.direct else 1 + (equalities_first and case.prediction == "True")
+        return int(equalities_first and cases[position].prediction == "True")
 
     called = set[str]()
-    texts = set[tuple[str, tuple[str, ...], bytes | None]]()
-    for position in sorted((p for p, reason in enumerate(reasons) if reason is None), key=rank):
-        case, calls = cases[position], asked[position]
-        text = case.expression, case.imports, evidence[position].first.value
-        if text in texts or (calls and called.issuperset(calls)):
+    others = []
+    for position, reason in enumerate(reasons):
+        if reason is not None:
+            continue
+        if not cases[position].direct:
+            others.append(position)
+        elif (call := asked[position][0]) in called:
             yield position
         else:
-            texts.add(text)
-            called.update(calls)
+            called.add(call)
+    texts = set[tuple[str, tuple[str, ...], bytes | None]]()
+    for position in sorted(others, key=rank):
+        case, calls = cases[position], asked[position]
+        text = case.expression, case.imports, evidence[position].first.value
+        if called.issuperset(calls) if calls else text in texts:
+            yield position
+        called.update(calls)
+        texts.add(text)
 
 
 def without_doubted(suite: ValidSuite, doubted: Sequence[tuple[ValidCase, RejectionReason]]) -> ValidSuite:

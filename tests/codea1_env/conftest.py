@@ -1,13 +1,17 @@
-"""A bank of two small problems, judged once for all tests."""
+"""A bank of two small problems, judged once for all tests; a sandbox that is watched."""
 
 from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
 
 import pytest
 
 from codea1_env.bank import Bank, BankEntry, JudgedBank, ProblemBank, judge_bank
+from codea1_env.errors import SandboxError
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Job, JobReport, Sandbox
 
 ADD = {
     "right": "def add(a, b):\n    return a + b",
@@ -41,3 +45,32 @@ def bank(toys: ProblemSet) -> Bank:
 @pytest.fixture(scope="session")
 def judged(bank: Bank, sandbox: Sandbox) -> JudgedBank:
     return judge_bank(bank, preset("fixed"), sandbox)
+
+
+class Watched:
+    """The shared sandbox behind a gate, and what it was given, call by call."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+        self.gate = threading.Event()
+        self.gate.set()
+        self.batches: list[Sequence[Job]] = []
+        self.threads: set[str] = set()
+        self.error = ""
+        """Why it cannot be used at all; empty: it can."""
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        assert self.gate.wait(60)
+        if self.error:
+            raise SandboxError(self.error)
+        self.batches.append(jobs)
+        self.threads.add(threading.current_thread().name)
+        return self._sandbox.run(jobs)
+
+    def close(self) -> None:
+        """It is shared."""
+
+
+@pytest.fixture
+def watched(sandbox: Sandbox) -> Watched:
+    return Watched(sandbox)

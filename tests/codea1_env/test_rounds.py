@@ -18,7 +18,6 @@ from codea1_env.rounds import Label, RoundOptions, Rounds
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 from codea1_env.trees import JudgedTree, SuitesPer, Tests, Tree
 from codea1_env.verdicts import Verdict
 
@@ -31,34 +30,6 @@ SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
 FALSE = "```python\nassert add(1, 1) == 3\nassert add(5, 5) == 5\n```"
 RULES = replace(preset("fixed"), tests_per_suite=2)
 GONE = AgentUnavailable("gone")
-
-
-class Counting:
-    """The shared sandbox, and what it was given, call by call."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
-        self.batches: list[Sequence[Job]] = []
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        self.batches.append(jobs)
-        return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """It is shared."""
-
-
-class Unusable:
-    """A sandbox that cannot be used at all."""
-
-    name = "unusable"
-    guarantee = Guarantee.TRUSTED_ONLY
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        raise SandboxError("no processes left")
-
-    def close(self) -> None:
-        """Nothing to end."""
 
 
 def played(rounds: Rounds, programs: Sequence[object], suites: Sequence[Tests]) -> list[JudgedTree]:
@@ -134,9 +105,8 @@ def test_labels_and_views_are_the_drivers(sandbox, toys, add):
         assert turn.info["group_id"] == "toy/add/tester"
 
 
-def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(sandbox, toys, add):
-    counted = Counting(sandbox)
-    (tree,) = played(Referee(toys, RULES, sandbox=counted).open([Tree(add, 3, 2)]), [WRONG, BROKEN, "no code"], [SHARP])
+def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(watched, toys, add):
+    (tree,) = played(Referee(toys, RULES, sandbox=watched).open([Tree(add, 3, 2)]), [WRONG, BROKEN, "no code"], [SHARP])
     assert [len(group) for group in tree.suites] == [2, 0, 0]
     assert [each.verdict for each in tree.report.candidates] == [
         Verdict.PASSED,
@@ -146,17 +116,16 @@ def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(sandbox, to
     assert tree.report.candidates[1].candidate.program.strip() == "def add(a, b:"
     assert values(tree.coder_rewards) == [0.0, 0.0, 0.0]
     assert values(tree.tester_rewards[1:]) == [None] * 4
-    checks, *later = counted.batches
+    checks, *later = watched.batches
     assert len(checks) == 2  # a reply without code is no job
     assert not any("def add(a, b:" in job.program for batch in later for job in batch)
 
 
-def test_a_tester_may_be_wanted_for_every_program(sandbox, toys, add):
-    counted = Counting(sandbox)
-    rounds = Referee(toys, RULES, sandbox=counted).open([Tree(add, 2)], RoundOptions(skips_invalid=False))
+def test_a_tester_may_be_wanted_for_every_program(watched, toys, add):
+    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)], RoundOptions(skips_invalid=False))
     rounds.submit_programs([WRONG, BROKEN])
     assert len(rounds.tester_turns()) == 2
-    assert counted.batches == []
+    assert watched.batches == []
     rounds.submit_suites([SHARP, SHARP])
     (tree,) = rounds.results()
     assert values(tree.tester_rewards) == [1.0, 0.0]
@@ -212,8 +181,9 @@ def test_what_the_sandbox_fails_at_is_masked_and_hidden_from_the_book(broken_san
     assert tree.why_masked(0) == "internal error"
 
 
-def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(toys, add):
-    referee = Referee(toys, RULES, sandbox=Unusable())
+def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(watched, toys, add):
+    watched.error = "no processes left"
+    referee = Referee(toys, RULES, sandbox=watched)
     rounds = referee.open([Tree(add)])
     rounds.submit_programs([RIGHT])
     with pytest.raises(SandboxError, match="no processes"):
@@ -227,16 +197,15 @@ def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(toys, add):
 
 
 @pytest.mark.parametrize("has_programs", [False, True])
-def test_giving_up_masks_everything_and_runs_nothing_more(sandbox, toys, add, has_programs):
-    counted = Counting(sandbox)
-    rounds = Referee(toys, RULES, sandbox=counted).open([Tree(add, 2)])
+def test_giving_up_masks_everything_and_runs_nothing_more(watched, toys, add, has_programs):
+    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)])
     if has_programs:
         rounds.submit_programs([RIGHT, BROKEN])
         rounds.tester_turns()
-    before = len(counted.batches)
+    before = len(watched.batches)
     rounds.give_up("the server is down")
     (tree,) = rounds.results()
-    assert len(counted.batches) == before
+    assert len(watched.batches) == before
     assert [(each.verdict, each.detail) for each in tree.report.candidates] == [
         (Verdict.INTERNAL_ERROR, "the server is down")
     ] * 2
@@ -260,16 +229,15 @@ def test_replayed_cases_come_with_the_tree_and_what_is_learnt_goes_back(sandbox,
         assert book.record(tree.book_report, RULES.book).decremented + book.size() > 0
 
 
-def test_a_fork_meets_other_suites_and_checks_nothing_again(sandbox, toys, add):
-    counted = Counting(sandbox)
-    base = Referee(toys, RULES, sandbox=counted).open([Tree(add, 2)])
+def test_a_fork_meets_other_suites_and_checks_nothing_again(watched, toys, add):
+    base = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)])
     with pytest.raises(RuntimeError, match="submit_programs"):
         base.fork()
     base.submit_programs([LOOKS_RIGHT, BROKEN])
     first, second = base.fork(), base.fork(shows_program=False)
     assert first.tester_turns()[0].observation["program"]
     assert not second.tester_turns()[0].observation["program"]
-    assert len(counted.batches) == 1
+    assert len(watched.batches) == 1
     first.submit_suites([NAIVE])
     second.submit_groups([[[SHARP, NAIVE, FALSE], []]])
     assert values(first.results()[0].coder_rewards) == [1.0, 0.0]
@@ -278,46 +246,27 @@ def test_a_fork_meets_other_suites_and_checks_nothing_again(sandbox, toys, add):
     assert tree.tester_rewards.shape == (2, 3)
 
 
-class Gated:
-    """The shared sandbox behind a gate."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
-        self.gate = threading.Event()
-        self.threads: set[str] = set()
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        assert self.gate.wait(60)
-        self.threads.add(threading.current_thread().name)
-        return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """It is shared."""
-
-
-def test_submitting_never_waits_so_that_rounds_overlap(sandbox, toys, add):
-    gated = Gated(sandbox)
-    referee = Referee(toys, RULES, sandbox=gated)
+def test_submitting_never_waits_so_that_rounds_overlap(watched, toys, add):
+    watched.gate.clear()
+    referee = Referee(toys, RULES, sandbox=watched)
     batches = [referee.open([Tree(add, 2)]), referee.open([Tree(toys[1]), Tree(add)])]
     batches[0].submit_programs([RIGHT, WRONG])
     batches[1].submit_programs(["def last(items): return items[-1]", WRONG])
-    assert not gated.threads
-    gated.gate.set()
+    assert not watched.threads
+    watched.gate.set()
     for batch in batches:
         batch.submit_suites([SHARP] * len(batch.tester_turns()))
     found = [tree for batch in batches for tree in batch.results()]
     assert [values(tree.coder_rewards) for tree in found] == [[1.0, 0.0], [0.5], [0.0]]
-    assert all(name.startswith("codea1-judging") for name in gated.threads)
+    assert all(name.startswith("codea1-judging") for name in watched.threads)
     assert all(batch.judge_s > 0 for batch in batches)
     referee.close()
 
 
-def test_in_the_foreground_everything_runs_in_the_callers_thread(sandbox, toys, add):
-    gated = Gated(sandbox)
-    gated.gate.set()
-    rounds = Referee(toys, RULES, sandbox=gated).open([Tree(add)], in_background=False)
+def test_in_the_foreground_everything_runs_in_the_callers_thread(watched, toys, add):
+    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add)], in_background=False)
     played(rounds, [WRONG], [SHARP])
-    assert gated.threads == {threading.current_thread().name}
+    assert watched.threads == {threading.current_thread().name}
 
 
 def test_one_round_is_the_same_in_a_batch_and_alone(sandbox, toys, add):

@@ -89,8 +89,8 @@ def test_a_listening_socket_is_named(watched: Surroundings) -> None:
     try:
         assert second.stdout is not None
         second.stdout.readline()
-        (change,) = watched.changes()
-        assert change.startswith("something listens at 0100007F port ")
+        # others may begin to listen at the same time
+        assert any(change.startswith("something listens at 0100007F port ") for change in watched.changes())
     finally:
         ended(second)
 
@@ -98,9 +98,9 @@ def test_a_listening_socket_is_named(watched: Surroundings) -> None:
 def test_a_file_that_was_left_is_named_and_removed(watched: Surroundings) -> None:
     path = Path(tempfile.mkdtemp(prefix=MARK))
     (path / "inner").touch()
-    assert watched.changes() == [f"{path} was left"]
+    assert f"{path} was left" in watched.changes()
     assert not path.exists()
-    assert watched.changes() == []
+    assert f"{path} was left" not in watched.changes()
 
 
 def test_a_file_that_was_there_before_is_left_alone(watched: Surroundings) -> None:

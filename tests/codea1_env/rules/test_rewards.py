@@ -220,6 +220,27 @@ def test_zero_sum_without_a_candidate_or_without_a_test():
     assert rewards(report(suite([])), "zero_sum").coder.value == 1.0
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "coder"),
+    [
+        ([PASSED] * 8, 1.0),
+        ([Verdict.TIME_LIMIT] * 8, -1.0),
+        ([Verdict.TIME_LIMIT] * 5 + [Verdict.NOT_RUN] * 3, -1.0),  # its own doing
+        ([PASSED] * 2 + [FAILED] + [Verdict.NOT_RUN] * 5, -0.5),
+        ([PASSED] * 4 + [Verdict.NOT_RUN] * 4, 0.5),  # slow, maybe right: neither side is paid
+        ([Verdict.NOT_RUN] * 8, 0.0),
+    ],
+)
+def test_zero_sum_pays_no_coder_for_using_up_its_time(verdicts, coder):
+    found = rewards(report(suite(verdicts)), "zero_sum")
+    assert (found.coder.value, found.testers[0].value) == (coder, -coder)
+
+
+def test_zero_sum_counts_only_right_cases_that_were_not_run():
+    judged = report(suite([FAILED, Verdict.NOT_RUN, Verdict.NOT_RUN], n_wrong=1))
+    assert rewards(judged, "zero_sum").testers[0].parts[0].value == 2 / 8
+
+
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_our_own_failure_is_masked_and_never_zero(name):
     for judged in (
