@@ -1,8 +1,9 @@
 """GRPO on RLlib: two language models trained against each other in one environment.
 
-One iteration: every problem of a batch gets N programs of the coder, each program that loads gets M suites of the
-tester, the sandbox judges all of them together, and each role learns from how its replies compare within their group.
-Both roles may be one model (self-play); either may be frozen, scripted, or any agent at all::
+One iteration: every problem of a batch is an episode of `code_a1_v0.group_env`, in which N coders write a program each
+and M testers write suites for each that loads; the sandbox judges many episodes together, and each role learns from how
+its replies compare within their group. Both roles may be one model (self-play); either may be frozen, scripted, or any
+agent at all::
 
     from codea1_agents.grpo import GRPO, GRPOConfig
 
@@ -20,7 +21,10 @@ Both roles may be one model (self-play); either may be frozen, scripted, or any 
     path = algorithm.save_to_path()  # weights, optimisers, Mistake Book, place in the data
     again = GRPO.from_checkpoint(path)
 
-It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`, callbacks, fault tolerance. It adds:
+It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`, callbacks, fault tolerance. The
+environment that is trained on is the one that is played: `environment(env=...)` takes a class derived from
+`code_a1_v0.group_env`, or what `ray.tune.register_env` knows by a name, and rewards are what its `step` returns.
+`multi_agent(policy_mapping_fn=...)` says which module plays `coder_*` and which `tester_*`. It adds:
 
 - **Results do not depend on the layout.** A response's randomness is its own, the loss is a mean over the tokens of
   the whole batch: neither runners, learners nor micro-batches change the weights beyond rounding.
@@ -32,8 +36,9 @@ It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`,
   `failures.LearnerLost`. A lost runner is no error: others roll out its problems.
 
 A complete script is `examples/train_with_rllib.py`; `codea1 train` wraps all of it in files and run folders
-(docs/training.md). Parts: `trees` rolls out, `grouping` computes advantages, `batches` plans an update, `loss` and
-`learner` make it, `algorithm` ties them together. Memory and time at scale: docs/training-scale.md.
+(docs/training.md). Parts: `group_envs` makes environments, `trees` rolls out in them, `grouping` computes advantages,
+`batches` plans an update, `loss` and `learner` make it, `algorithm` ties them together. Memory and time at scale:
+docs/training-scale.md.
 """
 
 from __future__ import annotations

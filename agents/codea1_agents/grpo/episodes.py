@@ -9,6 +9,7 @@ import numpy as np
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from codea1_agents.grpo.sampling import Response
+from codea1_env.group_env import coder_name, tester_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +37,15 @@ class ScoredResponse:
     minibatch: int = 0
     """Number of the optimiser step, within an epoch, in which it is learnt from; likewise."""
 
+    @property
+    def agent(self) -> str:
+        """Name in the environment."""
+        return coder_name(self.candidate) if self.suite < 0 else tester_name(self.candidate, self.suite)
+
 
 def episode_of(scored: ScoredResponse) -> SingleAgentEpisode:
     """Return the response as an episode that carries everything the learner needs."""
-    episode = SingleAgentEpisode(agent_id=scored.role, module_id=scored.module)
+    episode = SingleAgentEpisode(agent_id=scored.agent, module_id=scored.module)
     episode.add_env_reset(observation=np.asarray(scored.prompt, dtype=np.int32))
     episode.add_env_step(
         observation=np.zeros(0, dtype=np.int32),
