@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -189,6 +190,32 @@ def test_groups_without_spread_are_learnt_from_only_where_they_are_kept(sandbox,
     assert not kept.coder.values.any()
     assert not kept.tester.values.any()
     assert told_of(kept, 2)["coder_spread_share"] == told_of(kept, 2)["tester_spread_share"] == 0.0
+
+
+class Held:
+    """The shared sandbox, which runs nothing before the coder has been asked twice."""
+
+    def __init__(self, sandbox: Sandbox, coder: Scripted, n_turns: int) -> None:
+        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+        self._coder, self._n_turns = coder, n_turns
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        deadline = time.monotonic() + 20
+        while len(self._coder.turns) < self._n_turns:
+            assert time.monotonic() < deadline, "nothing is generated while programs are checked"
+            time.sleep(0.01)
+        return self._sandbox.run(jobs)
+
+    def close(self) -> None:
+        """It is shared."""
+
+
+def test_the_next_problems_are_generated_while_the_sandbox_is_at_work(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP)}
+    shape = Shape(n_candidates=2, n_suites=2, problems_at_once=2)
+    trees = rolled(Held(sandbox, players["coder"], 10), toys, players, shape, n=5)
+    assert [tree.task.number for tree in trees] == [0, 1, 2, 3, 4]
+    assert [tree.coder_rewards.tolist() for tree in trees] == [trees[0].coder_rewards.tolist()] * 5
 
 
 def test_without_suites_nobody_need_play_the_tester(sandbox, toys):
