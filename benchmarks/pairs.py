@@ -5,8 +5,8 @@
 
 OLD and NEW are checkouts; the benchmark is the one beside this file, with all options after `--`, and imports the
 packages of either; with `--of-checkout` it is the one of that name in the checkout itself, for benchmarks that follow a
-change of what they call. `--figure` may be given several times: keys on the way into the benchmark's JSON. Printed are the
-medians of both and the median of NEW / OLD over pairs with a 95 % interval (bootstrap over pairs, seed 0). Who goes
+change of what they call. `--figure` may be given several times: keys on the way into the benchmark's JSON. Printed are
+the medians of both and the median of NEW / OLD over pairs with a 95 % interval (bootstrap over pairs, seed 0). Who goes
 first changes from pair to pair.
 """
 
