@@ -4,8 +4,9 @@
         -- judge.py --rounds 1 --json
 
 OLD and NEW are checkouts; the benchmark is the one beside this file, with all options after `--`, and imports the
-packages of either. `--figure` may be given several times: keys on the way into the benchmark's JSON. Printed are the
-medians of both and the median of NEW / OLD over pairs with a 95 % interval (bootstrap over pairs, seed 0). Who goes
+packages of either; with `--of-checkout` it is the one of that name in the checkout itself, for benchmarks that follow a
+change of what they call. `--figure` may be given several times: keys on the way into the benchmark's JSON. Printed are
+the medians of both and the median of NEW / OLD over pairs with a 95 % interval (bootstrap over pairs, seed 0). Who goes
 first changes from pair to pair.
 """
 
@@ -48,7 +49,10 @@ def main() -> None:
     found: dict[str, list[tuple[float, float]]] = {figure: [] for figure in options.figure}
     for number in range(options.pairs):
         checkouts = (options.old, options.new)
-        ran = {each: run(each, options.benchmark) for each in (checkouts if number % 2 else checkouts[::-1])}
+        ran = {
+            each: run(each, options.benchmark, of_checkout=options.of_checkout)
+            for each in (checkouts if number % 2 else checkouts[::-1])
+        }
         for figure, pairs in found.items():
             old, new = (reduce(lambda at, key: at[key], figure.split("/"), ran[each]) for each in checkouts)
             pairs.append((float(old), float(new)))
@@ -71,6 +75,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("new", type=Path)
     parser.add_argument("--figure", action="append", required=True)
     parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--of-checkout", action="store_true", help="run each checkout's own benchmark of that name")
     parser.add_argument("--json", action="store_true", help="figures for programs")
     own, benchmark = sys.argv[1:], []
     if "--" in own:
@@ -82,11 +87,11 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def run(checkout: Path, benchmark: list[str]) -> Any:
+def run(checkout: Path, benchmark: list[str], *, of_checkout: bool) -> Any:
     """Return what a benchmark prints with the packages of a checkout."""
     root = checkout.resolve()
     path = os.pathsep.join([str(root), str(root / "agents")])
-    script = str(Path(__file__).parent / benchmark[0])
+    script = str((root / "benchmarks" if of_checkout else Path(__file__).parent) / benchmark[0])
     done = subprocess.run(
         [sys.executable, script, *benchmark[1:]],
         stdout=subprocess.PIPE,

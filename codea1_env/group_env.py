@@ -209,6 +209,14 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         """Play this episode as one tree among others; only between `reset` and the first step."""
         self._round, self._place = shared, place
 
+    def replies(self, actions: Mapping[str, Action]) -> list[Action]:
+        """Return what those reply whose turn it is, in their order; texts beyond the space's bound are cut.
+
+        Raises:
+            UserError: as `step`.
+        """
+        return [self._accepted(agent, actions.get(agent)) for agent in self.turns]
+
     def submit(self, actions: Mapping[str, Action]) -> None:
         """Hand on the replies of those whose turn it is, as `step` does that follows with the same actions.
 
@@ -216,8 +224,7 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
             UserError: as `step`.
             RuntimeError: other actions came before.
         """
-        replies = [self._accepted(agent, actions.get(agent)) for agent in self.turns]
-        self._round.submit(self._acting, self._place, replies)
+        self._round.submit(self._acting, self._place, self.replies(actions))
 
     # -- an episode --
 
@@ -246,8 +253,8 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         return tree
 
     def _take_turns(self, role: Role) -> None:
-        self._acting = role
         turns = self._round.turns(role)[self._place]
+        self._acting = role
         self.turns = {
             coder_name(turn.candidate) if role == "coder" else tester_name(turn.candidate, turn.suite): turn
             for turn in turns

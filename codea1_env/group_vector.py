@@ -131,6 +131,8 @@ class GroupVector:
         if self._sent or not any(member.agents for member in members):
             raise UserError("send comes after reset, and again after recv until the episode is over")
         for member, its_actions in zip(members, actions, strict=True):
+            member.replies(its_actions)  # so that nothing is under way if one of them cannot be taken
+        for member, its_actions in zip(members, actions, strict=True):
             member.submit(its_actions)
         self._sent = list(actions)
 

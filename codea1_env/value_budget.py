@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 
-__all__ = ["ValueBudget"]
-
 _BYTES = 1 << 20  # comparing so many takes half a second to a second and a half
 _LENGTHS = 2
 _SHORT = 256  # bytes
