@@ -19,7 +19,6 @@ from typing import Any
 from codea1_agents.evaluation.asking import Asker, sample_labels
 from codea1_env import values
 from codea1_env.errors import MissingExtra, UserError
-from codea1_env.judge import limits_of_solutions
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
 from codea1_env.referee import Referee
@@ -30,7 +29,7 @@ from codea1_env.rules.ruleset import Validation, preset
 from codea1_env.rules.validation import validate
 from codea1_env.runs.journal import file_errors
 from codea1_env.sandbox.interface import Limits, Sandbox
-from codea1_env.solution_values import SolutionValues, SuiteCalls
+from codea1_env.solution_values import SolutionValues, SuiteCalls, limits_of_solutions
 from codea1_env.submissions import Suite
 from codea1_env.trees import SuitesPer, Tree
 from codea1_env.verdicts import ValidCase, ValidSuite
