@@ -18,7 +18,7 @@ from codea1_env import values
 from codea1_env.errors import UserError
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
-from codea1_env.rules.replies import is_direct_call
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import (

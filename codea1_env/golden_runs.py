@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from codea1_env.golden import GOLDEN_LIMITS, ExpectedValues, GoldenResult, golden_jobs, golden_pass_rate, golden_results
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, Limits, Sandbox
-from codea1_env.verdicts import Verdict
+from codea1_env.verdicts import GoldenFinding, Verdict
 
 PROGRAM_LIMITS = replace(GOLDEN_LIMITS, max_restarts=0)
 """A program has failed once a call hangs or kills its process, so that the rest need not run."""
 
 _CASE_CPU_S = 5.0
 """For a value case, which is one call; the limit above is for harnesses, which make up to a thousand."""
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenFinding:
-    """All golden tests of a problem against one program."""
-
-    passed: bool | None
-    """Whether all are passed; one failure settles it. None: it could not be found out, for the reason in `masked`."""
-    pass_rate: float | None
-    """Share passed, in [0, 1]; what stands behind a call that hangs or dies counts as failed. None where any could not
-    be found out."""
-    verdict: Verdict
-    """Of the first test that is not passed; PASSED if there is none."""
-    detail: str = ""
-    masked: str = ""
-    """`sandbox` (our failure), `test` (a golden test is broken) or `agent` (no reply) where `passed` is None."""
-    program: str = ""
-    """As it was read from a reply (`Referee.golden`); empty if there is none."""
 
 
 def run_golden(

@@ -26,8 +26,15 @@ from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import validate, values_equal, without_doubted
-from codea1_env.sandbox.interface import LENGTHS_OF_EQUALS, Call, Job, JobReport, Limits, Sandbox
-from codea1_env.solution_values import Answers, SolutionValues, SuiteCalls, call_of_case, program_job
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+from codea1_env.solution_values import (
+    Answers,
+    SolutionValues,
+    SuiteCalls,
+    call_of_case,
+    limits_of_solutions,
+    program_job,
+)
 from codea1_env.submissions import Candidate, RejectionReason, Suite
 from codea1_env.value_budget import ValueBudget
 from codea1_env.verdicts import (
@@ -255,21 +262,6 @@ class Judge:
 def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
     """Return the groups of suites, a shared one once."""
     return duel.suites[:1] if duel.shares_suites else duel.suites
-
-
-def limits_of_solutions(limits: Limits) -> Limits:
-    """Return what solutions must do with where candidates have `limits`.
-
-    Otherwise a test could be so near to a limit that the solution passes, and a right program that is a little slower
-    or larger fails.
-    """
-    return replace(
-        limits,
-        cpu_s=limits.cpu_s / 2,
-        wall_s=limits.wall_s / 2,
-        memory_mb=max(1, limits.memory_mb // 2),
-        value_bytes=max(1, limits.value_bytes // LENGTHS_OF_EQUALS),
-    )
 
 
 def _silenced(reports: Iterable[CaseReport], doubted: Mapping[Call, RejectionReason]) -> tuple[CaseReport, ...]:

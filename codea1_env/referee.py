@@ -15,21 +15,20 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import isnan
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.golden import require_golden_tests
-from codea1_env.golden_runs import GoldenFinding, run_golden
+from codea1_env.golden_runs import run_golden
 from codea1_env.judge import Judge
 from codea1_env.plugins import names
-from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.problems import ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds import RoundOptions, Rounds
 from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 from codea1_env.trees import JudgedTree, Tree
-from codea1_env.verdicts import CandidateReport, ValidCase, Verdict
+from codea1_env.verdicts import CandidateReport, GoldenFinding, ValidCase, Verdict
 
 Reply: TypeAlias = str | AgentUnavailable | Sequence[Mapping[str, Any]]
 """A raw reply; why there is none; or chat messages, of which the last one's `content` is the reply."""
@@ -74,7 +73,7 @@ class Referee:
 
     def __init__(
         self,
-        problems: str | Path | ProblemSet,
+        problems: ProblemSource,
         rules: str | Ruleset = "fixed",
         *,
         sandbox: Sandbox | str = "local",

@@ -11,13 +11,28 @@ from itertools import repeat
 
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.replies import is_direct_call
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.validation import SolutionEvidence
-from codea1_env.sandbox.interface import SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import LENGTHS_OF_EQUALS, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.submissions import Suite, TestCase
 from codea1_env.vacuity import under_changes
 
 _MAX_REMEMBERED = 65_536
+
+
+def limits_of_solutions(limits: Limits) -> Limits:
+    """Return what solutions must do with where candidates have `limits`.
+
+    Otherwise a test could be so near to a limit that the solution passes, and a right program that is a little slower
+    or larger fails.
+    """
+    return replace(
+        limits,
+        cpu_s=limits.cpu_s / 2,
+        wall_s=limits.wall_s / 2,
+        memory_mb=max(1, limits.memory_mb // 2),
+        value_bytes=max(1, limits.value_bytes // LENGTHS_OF_EQUALS),
+    )
 
 
 def call_of_case(case: TestCase) -> Call:

@@ -189,3 +189,21 @@ class ProblemReport:
     """(M,)"""
     shares_suites: bool = False
     """Whether every candidate met the same N suites, in the same order."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenFinding:
+    """All golden tests of a problem against one program."""
+
+    passed: bool | None
+    """Whether all are passed; one failure settles it. None: it could not be found out, for the reason in `masked`."""
+    pass_rate: float | None
+    """Share passed, in [0, 1]; what stands behind a call that hangs or dies counts as failed. None where any could not
+    be found out."""
+    verdict: Verdict
+    """Of the first test that is not passed; PASSED if there is none."""
+    detail: str = ""
+    masked: str = ""
+    """`sandbox` (our failure), `test` (a golden test is broken) or `agent` (no reply) where `passed` is None."""
+    program: str = ""
+    """As it was read from a reply (`Referee.golden`); empty if there is none."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from codea1_env.bank.cache import BankCache, bank_digest
 from codea1_env.bank.entries import Bank, ProblemBank
 from codea1_env.bank.judged import JudgedBank, JudgedProblem
 from codea1_env.errors import SandboxError
-from codea1_env.judge import Duel, Judge
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.referee import Referee
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Limits, Sandbox
+from codea1_env.trees import SuitesPer, Tree
 from codea1_env.verdicts import ProblemReport
 
 _PROBLEMS_AT_ONCE = 8  # bounds the memory of a large bank, and shows progress
@@ -38,15 +39,17 @@ def judge_bank(
         progress: called with the number of judged problems and of all.
 
     Raises:
+        UserError: the bank is empty, or the rules pay for golden tests that a problem has not.
         SandboxError: a problem could not be judged in three tries. A payoff that is not known is never made up.
     """
-    judge = Judge(sandbox, rules, limits=limits)
+    referee = Referee(bank.problem_set, rules, sandbox=sandbox, limits=limits)
+    judge = referee.judge
     names = [bank_digest(each, rules, judge.limits, golden=judge.golden) for each in bank]
     found = [cache.find(name) if cache is not None else None for name in names]
     missing = [position for position, report in enumerate(found) if report is None]
     for start in range(0, len(missing), _PROBLEMS_AT_ONCE):
         chunk = missing[start : start + _PROBLEMS_AT_ONCE]
-        for position, report in zip(chunk, _judged([bank.problems[p] for p in chunk], judge), strict=True):
+        for position, report in zip(chunk, _judged([bank.problems[p] for p in chunk], referee), strict=True):
             found[position] = report
             if cache is not None:
                 cache.keep(names[position], report)
@@ -56,12 +59,11 @@ def judge_bank(
     return JudgedBank(bank, rules, tuple(judged))
 
 
-def _judged(banks: Sequence[ProblemBank], judge: Judge) -> list[ProblemReport]:
+def _judged(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
     reports: dict[int, ProblemReport] = {}
-    duels = [_duel(bank, judge.rules) for bank in banks]
     for _ in range(_TRIES):
         left = [position for position in range(len(banks)) if position not in reports]
-        found = zip(left, judge.judge([duels[p] for p in left]), strict=True)
+        found = zip(left, _tried([banks[position] for position in left], referee), strict=True)
         reports |= {position: report for position, report in found if _is_known(report)}
     failed = [bank.problem.id for position, bank in enumerate(banks) if position not in reports]
     if failed:
@@ -69,15 +71,14 @@ def _judged(banks: Sequence[ProblemBank], judge: Judge) -> list[ProblemReport]:
     return [reports[position] for position in range(len(banks))]
 
 
+def _tried(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
+    """Return one report per problem: every program with every suite, each pair a game of its own."""
+    trees = [Tree(each.problem, len(each.programs), len(each.suites), SuitesPer.PROBLEM) for each in banks]
+    rounds = referee.open(trees, in_background=False)
+    rounds.submit_programs([entry.reply for each in banks for entry in each.programs])
+    rounds.submit_suites([entry.reply for each in banks for entry in each.suites])
+    return [replace(judged.report, shares_suites=False) for judged in rounds.results() if judged.report is not None]
+
+
 def _is_known(report: ProblemReport) -> bool:
     return not any(candidate.has_internal_error for candidate in report.candidates)
-
-
-def _duel(bank: ProblemBank, rules: Ruleset) -> Duel:
-    entry_point = bank.problem.entry_point
-    candidates = tuple(read_candidate(each.reply, rules.reading, entry_point=entry_point) for each in bank.programs)
-    suites = tuple(
-        read_suite(each.reply, rules.reading, entry_point=entry_point, tests_per_suite=rules.tests_per_suite)
-        for each in bank.suites
-    )
-    return Duel(bank.problem, candidates, (suites,) * len(candidates))

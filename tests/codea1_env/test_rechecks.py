@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from codea1_env.judge import Duel, Judge, limits_of_solutions
+from codea1_env.judge import Duel, Judge
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox
+from codea1_env.solution_values import limits_of_solutions
 from codea1_env.submissions import Candidate, RejectionReason
 from codea1_env.values import encode
 from codea1_env.verdicts import CandidateReport, ValidCase, Verdict

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.judge import Duel, Judge, limits_of_solutions
+from codea1_env.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import PRESETS, Reading, preset
@@ -16,7 +16,7 @@ from codea1_env.rules.validation import UnderChanges
 from codea1_env.sandbox import Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.sandbox.execution import internal_error_report
 from codea1_env.sandbox.inside.changes import N_CHANGES, N_TELLING
-from codea1_env.solution_values import SolutionValues
+from codea1_env.solution_values import SolutionValues, limits_of_solutions
 from codea1_env.submissions import RejectionReason
 from codea1_env.verdicts import ValidSuite
 

@@ -16,8 +16,8 @@ from codea1_agents.mistakes.minimising import Minimised, minimise, without_dupli
 from codea1_agents.mistakes.programs import failures_in
 from codea1_agents.mistakes.simpler import size
 from codea1_env.errors import UserError
-from codea1_env.judge import Judge
 from codea1_env.problems import load_problems
+from codea1_env.referee import Referee
 from codea1_env.rules.mistake_book import combined
 from codea1_env.rules.ruleset import Ruleset, Validation, preset
 from codea1_env.runs.folder import stored_config
@@ -58,7 +58,7 @@ def minimise_book(
     failures = failures_in(places)
     found: list[Minimised] = []
     with page.apart(), closing(load_sandbox(sandbox)) as box, Progress("cases", len(entries), page, done=0) as progress:
-        for each in minimise(entries, known, Judge(box, rules, golden=False), failures):
+        for each in minimise(entries, Referee(known, rules, sandbox=box, golden=False), failures):
             found.append(each)
             progress.reach(len(found), len(entries))
     kept = without_duplicates([each.after for each in found], combined)

@@ -12,12 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from codea1_agents.evaluation.asking import Asker, Turn
+from codea1_agents.evaluation.asking import Asker, sample_turn
 from codea1_agents.prompts import Message, Prompts
-from codea1_env.golden_runs import run_golden
 from codea1_env.problems.problem import GoldenCase, Problem
-from codea1_env.rules.replies import read_candidate
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.referee import Referee
 from codea1_env.sandbox.interface import Sandbox
 
 
@@ -55,20 +53,15 @@ def failing_programs(
         SandboxError: the sandbox cannot be used at all.
     """
     tested = [problem for problem in problems if problem.golden]
-    turns = [Turn(problem=problem, role="coder", sample=sample) for problem in tested for sample in range(samples)]
-    written: dict[tuple[str, str], Problem] = {}
-    for turn, reply in zip(turns, coder.ask(turns), strict=True):
-        if reply.text is not None:
-            read = read_candidate(reply.text, Reading.STRICT, entry_point=turn.problem.entry_point)
-            if read.program:
-                written.setdefault((turn.problem.id, read.program), turn.problem)
-    programs = [(problem, program) for (_, program), problem in written.items()]
-    findings = run_golden(programs, sandbox, preset("fixed").comparison)
-    return [
-        FailingProgram(problem, program)
-        for (problem, program), finding in zip(programs, findings, strict=True)
-        if finding.passed is False
-    ]
+    turns = [sample_turn(problem, "coder", sample) for problem in tested for sample in range(samples)]
+    asked = [problem for problem in tested for _ in range(samples)]
+    findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in asked], coder.ask(turns))
+    found = {
+        (problem.id, finding.program): FailingProgram(problem, finding.program)
+        for problem, finding in zip(asked, findings, strict=True)
+        if finding.program and finding.passed is False
+    }
+    return list(found.values())
 
 
 def lessons(failing: Sequence[FailingProgram], prompts: Prompts, *, tests: int = 8, seed: int = 0) -> list[Lesson]:
@@ -85,9 +78,9 @@ def lessons(failing: Sequence[FailingProgram], prompts: Prompts, *, tests: int =
         cases = [case for case in each.problem.golden if isinstance(case, GoldenCase)]
         if not cases:
             continue
-        turn = Turn(problem=each.problem, role="tester", sample=0, program=each.program, tests=tests, view="white_box")
+        turn = sample_turn(each.problem, "tester", 0, program=each.program, tests=tests, view="white_box")
         drawn = Random(f"{seed}/{each.problem.id}/{number}").sample(cases, min(tests, len(cases)))
-        messages = prompts.messages(turn.observation(), turn.info())
+        messages = prompts.messages(turn.observation, turn.info)
         found.append(Lesson(each.problem.id, messages, "\n".join(_text(drawn))))
     return found
 

@@ -6,67 +6,71 @@ import hashlib
 import inspect
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from codea1_env.agent import Agent, Role
+from codea1_env.agent import Agent, Info, Role
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.observations import Seen, turn_info
 from codea1_env.problems.problem import Problem
+from codea1_env.rounds import Label, Labels, Turn
+from codea1_env.trees import Tree
 
-__all__ = ["Asker", "Reply", "Turn"]
+__all__ = ["Asker", "Reply", "sample_labels", "sample_turn"]
+
+Reply: TypeAlias = str | AgentUnavailable
+"""A text, or why there is none."""
 
 _SEED_BITS = 53
 """A double holds them, so that any reader of a record keeps a seed exact."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One thing that an agent is asked."""
+def sample_turn(
+    problem: Problem,
+    role: Role,
+    sample: int,
+    *,
+    round_: int = 0,
+    program: str = "",
+    feedback: str = "",
+    tests: int = 8,
+    view: str = "",
+) -> Turn:
+    """Return one turn outside of any round.
 
-    problem: Problem
-    role: Role
-    sample: int
-    """Number of the reply among those to the same observation, from 0; without it they would all be the same one."""
-    round: int = 0
-    program: str = ""
-    feedback: str = ""
-    tests: int = 8
-    """Tests asked of a tester."""
-    view: str = ""
-    """What a tester is told about the program (`codea1_agents.prompts.templates.View`); empty: what it sees."""
-
-    def observation(self) -> dict[str, Any]:
-        """Return what the agent sees; the keys are those of the environment."""
-        return Seen(self.problem, self.round, self.program, self.feedback).to_dict()
-
-    def info(self) -> dict[str, Any]:
-        """Return the environment's infos with `sample`, and `tester_view` where one is set."""
-        infos = turn_info(
-            self.problem,
-            episode_id=f"{self.problem.id}/{self.sample}",
-            role=self.role,
-            round_=self.round,
-            tests_per_suite=self.tests,
-            program=self.program,
-        )
-        return infos | {"sample": self.sample} | ({"tester_view": self.view} if self.view else {})
-
-    def seed(self, run_seed: int) -> int:
-        """Return a seed of this turn's own, for agents that draw one reply after the other."""
-        key = f"{run_seed}/{self.role}/{self.problem.id}/{self.sample}/{self.round}"
-        digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-        return int.from_bytes(digest[:8], "big") >> (64 - _SEED_BITS)
+    Args:
+        problem: what it is about.
+        role: who is to reply.
+        sample: number of the reply among those to the same observation, from 0; without it they would all be the same.
+        round_: of the observation.
+        program: that a tester sees.
+        feedback: of the observation.
+        tests: wanted of a tester.
+        view: what a tester is told about the program (`codea1_agents.prompts.templates.View`); empty: what it sees.
+    """
+    label = _label(problem, role, sample, view)
+    info = turn_info(
+        problem, episode_id=label.episode_id, role=role, round_=round_, tests_per_suite=tests, program=program
+    )
+    return Turn(Seen(problem, round_, program, feedback).to_dict(), {**info, **label.extra})
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came of asking."""
+def sample_labels(sample: Callable[[int, int], int], view: str = "") -> Labels:
+    """Return labels by which a round's turns are what `sample_turn` returns.
 
-    text: str | None
-    """None where the agent was unavailable."""
-    fault: str = ""
-    """Why it was."""
+    Args:
+        sample: from candidate and suite to the number of the sample.
+        view: of testers.
+    """
+
+    def label(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
+        return _label(tree.problem, role, sample(candidate, suite), view if role == "tester" else "")
+
+    return label
+
+
+def _label(problem: Problem, role: Role, sample: int, view: str) -> Label:
+    told = {"tester_view": view} if view else {}
+    return Label(f"{problem.id}/{sample}", extra={"sample": sample} | told)
 
 
 class Asker:
@@ -84,7 +88,7 @@ class Asker:
         self._is_seeded = False
 
     def ask(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Return one reply per turn, in order.
+        """Return one reply per turn, in order; their infos hold `sample`.
 
         Raises:
             UserError: the agent failed, or returned something that is no text.
@@ -107,21 +111,21 @@ class Asker:
             self._is_seeded = True
         try:
             found = self._called(
-                act_batch, ([turn.observation() for turn in turns], [turn.info() for turn in turns]), where
+                act_batch, ([turn.observation for turn in turns], [turn.info for turn in turns]), where
             )
         except AgentUnavailable as error:
-            return [Reply(None, str(error))] * len(turns)
+            return [error] * len(turns)
         if not isinstance(found, list | tuple) or len(found) != len(turns):
             raise UserError(f"{self._name}: act_batch must return a list of {len(turns)} replies")
         return [self._reply(each, where) for each in found]
 
     def _ask_one(self, turn: Turn) -> Reply:
-        where = f"problem {turn.problem.id}, sample {turn.sample}"
-        self._reset(turn.seed(self._seed), where)
+        where = f"problem {turn.info['problem_id']}, sample {turn.info['sample']}"
+        self._reset(_seed_of(turn.info, self._seed), where)
         try:
-            return self._reply(self._called(self._agent.act, (turn.observation(), turn.info()), where), where)
+            return self._reply(self._called(self._agent.act, (turn.observation, turn.info), where), where)
         except AgentUnavailable as error:
-            return Reply(None, str(error))
+            return error
 
     def _reset(self, seed: int, where: str) -> None:
         reset = getattr(self._agent, "reset", None)
@@ -130,12 +134,12 @@ class Asker:
 
     def _reply(self, found: object, where: str) -> Reply:
         if isinstance(found, AgentUnavailable):
-            return Reply(None, str(found))
+            return found
         if inspect.iscoroutine(found):
             found.close()  # or Python would warn that nobody awaited it
         if not isinstance(found, str):
             raise UserError(f"{self._name} returned {type(found).__name__} in {where}, expected text (str)")
-        return Reply(found)
+        return found
 
     def _called(self, function: Callable[..., Any], arguments: tuple[Any, ...], where: str) -> Any:
         try:
@@ -144,6 +148,13 @@ class Asker:
             raise
         except (Exception, SystemExit) as error:  # the boundary to agents, which are anyone's code
             raise UserError(f"{self._name} failed in {where}: {_blame(error)}") from error
+
+
+def _seed_of(info: Info, run_seed: int) -> int:
+    """Return a seed of a turn's own, for agents that draw one reply after the other."""
+    key = f"{run_seed}/{info['role']}/{info['problem_id']}/{info['sample']}/{info['round']}"
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - _SEED_BITS)
 
 
 def _blame(error: BaseException) -> str:

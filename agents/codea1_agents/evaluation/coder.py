@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import nan
 
-from codea1_agents.evaluation.asking import Asker, Reply, Turn
+from codea1_agents.evaluation.asking import Asker, Reply, sample_turn
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.evaluation.records import CoderSample
 from codea1_agents.statistics import Estimate, mean_interval
-from codea1_env.golden_runs import GoldenFinding, run_golden
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.replies import read_candidate
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.referee import Referee
+from codea1_env.rounds import Turn
 from codea1_env.sandbox.interface import Sandbox
-from codea1_env.submissions import Candidate
+from codea1_env.verdicts import GoldenFinding
 
 USUAL_K = (1, 2, 5, 10, 32, 100)
 """The k for which pass@k is told, as far as there are so many samples."""
@@ -49,51 +48,34 @@ def evaluate_coder(
         UserError: the coder failed.
         SandboxError: the sandbox cannot be used at all.
     """
+    given = list(problems)
     turns = [
-        Turn(problem=problem, role="coder", sample=sample)
-        for problem in problems
+        sample_turn(problem, "coder", sample)
+        for problem in given
         if problem.golden
         for sample in range(samples)
         if (problem.id, sample) not in known
     ]
+    referee = Referee(given, sandbox=sandbox)
     for start in range(0, len(turns), _CHUNK):
         chunk = turns[start : start + _CHUNK]
         replies = asker.ask(chunk)
-        yield _judged(chunk, replies, sandbox)
-        if all(reply.text is None for reply in replies):
+        found = referee.golden([turn.info["problem_id"] for turn in chunk], replies)
+        yield list(map(_sample, chunk, replies, found))
+        if not any(isinstance(reply, str) for reply in replies):
             return
 
 
-def _judged(turns: Sequence[Turn], replies: Sequence[Reply], sandbox: Sandbox) -> list[CoderSample]:
-    read = [
-        Candidate("")
-        if reply.text is None
-        else read_candidate(reply.text, Reading.STRICT, entry_point=turn.problem.entry_point)
-        for turn, reply in zip(turns, replies, strict=True)
-    ]
-    programs = [(turn.problem, candidate.program) for turn, candidate in zip(turns, read, strict=True)]
-    findings = run_golden(programs, sandbox, preset("fixed").comparison)
-    return list(map(_sample, turns, replies, read, findings))
-
-
-def _sample(turn: Turn, reply: Reply, candidate: Candidate, found: GoldenFinding) -> CoderSample:
-    if reply.text is None:
-        return CoderSample(
-            problem_id=turn.problem.id,
-            sample=turn.sample,
-            reply=None,
-            passed=None,
-            detail=reply.fault,
-            masked="agent",
-        )
+def _sample(turn: Turn, reply: Reply, found: GoldenFinding) -> CoderSample:
+    text = reply if isinstance(reply, str) else None
     return CoderSample(
-        problem_id=turn.problem.id,
-        sample=turn.sample,
-        reply=reply.text,
+        problem_id=turn.info["problem_id"],
+        sample=turn.info["sample"],
+        reply=text,
         passed=found.passed,
         pass_rate=found.pass_rate,
-        verdict=found.verdict.value,
-        detail=candidate.rejection.detail if candidate.rejection else found.detail,
+        verdict="" if text is None else found.verdict.value,
+        detail=found.detail,
         masked=found.masked,
     )
 

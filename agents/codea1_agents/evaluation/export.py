@@ -10,27 +10,28 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.evaluation.asking import Asker, Turn
-from codea1_agents.evaluation.selection import ask_candidates
+from codea1_agents.evaluation.asking import Asker, sample_labels
 from codea1_env import values
 from codea1_env.errors import MissingExtra, UserError
-from codea1_env.judge import limits_of_solutions
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
+from codea1_env.referee import Referee
+from codea1_env.rounds import RoundOptions
 from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading, Validation, preset
+from codea1_env.rules.ruleset import Validation, preset
 from codea1_env.rules.validation import validate
 from codea1_env.runs.journal import file_errors
 from codea1_env.sandbox.interface import Limits, Sandbox
-from codea1_env.solution_values import SolutionValues, SuiteCalls
+from codea1_env.solution_values import SolutionValues, SuiteCalls, limits_of_solutions
 from codea1_env.submissions import Suite
+from codea1_env.trees import SuitesPer, Tree
 from codea1_env.verdicts import ValidCase, ValidSuite
 from codea1_env.whole_files import write_whole
 
@@ -99,7 +100,7 @@ def export_tests(
     exported = Exported()
     for start in range(0, len(problems), _CHUNK):
         chunk = problems[start : start + _CHUNK]
-        for problem, suite in zip(chunk, _suites(chunk, tester, task, coder), strict=True):
+        for problem, suite in zip(chunk, _suites(chunk, tester, sandbox, task, coder), strict=True):
             if suite is None:
                 exported.unavailable.append(problem.id)
                 continue
@@ -107,37 +108,34 @@ def export_tests(
     return exported
 
 
-def _suites(problems: Sequence[Problem], tester: Asker, task: ExportTask, coder: Asker | None) -> list[Suite | None]:
+def _suites(
+    problems: Sequence[Problem], tester: Asker, sandbox: Sandbox, task: ExportTask, coder: Asker | None
+) -> list[Suite | None]:
     """Return what all suites of a problem hold together; None where nobody could be asked."""
-    programs = [("",)] * len(problems) if coder is None else ask_candidates(problems, coder, 1)
-    turns = [
-        Turn(
-            problem=problem,
-            role="tester",
-            sample=sample,
-            program=of_problem[0],
-            tests=task.tests,
-            view="blind" if coder is None else "white_box",
-        )
-        for problem, of_problem in zip(problems, programs, strict=True)
-        if of_problem
-        for sample in range(task.suites)
-    ]
-    replies = iter(tester.ask(turns))
-    found: list[Suite | None] = []
-    for problem, of_problem in zip(problems, programs, strict=True):
-        texts = [next(replies).text for _ in range(task.suites)] if of_problem else []
-        read = [
-            read_suite(text, Reading.STRICT, entry_point=problem.entry_point, tests_per_suite=task.tests)
-            for text in texts
-            if text is not None
-        ]
-        joined = Suite(
-            tuple(case for suite in read for case in suite.cases),
-            tuple(rejection for suite in read for rejection in suite.rejections),
-        )
-        found.append(joined if read else None)
-    return found
+    rules = replace(preset("fixed"), tests_per_suite=task.tests)
+    suites_per, view = (SuitesPer.PROBLEM, "blind") if coder is None else (SuitesPer.CANDIDATE, "white_box")
+    rounds = Referee(problems, rules, sandbox=sandbox).open(
+        [Tree(problem, 1, task.suites, suites_per) for problem in problems],
+        RoundOptions(labels=sample_labels(lambda _, suite: suite, view), skips_invalid=False),
+        in_background=False,
+    )
+    if coder is not None:
+        rounds.submit_programs(coder.ask(rounds.coder_turns()))
+    turns = rounds.tester_turns()
+    read: list[list[Suite]] = [[] for _ in problems]
+    for turn, reply in zip(turns, tester.ask(turns), strict=True):
+        if isinstance(reply, str):
+            entry_point = problems[turn.tree].entry_point
+            suite = read_suite(reply, rules.reading, entry_point=entry_point, tests_per_suite=task.tests)
+            read[turn.tree].append(suite)
+    return [_joined(suites) if suites else None for suites in read]
+
+
+def _joined(suites: Sequence[Suite]) -> Suite:
+    return Suite(
+        tuple(case for suite in suites for case in suite.cases),
+        tuple(rejection for suite in suites for rejection in suite.rejections),
+    )
 
 
 def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, task: ExportTask) -> ValidSuite:

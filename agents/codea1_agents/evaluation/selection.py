@@ -11,19 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
-from codea1_agents.evaluation.asking import Asker, Reply, Turn
+from codea1_agents.evaluation.asking import Asker, Reply, sample_turn
 from codea1_agents.evaluation.metrics import best_positions, pass_at_k, selected_score, spearman
 from codea1_agents.evaluation.records import SelectionRecord
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
-from codea1_env.golden_runs import GoldenFinding, run_golden
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.referee import Referee
+from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, preset
 from codea1_env.rules.validation import values_agree
 from codea1_env.sandbox.interface import Limits, Sandbox
 from codea1_env.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.submissions import Suite, TestCase
+from codea1_env.verdicts import GoldenFinding
 
 _CHUNK = 8
 """Problems at a time."""
@@ -38,8 +39,8 @@ class Contest:
     """Candidates for one problem, and the suites that are to choose among them."""
 
     problem: Problem
-    programs: tuple[str, ...]
-    """(N,); empty where a reply held none."""
+    candidates: tuple[GoldenFinding, ...]
+    """(N,) programs, empty where a reply held none, and how they fare with the golden tests."""
     suites: tuple[Suite, ...]
     """(M,)"""
 
@@ -74,9 +75,9 @@ def select_candidates(
     todo = [problem for problem in problems if problem.golden and problem.id not in known]
     for start in range(0, len(todo), _CHUNK):
         chunk = todo[start : start + _CHUNK]
-        programs = ask_candidates(chunk, coder, candidates)
+        written = ask_candidates(chunk, coder, candidates, sandbox)
         turns = [
-            Turn(problem=problem, role="tester", sample=sample, tests=tests, view="blind")
+            sample_turn(problem, "tester", sample, tests=tests, view="blind")
             for problem in chunk
             for sample in range(suites)
         ]
@@ -84,30 +85,32 @@ def select_candidates(
         contests = []
         for number, problem in enumerate(chunk):
             given = replies[number * suites : (number + 1) * suites]
-            contests.append(Contest(problem, programs[number], _suites(problem, given, tests)))
+            contests.append(Contest(problem, written[number], _suites(problem, given, tests)))
         records = run_contests(contests, sandbox)
         yield records
         if all(record.masked == "agent" for record in records):
             return
 
 
-def ask_candidates(problems: Sequence[Problem], coder: Asker, n: int) -> list[tuple[str, ...]]:
-    """Return n programs per problem; fewer where the coder was unavailable."""
-    turns = [Turn(problem=problem, role="coder", sample=sample) for problem in problems for sample in range(n)]
-    replies = coder.ask(turns)
-    found: list[tuple[str, ...]] = []
-    for number, problem in enumerate(problems):
-        texts = [reply.text for reply in replies[number * n : (number + 1) * n] if reply.text is not None]
-        read = (read_candidate(text, Reading.STRICT, entry_point=problem.entry_point) for text in texts)
-        found.append(tuple(candidate.program for candidate in read))
-    return found
+def ask_candidates(
+    problems: Sequence[Problem], coder: Asker, n: int, sandbox: Sandbox
+) -> list[tuple[GoldenFinding, ...]]:
+    """Return n judged programs per problem; fewer where the coder was unavailable."""
+    if not problems:
+        return []
+    replies = coder.ask([sample_turn(problem, "coder", sample) for problem in problems for sample in range(n)])
+    asked = [problem.id for problem in problems for _ in range(n)]
+    found = Referee(problems, sandbox=sandbox).golden(asked, replies)
+    return [
+        tuple(each for each in found[start : start + n] if each.masked != "agent") for start in range(0, len(found), n)
+    ]
 
 
 def _suites(problem: Problem, replies: Sequence[Reply], tests: int) -> tuple[Suite, ...]:
     return tuple(
-        read_suite(reply.text, Reading.STRICT, entry_point=problem.entry_point, tests_per_suite=tests)
+        read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, tests_per_suite=tests)
         for reply in replies
-        if reply.text is not None
+        if isinstance(reply, str)
     )
 
 
@@ -119,22 +122,16 @@ def unique_tests(suites: Iterable[Suite]) -> tuple[TestCase, ...]:
 
 def run_contests(contests: Sequence[Contest], sandbox: Sandbox) -> list[SelectionRecord]:
     """Return how every candidate fares, with the golden tests and with the suites' unique tests."""
-    comparison = preset("fixed").comparison
-    golden = iter(run_golden([(c.problem, p) for c in contests for p in c.programs], sandbox, comparison))
-    scores = _scores(contests, sandbox, comparison)
-    return [
-        _record(contest, [next(golden) for _ in contest.programs], of_contest)
-        for contest, of_contest in zip(contests, scores, strict=True)
-    ]
+    return list(map(_record, contests, _scores(contests, sandbox, preset("fixed").comparison)))
 
 
-def _record(contest: Contest, golden: Sequence[GoldenFinding], scores: tuple[int | None, ...]) -> SelectionRecord:
-    unusable = any(each.passed is None for each in golden) or None in scores
-    masked = "agent" if not contest.programs or not contest.suites else "sandbox" if unusable else ""
+def _record(contest: Contest, scores: tuple[int | None, ...]) -> SelectionRecord:
+    unusable = any(each.passed is None for each in contest.candidates) or None in scores
+    masked = "agent" if not contest.candidates or not contest.suites else "sandbox" if unusable else ""
     return SelectionRecord(
         problem_id=contest.problem.id,
-        passed=tuple(each.passed for each in golden),
-        pass_rate=tuple(each.pass_rate for each in golden),
+        passed=tuple(each.passed for each in contest.candidates),
+        pass_rate=tuple(each.pass_rate for each in contest.candidates),
         scores=scores,
         n_tests=len(unique_tests(contest.suites)),
         n_suites=len(contest.suites),
@@ -146,14 +143,17 @@ def _scores(contests: Sequence[Contest], sandbox: Sandbox, comparison: Compariso
     tests = [unique_tests(contest.suites) for contest in contests]
     expected = _predictions(contests, tests, sandbox, _LIMITS)
     jobs = [
-        program_job(contest.problem, program, map(call_of_case, of_contest), _LIMITS)
+        program_job(contest.problem, candidate.program, map(call_of_case, of_contest), _LIMITS)
         for contest, of_contest in zip(contests, tests, strict=True)
-        for program in contest.programs
-        if program
+        for candidate in contest.candidates
+        if candidate.program
     ]
     reports = iter(sandbox.run(jobs) if jobs else ())
     return [
-        tuple(_score(next(reports).outcomes, right, comparison) if program else 0 for program in contest.programs)
+        tuple(
+            _score(next(reports).outcomes, right, comparison) if candidate.program else 0
+            for candidate in contest.candidates
+        )
         for contest, right in zip(contests, expected, strict=True)
     ]
 

@@ -12,14 +12,13 @@ from codea1_agents.evaluation.coverage import Instrumented, Notes, instrumented,
 from codea1_agents.evaluation.records import CoverageRecord
 from codea1_agents.scripted.mutation import Mutant, mutants
 from codea1_env.golden import GOLDEN_LIMITS
-from codea1_env.judge import limits_of_solutions
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
 from codea1_env.rules.validation import validate, values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
-from codea1_env.solution_values import SolutionValues, SuiteCalls, call_of_case, program_job
+from codea1_env.solution_values import SolutionValues, SuiteCalls, call_of_case, limits_of_solutions, program_job
 from codea1_env.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.verdicts import ValidSuite
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from codea1_agents.evaluation.asking import Asker, Turn
+from codea1_agents.evaluation.asking import Asker, Reply, sample_turn
 from codea1_agents.evaluation.records import CoverageRecord, SelectionRecord, TesterRecord, TestRecord
 from codea1_agents.evaluation.selection import Contest, ask_candidates, run_contests
 from codea1_agents.evaluation.solution_runs import (
@@ -78,9 +78,9 @@ class _Work:
     def cases(self) -> tuple[TestCase, ...]:
         return tuple(test for test in self.tests if isinstance(test, TestCase))
 
-    def take(self, reply: str | None, wanted: int) -> None:
+    def take(self, reply: Reply, wanted: int) -> None:
         """Read the first `wanted` tests of a reply; what is missing counts as a wrong test each."""
-        if reply is None:
+        if not isinstance(reply, str):
             self.unavailable = True
             return
         suite = read_suite(reply, Reading.STRICT, entry_point=self.problem.entry_point)
@@ -129,11 +129,11 @@ def _collect(works: Sequence[_Work], tester: Asker, task: TesterTask) -> None:
     for round_ in range(n_rounds):
         asked = [work for work in works if not work.unavailable]
         turns = [
-            Turn(
-                problem=work.problem,
-                role="tester",
-                sample=round_,
-                round=round_,
+            sample_turn(
+                work.problem,
+                "tester",
+                round_,
+                round_=round_,
                 program=work.problem.solution,
                 feedback=_former_tests(work) if round_ else "",
                 tests=wanted,
@@ -142,7 +142,7 @@ def _collect(works: Sequence[_Work], tester: Asker, task: TesterTask) -> None:
             for work in asked
         ]
         for work, reply in zip(asked, tester.ask(turns), strict=True):
-            work.take(reply.text, wanted)
+            work.take(reply, wanted)
 
 
 def _former_tests(work: _Work) -> str:
@@ -182,9 +182,9 @@ def _selections(
     if coder is None or task.candidates < 1:
         return [None] * len(works)
     chosen = [work for work in works if work.problem.golden]
-    programs = ask_candidates([work.problem for work in chosen], coder, task.candidates)
+    written = ask_candidates([work.problem for work in chosen], coder, task.candidates, sandbox)
     contests = [
-        Contest(work.problem, of_work, (Suite(work.cases),)) for work, of_work in zip(chosen, programs, strict=True)
+        Contest(work.problem, of_work, (Suite(work.cases),)) for work, of_work in zip(chosen, written, strict=True)
     ]
     found = {record.problem_id: record for record in run_contests(contests, sandbox)}
     return [found.get(work.problem.id) for work in works]

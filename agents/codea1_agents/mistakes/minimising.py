@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from codea1_agents.mistakes.programs import Failures
 from codea1_agents.mistakes.simpler import same_spelling, simpler, size
 from codea1_env.book.store import StoredEntry
-from codea1_env.judge import Duel, Judge
-from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.problems.problem import Problem
+from codea1_env.referee import Referee
 from codea1_env.rules.mistake_book import BookEntry, BookKey
 from codea1_env.submissions import Candidate, Suite, TestCase
+from codea1_env.trees import SuitesPer, Tree
 from codea1_env.verdicts import CaseReport, ValidCase, Verdict
 
 _AT_ONCE = 24  # attempts of one call of the judge; the first that does is taken, so more would often be wasted
@@ -50,18 +51,16 @@ class Minimised:
         return not self.why
 
 
-def minimise(
-    entries: Iterable[StoredEntry], problems: ProblemSet, judge: Judge, failures: Failures
-) -> Iterator[Minimised]:
+def minimise(entries: Iterable[StoredEntry], referee: Referee, failures: Failures) -> Iterator[Minimised]:
     """Yield each entry in the smallest form that was found, in order.
 
     Args:
         entries: of a book.
-        problems: that they belong to.
-        judge: its rules compare values; how it validates does not matter, since no attempt predicts anything.
+        referee: of the problems that they belong to. Its rules compare values; how they validate does not matter,
+            since no attempt predicts anything.
         failures: programs that an attempt has to beat, all of them.
     """
-    known = {problem.id: problem for problem in problems}
+    known = {problem.id: problem for problem in referee.problems}
     for stored in entries:
         problem = known.get(stored.problem_id)
         entry = stored.entry
@@ -76,7 +75,7 @@ def minimise(
         if not programs:
             yield Minimised(stored, stored, why=Why.NO_PROGRAM)
             continue
-        yield _minimised(stored, _Beats(problem, programs, judge))
+        yield _minimised(stored, _Beats(problem, programs, referee))
 
 
 def without_duplicates(
@@ -106,10 +105,10 @@ class _Beats:
     else, and the case would then be another mistake.
     """
 
-    def __init__(self, problem: Problem, programs: tuple[str, ...], judge: Judge) -> None:
+    def __init__(self, problem: Problem, programs: tuple[str, ...], referee: Referee) -> None:
         self._problem = problem
         self._candidates = [Candidate(program) for program in programs]
-        self._judge = judge
+        self._referee = referee
         self._wanted: tuple[Verdict, ...] = ()
 
     def is_repeated(self, expression: str, imports: tuple[str, ...]) -> bool:
@@ -128,9 +127,13 @@ class _Beats:
     def _verdicts(self, expressions: list[str], imports: tuple[str, ...]) -> Iterator[tuple[CaseReport, ...]]:
         """Yield what each program does, for each expression; nothing where the solution does not answer."""
         suites = [Suite((TestCase(expression, None, imports, direct=True),)) for expression in expressions]
-        (report,) = self._judge.judge([Duel.crossed(self._problem, self._candidates, suites)])
+        tree = Tree(self._problem, len(self._candidates), len(suites), SuitesPer.PROBLEM)
+        rounds = self._referee.open([tree], in_background=False)
+        rounds.submit_programs(self._candidates)
+        rounds.submit_suites(suites)
+        reports = [candidate for judged in rounds.results() if judged.report for candidate in judged.report.candidates]
         for n in range(len(expressions)):
-            yield tuple(case for candidate in report.candidates for case in candidate.suites[n].cases)
+            yield tuple(case for candidate in reports for case in candidate.suites[n].cases)
 
 
 def _minimised(stored: StoredEntry, beats: _Beats) -> Minimised:

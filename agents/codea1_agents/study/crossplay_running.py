@@ -6,14 +6,15 @@ seeds, so that a pair's games do not depend on who else takes part (but for *tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from math import nan
 from typing import Literal
 
 import numpy as np
 
-from codea1_agents.evaluation.asking import Asker, Turn
+from codea1_agents.evaluation.asking import Asker, Reply, sample_labels, sample_turn
 from codea1_agents.study.crossplay import (
     Cells,
     CrossPlay,
@@ -24,14 +25,12 @@ from codea1_agents.study.crossplay import (
     figures_of,
 )
 from codea1_env.errors import AgentUnavailable
-from codea1_env.golden_runs import run_golden
-from codea1_env.judge import Duel, Judge
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.referee import Referee
+from codea1_env.rounds import Labels, RoundOptions, Rounds, Turn
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Sandbox
-from codea1_env.submissions import Candidate, Suite
-from codea1_env.verdicts import CandidateReport, Verdict
+from codea1_env.trees import JudgedTree, Tree, is_unavailable
 
 _CHUNK = 16  # problems at a time
 
@@ -86,7 +85,7 @@ def play_all(
     """
     if transfer == "others" and len(coders) < 2:
         transfer = "none"
-    table = _Table(coders, testers, sandbox, rules, samples, transfer)
+    table = _Table(coders, testers, Referee(problems, rules, sandbox=sandbox), samples, transfer)
     for start in range(0, len(problems), _CHUNK):
         table.play(problems[start : start + _CHUNK])
         progress(min(start + _CHUNK, len(problems)), len(problems))
@@ -103,36 +102,16 @@ def play_all(
     return play, Submissions(tuple(table.programs), tuple(table.suites))
 
 
-@dataclass(slots=True)
-class _Written:
-    """One program of a coder, and what testers have written for it."""
-
-    coder: int
-    problem: int
-    """Within the chunk."""
-    sample: int
-    candidate: Candidate
-    report: CandidateReport
-    """As far as loading it tells."""
-    is_right: bool | None = None
-    suites: dict[int, Suite] = field(default_factory=dict)
-    """By tester; not there where it was not asked or was unavailable."""
-
-
 _Games = list[list[list[list[GameFigures | None]]]]
+_Place = tuple[int, int]
+"""Of a program: its problem within the chunk, and its number among all that are written for it, coder by coder."""
 
 
 class _Table:
     """Who plays, and what has come of it so far."""
 
     def __init__(
-        self,
-        coders: Sequence[Seat],
-        testers: Sequence[Seat],
-        sandbox: Sandbox,
-        rules: Ruleset,
-        samples: int,
-        transfer: Transfer,
+        self, coders: Sequence[Seat], testers: Sequence[Seat], referee: Referee, samples: int, transfer: Transfer
     ) -> None:
         self.on_policy: _Games = [[[] for _ in testers] for _ in coders]
         self.transferred: _Games = [[[] for _ in testers] for _ in coders]
@@ -140,154 +119,121 @@ class _Table:
         """(P, C)"""
         self.programs: list[StoredProgram] = []
         self.suites: list[StoredSuite] = []
-        self._coders, self._testers, self._rules, self._samples = coders, testers, rules, samples
-        self._transfer, self._sandbox, self._judge = transfer, sandbox, Judge(sandbox, rules)
+        self._coders, self._testers, self._referee = coders, testers, referee
+        self._samples, self._transfer = samples, transfer
 
     def play(self, problems: Sequence[Problem]) -> None:
         """Play some problems."""
-        written = self._programs(problems)
-        for coder in range(len(self._coders)):
-            for tester in range(len(self._testers)):
-                for games in (self.on_policy, self.transferred):
-                    games[coder][tester] += [[] for _ in problems]
+        trees = [Tree(problem, len(self._coders) * self._samples) for problem in problems]
+        written = self._referee.open(trees, RoundOptions(self._labels()), in_background=False)
+        is_right = self._write(written)
+        self.right += [
+            [_share(is_right[t, n] for n in self._of(c)) for c in range(len(self._coders))] for t in range(len(trees))
+        ]
         for number, seat in enumerate(self._testers):
-            self._answer(problems, written, number, seat)
-            own = [(each, (each.suites[number],)) for each in written if number in each.suites]
-            self._take(problems, written, own, number, self.on_policy)
+            own = written.fork(labels=self._labels(seat.view), shows_program=seat.view == "white_box")
+            suites = self._answer(own, seat)
+            self._take(own.results(), number, is_right, self.on_policy)
             if self._transfer != "none":
-                stored = self._stored(problems, written, number, seat)
-                self._take(problems, written, stored, number, self.transferred)
+                stored = written.fork()
+                stored.submit_groups(self._stored(problems, seat, suites))
+                self._take(stored.results(), number, is_right, self.transferred)
 
-    def _programs(self, problems: Sequence[Problem]) -> list[_Written]:
-        written = []
+    def _labels(self, view: str = "") -> Labels:
+        return sample_labels(lambda candidate, _: candidate % self._samples, view)
+
+    def _of(self, coder: int) -> range:
+        """Return the numbers of a coder's programs."""
+        return range(coder * self._samples, (coder + 1) * self._samples)
+
+    def _write(self, rounds: Rounds) -> dict[_Place, bool | None]:
+        """Let the coders write all programs, and return which are right; None where that is not known."""
+        turns, problems = rounds.coder_turns(), [tree.problem for tree in rounds.trees]
+        replies: dict[_Place, Reply] = {}
         for coder, seat in enumerate(self._coders):
-            turns = [Turn(problem=p, role="coder", sample=n) for p in problems for n in range(self._samples)]
-            for at, (turn, text) in enumerate(zip(turns, self._replies(seat, turns), strict=True)):
-                if text is not None:
-                    candidate = read_candidate(text, self._rules.reading, entry_point=turn.problem.entry_point)
-                    unknown = CandidateReport(candidate, Verdict.PASSED)
-                    written.append(_Written(coder, at // self._samples, turn.sample, candidate, unknown))
-        self._look_at(problems, written)
-        for number in range(len(problems)):
-            mine = [each for each in written if each.problem == number]
-            self.right.append([_share(w.is_right for w in mine if w.coder == c) for c in range(len(self._coders))])
-        self.programs += [
-            StoredProgram(
-                self._coders[each.coder].name,
-                problems[each.problem].id,
-                each.sample,
-                each.candidate.program,
-                each.is_right,
-            )
-            for each in written
-        ]
-        return written
+            replies |= self._replies(seat, [turn for turn in turns if turn.candidate in self._of(coder)])
+        rounds.submit_programs([replies[turn.tree, turn.candidate] for turn in turns])
+        is_right: dict[_Place, bool | None] = {}
+        found = self._referee.golden([problems[t].id for t, _ in replies], list(replies.values()))
+        for (t, n), finding in zip(replies, found, strict=True):
+            is_right[t, n] = finding.passed if problems[t].golden else None
+            if finding.masked != "agent":
+                coder, sample = divmod(n, self._samples)
+                name, program = self._coders[coder].name, finding.program
+                self.programs.append(StoredProgram(name, problems[t].id, sample, program, is_right[t, n]))
+        return is_right
 
-    def _look_at(self, problems: Sequence[Problem], written: Sequence[_Written]) -> None:
-        """Find out which programs load, and which are right."""
-        for number, problem in enumerate(problems):
-            mine = [each for each in written if each.problem == number]
-            checks = self._judge.check([(problem, each.candidate) for each in mine])
-            for each, check in zip(mine, checks, strict=True):
-                each.report = replace(each.report, verdict=check.verdict, detail=check.detail)
-        tested = [each for each in written if problems[each.problem].golden]
-        programs = [(problems[each.problem], each.candidate.program) for each in tested]
-        for each, found in zip(tested, run_golden(programs, self._sandbox, self._rules.comparison), strict=True):
-            each.is_right = found.passed
-
-    def _answer(self, problems: Sequence[Problem], written: Sequence[_Written], number: int, seat: Seat) -> None:
-        """Let a tester write a suite for each program that loads."""
-        asked = [each for each in written if each.report.is_valid]
-        turns = [
-            self._tester_turn(
-                problems[each.problem],
-                each.sample,
-                program=each.candidate.program if seat.view == "white_box" else "",
-                view=seat.view,
-            )
-            for each in asked
-        ]
-        for each, turn, text in zip(asked, turns, self._replies(seat, turns), strict=True):
-            if text is not None:
-                each.suites[number] = self._suite(turn, seat, self._coders[each.coder].name, text)
+    def _answer(self, rounds: Rounds, seat: Seat) -> dict[_Place, Reply]:
+        """Let a tester write a suite for each program that loads, and return what came."""
+        turns = rounds.tester_turns()
+        replies = self._replies(seat, sorted(turns, key=lambda turn: turn.candidate // self._samples))
+        rounds.submit_suites([replies[turn.tree, turn.candidate] for turn in turns])
+        for (t, n), reply in replies.items():
+            coder, sample = divmod(n, self._samples)
+            self._keep(seat, self._coders[coder].name, rounds.trees[t].problem, sample, reply)
+        return replies
 
     def _stored(
-        self, problems: Sequence[Problem], written: Sequence[_Written], number: int, seat: Seat
-    ) -> list[tuple[_Written, tuple[Suite, ...]]]:
-        """Return programs with a tester's suites that were not written for them, where there are any."""
-        valid = [each for each in written if each.report.is_valid]
-        suites: dict[tuple[int, int], dict[int, Suite]] = {}
-        if self._transfer == "blind":
-            turns = [self._tester_turn(p, n, program="", view="blind") for p in problems for n in range(self._samples)]
-            for at, (turn, text) in enumerate(zip(turns, self._replies(seat, turns), strict=True)):
-                if text is not None:
-                    suites[at // self._samples, turn.sample] = {-1: self._suite(turn, seat, "", text)}
-        else:
-            for each in valid:
-                if number in each.suites:
-                    suites.setdefault((each.problem, each.sample), {})[each.coder] = each.suites[number]
-        found = []
-        for each in valid:
-            of_others = suites.get((each.problem, each.sample), {})
-            mine = tuple(suite for coder, suite in of_others.items() if coder != each.coder)
-            if mine:
-                found.append((each, mine))
-        return found
+        self, problems: Sequence[Problem], seat: Seat, suites: Mapping[_Place, Reply]
+    ) -> list[list[tuple[str, ...]]]:
+        """Return, for each program, those of a tester's suites that were not written for it: (P, N, any)."""
+        blind = self._blind(problems, seat) if self._transfer == "blind" else None
+        n_programs = len(self._coders) * self._samples
+
+        def met(t: int, n: int) -> tuple[str, ...]:
+            sample = n % self._samples
+            others = (suites.get((t, other)) for other in range(sample, n_programs, self._samples) if other != n)
+            found = others if blind is None else (blind[t, sample],)
+            return tuple(each for each in found if isinstance(each, str)) if (t, n) in suites else ()
+
+        return [[met(t, n) for n in range(n_programs)] for t in range(len(problems))]
+
+    def _blind(self, problems: Sequence[Problem], seat: Seat) -> dict[_Place, Reply]:
+        """Let a tester write suites from the problems alone, and return them by problem and sample."""
+        tests, places = self._referee.rules.tests_per_suite, list(product(range(len(problems)), range(self._samples)))
+        turns = [sample_turn(problems[t], "tester", sample, tests=tests, view="blind") for t, sample in places]
+        replies = dict(zip(places, self._asked(seat, turns), strict=True))
+        for (t, sample), reply in replies.items():
+            self._keep(seat, "", problems[t], sample, reply)
+        return replies
+
+    def _keep(self, seat: Seat, coder: str, problem: Problem, sample: int, reply: Reply) -> None:
+        if isinstance(reply, str):
+            self.suites.append(StoredSuite(seat.name, coder, problem.id, sample, reply))
 
     def _take(
-        self,
-        problems: Sequence[Problem],
-        written: Sequence[_Written],
-        meetings: Sequence[tuple[_Written, tuple[Suite, ...]]],
-        number: int,
-        games: _Games,
+        self, judged: Sequence[JudgedTree], number: int, is_right: Mapping[_Place, bool | None], games: _Games
     ) -> None:
-        """Judge what meets, and keep the figures."""
-        by_problem: list[list[tuple[_Written, tuple[Suite, ...]]]] = [[] for _ in problems]
-        for each, suites in meetings:
-            by_problem[each.problem].append((each, suites))
-        duels = [
-            Duel(problem, tuple(each.candidate for each, _ in met), tuple(suites for _, suites in met))
-            for problem, met in zip(problems, by_problem, strict=True)
-        ]
-        base = len(games[0][number]) - len(problems)
-        for report, met in zip(self._judge.judge(duels), by_problem, strict=True):
-            for candidate, (each, _) in zip(report.candidates, met, strict=True):
-                figures = figures_of(candidate, self._rules, is_right=each.is_right)
-                games[each.coder][number][base + each.problem].append(figures)
-        self._take_others(written, number, games, base)
+        """Keep the figures of what has met a tester's suites; in transfer, of what has met any."""
+        for (t, tree), coder in product(enumerate(judged), range(len(self._coders))):
+            games[coder][number].append(
+                [
+                    self._figures(tree, n, is_right[t, n])
+                    for n in self._of(coder)
+                    if games is self.on_policy or _has_met(tree, n)
+                ]
+            )
 
-    def _take_others(self, written: Sequence[_Written], number: int, games: _Games, base: int) -> None:
-        """Keep what needs no suite: programs that do not load, and replies that did not come."""
-        for each in written:
-            if not each.report.is_valid:
-                figures = figures_of(each.report, self._rules)
-                games[each.coder][number][base + each.problem].append(figures)
-            elif games is self.on_policy and number not in each.suites:
-                games[each.coder][number][base + each.problem].append(None)
-        if games is self.on_policy:
-            for coder in games:
-                for some in coder[number][base:]:
-                    some.extend([None] * (self._samples - len(some)))
+    def _figures(self, tree: JudgedTree, n: int, is_right: bool | None) -> GameFigures | None:
+        assert tree.report is not None
+        if any(map(is_unavailable, tree.suites[n])):
+            return None
+        return figures_of(tree.report.candidates[n], self._referee.rules, is_right=is_right)
 
-    def _tester_turn(self, problem: Problem, sample: int, *, program: str, view: str) -> Turn:
-        tests = self._rules.tests_per_suite
-        return Turn(problem=problem, role="tester", sample=sample, program=program, tests=tests, view=view)
+    def _replies(self, seat: Seat, turns: Sequence[Turn]) -> dict[_Place, Reply]:
+        return dict(zip([(turn.tree, turn.candidate) for turn in turns], self._asked(seat, turns), strict=True))
 
-    def _suite(self, turn: Turn, seat: Seat, coder: str, text: str) -> Suite:
-        self.suites.append(StoredSuite(seat.name, coder, turn.problem.id, turn.sample, text))
-        return read_suite(
-            text,
-            self._rules.reading,
-            entry_point=turn.problem.entry_point,
-            tests_per_suite=self._rules.tests_per_suite,
-        )
-
-    def _replies(self, seat: Seat, turns: Sequence[Turn]) -> Iterator[str | None]:
+    def _asked(self, seat: Seat, turns: Sequence[Turn]) -> list[Reply]:
         replies = seat.asker.ask(turns)
-        if len(replies) > 1 and all(reply.text is None for reply in replies):
-            raise AgentUnavailable(f"{seat.name}: {replies[0].fault}")
-        return (reply.text for reply in replies)
+        if len(replies) > 1 and all(map(is_unavailable, replies)):
+            raise AgentUnavailable(f"{seat.name}: {replies[0]}")
+        return replies
+
+
+def _has_met(tree: JudgedTree, n: int) -> bool:
+    """Whether a program has met stored suites, or needs none since it does not load."""
+    assert tree.report is not None
+    return bool(tree.suites[n]) or not (is_unavailable(tree.programs[n]) or tree.report.candidates[n].is_valid)
 
 
 def _share(flags: Iterable[bool | None]) -> float:

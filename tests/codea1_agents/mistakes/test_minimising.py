@@ -8,8 +8,8 @@ import pytest
 from codea1_agents.mistakes.minimising import Why, minimise, without_duplicates
 from codea1_agents.mistakes.programs import Failures
 from codea1_env.book.store import StoredEntry
-from codea1_env.judge import Judge
 from codea1_env.problems import ProblemSet
+from codea1_env.referee import Referee
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance, combined
 from codea1_env.rules.ruleset import Validation, preset
 from codea1_env.runs.records import CaseRecord
@@ -25,8 +25,8 @@ def stored(expression: str, expected: bytes, *, problem: str = "toy/last", direc
 
 
 @pytest.fixture(scope="module")
-def judge(sandbox: Sandbox) -> Judge:
-    return Judge(sandbox, replace(preset("fixed"), validation=Validation.CALL_ONLY))
+def referee(toys: ProblemSet, sandbox: Sandbox) -> Referee:
+    return Referee(toys, replace(preset("fixed"), validation=Validation.CALL_ONLY), sandbox=sandbox)
 
 
 @pytest.fixture
@@ -36,10 +36,8 @@ def failures() -> Failures:
     return found
 
 
-def test_a_case_shrinks_as_long_as_the_program_fails_it_in_the_same_way(
-    toys: ProblemSet, judge: Judge, failures: Failures
-) -> None:
-    (found,) = minimise([stored("last([17, 23])", b"23")], toys, judge, failures)
+def test_a_case_shrinks_as_long_as_the_program_fails_it_in_the_same_way(referee: Referee, failures: Failures) -> None:
+    (found,) = minimise([stored("last([17, 23])", b"23")], referee, failures)
     key = found.after.entry.key
     assert found.is_smaller  # but not to [], on which the program fails otherwise: it raises
     assert key.expression in ("last([0, 0])", "last([0, 1])", "last([1, 0])", "last([1, 1])")
@@ -57,14 +55,14 @@ def test_a_case_shrinks_as_long_as_the_program_fails_it_in_the_same_way(
     ],
 )
 def test_what_cannot_shrink_stays_and_says_why(
-    toys: ProblemSet, judge: Judge, failures: Failures, entry: StoredEntry, why: str
+    referee: Referee, failures: Failures, entry: StoredEntry, why: str
 ) -> None:
-    (found,) = minimise([entry], toys, judge, failures)
+    (found,) = minimise([entry], referee, failures)
     assert (found.after, found.why) == (entry, why)
 
 
-def test_a_case_whose_program_is_not_recorded_stays(toys: ProblemSet, judge: Judge) -> None:
-    (found,) = minimise([stored("last([17, 23])", b"23")], toys, judge, Failures())
+def test_a_case_whose_program_is_not_recorded_stays(referee: Referee) -> None:
+    (found,) = minimise([stored("last([17, 23])", b"23")], referee, Failures())
     assert found.why == Why.NO_PROGRAM
 
 

@@ -80,6 +80,8 @@ def test_select_keeps_payoffs(judged):
 class Unused:
     """A sandbox that nobody may ask."""
 
+    name = "unused"
+
     def run(self, jobs):
         raise AssertionError("something was executed")
 
