@@ -50,6 +50,9 @@ def check_environment(problems: ProblemSet) -> tuple[EnvFinding, ...]:
     def parallel() -> object:
         return code_a1_v0.parallel_env(problems=problems)
 
+    def group() -> object:
+        return code_a1_v0.group_env(problems=problems, n_candidates=2, n_suites=2)
+
     def gymnasium_view(name: str) -> None:
         with contextlib.closing(gymnasium.make(name, problems=problems)) as view:
             check_env(view.unwrapped)
@@ -59,6 +62,8 @@ def check_environment(problems: ProblemSet) -> tuple[EnvFinding, ...]:
         "PettingZoo seed_test": lambda: seed_test(aec, num_cycles=20),
         "PettingZoo parallel_api_test": lambda: parallel_api_test(parallel(), num_cycles=50),
         "PettingZoo parallel_seed_test": lambda: parallel_seed_test(parallel, num_cycles=20),
+        "PettingZoo parallel_api_test, group": lambda: parallel_api_test(group(), num_cycles=50),
+        "PettingZoo parallel_seed_test, group": lambda: parallel_seed_test(group, num_cycles=20),
         "PettingZoo max_cycles_test": lambda: max_cycles_test(simultaneous),
         "PettingZoo render_test": lambda: render_test(aec),
         "PettingZoo performance_benchmark": lambda: performance_benchmark(aec()),

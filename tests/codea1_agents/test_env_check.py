@@ -24,7 +24,7 @@ def test_the_environment_passes_every_conformance_test(
 ) -> None:
     found = check_environment(toys)
     assert [str(env) for env in timed] == ["code_a1_v0"]
-    assert len(found) == 9
+    assert len(found) == 11
     assert [each for each in found if each.fault] == []
     assert capsys.readouterr().out == ""
     assert logging.getLogger("codea1_env").isEnabledFor(logging.WARNING)

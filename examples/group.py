@@ -1,0 +1,38 @@
+"""Four programs for each of three problems, two suites for each program, judged together; and a reward of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codea1_env import AgentContext, GroupVector, code_a1_v0, load_agent
+
+
+class Strict(code_a1_v0.group_env):
+    """Pays a coder nothing if any of its tests fails."""
+
+    def step(self, actions: Mapping[str, Any]) -> Any:
+        """Play, and change what is paid."""
+        observations, rewards, *rest = super().step(actions)
+        for agent in rewards:
+            if agent.startswith("coder") and rewards[agent] < 1:
+                rewards[agent] = 0.0
+        return observations, rewards, *rest
+
+
+def main() -> None:
+    """Play one episode of each problem with scripted agents; a language model would reply to all turns at once."""
+    vector = GroupVector([Strict(problems="starter", n_candidates=4, n_suites=2) for _ in range(3)])
+    context = AgentContext(vector.envs[0].problems, vector.referee.sandbox)
+    agents = {"coder": load_agent("mutant,strength=0.7", context), "tester": load_agent("fuzz", context)}
+    vector.reset(seed=0)
+    while turns := vector.turns():  # the coders', then the testers'
+        replies = [agents[turn.info["role"]].act(turn.observation, turn.info) for turn in turns]
+        vector.send(vector.actions(replies))  # returns at once; the sandbox is at work
+        vector.recv()  # waits
+    for place, judged in enumerate(vector.trees()):
+        print(judged.tree.problem.id, vector.coder_rewards(place), vector.tester_rewards(place).round(2).tolist())
+
+
+if __name__ == "__main__":
+    main()
