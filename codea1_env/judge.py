@@ -38,6 +38,7 @@ from codea1_env.solution_values import (
 from codea1_env.submissions import Candidate, RejectionReason, Suite
 from codea1_env.value_budget import ValueBudget
 from codea1_env.verdicts import (
+    CandidateCheck,
     CandidateReport,
     CaseReport,
     ProblemReport,
@@ -49,7 +50,7 @@ from codea1_env.verdicts import (
     verdict_of,
 )
 
-__all__ = ["CandidateCheck", "Duel", "Judge"]
+__all__ = ["Duel", "Judge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,6 @@ class Duel:
     ) -> Duel:
         """Return the duel of every candidate with every suite."""
         return cls(problem, tuple(candidates), (tuple(suites),) * len(candidates), tuple(replayed), shares_suites=True)
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateCheck:
-    """Whether a candidate is valid: it parses, its module body runs, it defines the entry point."""
-
-    verdict: Verdict
-    detail: str = ""
 
 
 class Judge:

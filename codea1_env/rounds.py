@@ -30,12 +30,12 @@ from typing import Any, TypeVar
 
 from codea1_env.agent import Info, Observation, Role
 from codea1_env.errors import AgentUnavailable, SandboxError
-from codea1_env.judge import CandidateCheck, Duel, Judge
+from codea1_env.judge import Duel, Judge
 from codea1_env.observations import Seen, turn_info
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
-from codea1_env.verdicts import CandidateReport, ProblemReport, Verdict
+from codea1_env.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 
 _T = TypeVar("_T")
 _ROLES: tuple[Role, ...] = ("coder", "tester")

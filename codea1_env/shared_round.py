@@ -7,9 +7,9 @@ from functools import cached_property
 
 from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable
-from codea1_env.judge import CandidateCheck
 from codea1_env.rounds import Rounds, Turn
 from codea1_env.trees import JudgedTree
+from codea1_env.verdicts import CandidateCheck
 
 Replies = Sequence[str | AgentUnavailable]
 

@@ -74,6 +74,14 @@ def verdict_of(outcome: Outcome, *, loading: bool = False) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateCheck:
+    """Whether a candidate is valid: it parses, its module body runs, it defines the entry point."""
+
+    verdict: Verdict
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ValidCase:
     """A test case that the solution has confirmed."""
 
