@@ -270,10 +270,10 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
             if agent not in self.turns
         }
         rewards, infos = dict.fromkeys(self.agents, 0.0), self._infos()
-        for agent, check in done.items():
-            assert check is not None  # else there would be a turn
-            rewards[agent] = nan if check.verdict is Verdict.INTERNAL_ERROR else 0.0
-            infos[agent] |= {"verdict": check.verdict.value, "masked": isnan(rewards[agent])}
+        for agent, verdict in done.items():
+            assert verdict is not None  # else there would be a turn
+            rewards[agent] = nan if verdict is Verdict.INTERNAL_ERROR else 0.0
+            infos[agent] |= {"verdict": verdict.value, "masked": isnan(rewards[agent])}
         return self._stepped(rewards, infos, done)
 
     def _finish(self) -> _Stepped:

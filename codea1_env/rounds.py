@@ -159,13 +159,13 @@ class Rounds:
         """
         return [each.candidates for each in self._written()]
 
-    def settled(self) -> list[tuple[CandidateCheck | None, ...]]:
-        """Return why programs are not worth a suite, None where they are, (N,) per tree; waits for the checks.
+    def settled(self) -> list[tuple[Verdict | None, ...]]:
+        """Return the verdicts on programs that are not worth a suite, None where they are, (N,) per tree; waits.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        return [each.settled for each in self._written()]
+        return [tuple(None if check is None else check.verdict for check in each.settled) for each in self._written()]
 
     # -- testers --
 

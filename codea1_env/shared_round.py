@@ -9,7 +9,7 @@ from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable
 from codea1_env.rounds import Rounds, Turn
 from codea1_env.trees import JudgedTree
-from codea1_env.verdicts import CandidateCheck
+from codea1_env.verdicts import Verdict
 
 Replies = Sequence[str | AgentUnavailable]
 
@@ -48,8 +48,8 @@ class SharedRound:
             if not self._has_testers:
                 self.rounds.submit_suites(())
 
-    def settled(self, place: int) -> tuple[CandidateCheck | None, ...]:
-        """Return why programs of one tree are not worth a suite, None where they are: (N,); waits."""
+    def settled(self, place: int) -> tuple[Verdict | None, ...]:
+        """Return the verdicts on programs of one tree that are not worth a suite, None where they are: (N,); waits."""
         return self.rounds.settled()[place]
 
     def wait(self) -> None:
