@@ -58,3 +58,28 @@ def test_a_module_that_there_is_not_is_refused() -> None:
 
 def test_mappings_by_role_compare() -> None:
     assert ByRole({"coder": "one"}) == ByRole({"coder": "one"}) != ByRole()
+
+
+@pytest.mark.xdist_group("ray")
+@pytest.mark.filterwarnings("default")  # Ray's own
+@pytest.mark.usefixtures("cluster")
+def test_a_mapping_of_the_users_trains_one_model_in_both_roles(phrase_folders: dict[str, str], increments: str) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    algorithm = (
+        GRPOConfig()
+        .problems(increments)
+        .llm_agents(coder=phrase_folders["coder"])
+        .multi_agent(policy_mapping_fn=one_for_all)
+        .training(n_candidates=6, n_suites=4, problems_per_step=3, max_tokens={"coder": 2, "tester": 2})
+        .build_algo()
+    )
+    try:
+        algorithm.train()
+        n_trained = {
+            "coder": sum(int(tree.coder.is_trained.sum()) for tree in algorithm.last_trees),
+            "tester": sum(int(tree.tester.is_trained[tree.kept].sum()) for tree in algorithm.last_trees),
+        }
+        assert min(n_trained.values()) > 0
+        assert algorithm.last_step.n_trained == {"coder": sum(n_trained.values())}
+    finally:
+        algorithm.stop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -192,18 +192,23 @@ def test_groups_without_spread_are_learnt_from_only_where_they_are_kept(sandbox,
     assert told_of(kept, 2)["coder_spread_share"] == told_of(kept, 2)["tester_spread_share"] == 0.0
 
 
-class Held:
-    """The shared sandbox, which runs nothing before the coder has been asked twice."""
+class Meeting(Scripted):
+    """A coder whose second batch is written while the sandbox is at work, and who holds it up till then."""
 
-    def __init__(self, sandbox: Sandbox, coder: Scripted, n_turns: int) -> None:
+    def __init__(self, sandbox: Sandbox, *texts: str) -> None:
+        super().__init__(*texts)
         self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
-        self._coder, self._n_turns = coder, n_turns
+        self._runs, self._writes = threading.Event(), threading.Event()
+
+    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+        if self.turns:
+            self._writes.set()
+            assert self._runs.wait(20), "the sandbox does nothing while programs are written"
+        return super().answer(turns)
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        deadline = time.monotonic() + 20
-        while len(self._coder.turns) < self._n_turns:
-            assert time.monotonic() < deadline, "nothing is generated while programs are checked"
-            time.sleep(0.01)
+        self._runs.set()
+        assert self._writes.wait(20), "no programs are written while the sandbox is at work"
         return self._sandbox.run(jobs)
 
     def close(self) -> None:
@@ -211,9 +216,9 @@ class Held:
 
 
 def test_the_next_problems_are_generated_while_the_sandbox_is_at_work(sandbox, toys):
-    players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP)}
+    both = Meeting(sandbox, RIGHT, WRONG)
     shape = Shape(n_candidates=2, n_suites=2, problems_at_once=2)
-    trees = rolled(Held(sandbox, players["coder"], 10), toys, players, shape, n=5)
+    trees = rolled(both, toys, {"coder": both, "tester": Scripted(NAIVE, SHARP)}, shape, n=5)
     assert [tree.task.number for tree in trees] == [0, 1, 2, 3, 4]
     assert [tree.coder_rewards.tolist() for tree in trees] == [trees[0].coder_rewards.tolist()] * 5
 
