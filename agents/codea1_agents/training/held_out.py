@@ -24,11 +24,11 @@ from codea1_agents.grpo.trees import Task, Tree, TreeRoller
 from codea1_agents.training.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
-from codea1_env.golden_runs import GoldenFinding
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
+from codea1_env.verdicts import GoldenFinding
 
 _STREAM = 1 << 32  # keeps the seeds apart from those of training
 _MOST_K = (1, 8)
