@@ -1,0 +1,531 @@
+"""The same replies through everything that plays rounds: identical reports and rewards, wherever they are kept.
+
+A driver plays all pairs of programs and suites that it can be given and returns what it keeps of each. The first one
+is what the others are held against. Another driver is one more function in `DRIVERS`, or in `BOOK_DRIVERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from typing import Any
+
+import pytest
+
+from codea1_agents.evaluation.asking import Asker
+from codea1_agents.study.crossplay_running import Seat, play_all
+from codea1_env import MistakeBook, code_a1_v0, group_env
+from codea1_env.bank import Bank, BankEntry, ProblemBank, judge_bank
+from codea1_env.errors import AgentUnavailable
+from codea1_env.gymnasium_views import CoderEnv, TesterEnv
+from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.problems import Problem, ProblemSet
+from codea1_env.referee import Referee
+from codea1_env.rounds import RoundOptions, Rounds
+from codea1_env.rules.mistake_book import BookEntry, Provenance
+from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
+from codea1_env.sandbox import Job, JobReport, Sandbox
+from codea1_env.trees import JudgedTree, Tree
+from codea1_env.verdicts import CandidateReport, ProblemReport, Rechecks, Verdict
+
+RULES = ("fixed", "paper", "release", "golden")
+GONE = "GONE"
+"""In place of a reply: the agent is unavailable."""
+LOST = "# the sandbox fails on this"
+PROGRAMS = {
+    "right": "```python\ndef add(a, b):\n    return a + b\n```",
+    "looks right": "```python\ndef add(a, b):\n    return abs(a + b)\n```",
+    "wrong": "First I thought of this.\n```python\ndef add(a, b):\n    return a - b\n```",
+    "raises": "def add(a, b):\n    raise ValueError(a)",
+    "syntax": "```python\ndef add(a, b:\n```",
+    "other name": "def plus(a, b):\n    return a + b",
+    "no code": "I do not know.",
+    "lost": f"def add(a, b):\n    return a + b  {LOST}",
+    "gone": GONE,
+}
+LOADABLE = ("right", "looks right", "wrong", "raises")
+SUITES = {
+    "naive": "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```",
+    "sharp": "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\nassert add(2, 1) == 3\n```",
+    "false": "```python\nassert add(1, 1) == 3\nassert add(-5, 2) == 'no'\nassert add(4, 4) == 8\n```",
+    "junk": "assert add(print) ==\nimport os\nassert undefined(1) == 2",
+    "empty": "",
+    "gone": GONE,
+}
+
+
+@dataclass(frozen=True)
+class Game:
+    """One program and one suite for a problem, by name."""
+
+    program: str
+    suite: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a driver keeps of one game."""
+
+    coder: float | None = None
+    """nan: masked; None: it is not kept."""
+    tester: float | None = None
+    """Likewise; not kept, too, where no suite is wanted since the program does not load."""
+    report: CandidateReport | None = None
+    """None: it is not kept. Without suites where none was wanted."""
+
+
+@dataclass(frozen=True)
+class Deck:
+    """What is played: every program with every suite."""
+
+    problem: Problem
+    rules: Ruleset
+    sandbox: Sandbox
+
+    @property
+    def problems(self) -> ProblemSet:
+        return ProblemSet("deck", (self.problem,))
+
+    @property
+    def game(self) -> dict[str, Any]:
+        """Arguments of environments."""
+        return {"problems": self.problems, "rules": self.rules, "sandbox": self.sandbox}
+
+    def referee(self) -> Referee:
+        return Referee(self.problems, self.rules, sandbox=self.sandbox)
+
+    def games(self, *, without: Sequence[str] = ()) -> list[Game]:
+        """Return all games but those with a program or suite of these names.
+
+        Suites that do not come are for programs that load: only some drivers want any for others.
+        """
+        return [
+            Game(program, suite)
+            for program in PROGRAMS
+            for suite in SUITES
+            if program not in without and suite not in without and (suite != "gone" or program in LOADABLE)
+        ]
+
+
+class Losing:
+    """The shared sandbox, which fails on programs that say so."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        found = iter(self._sandbox.run([job for job in jobs if LOST not in job.program]))
+        lost = Outcome(OutcomeKind.INTERNAL_ERROR, message="no memory left")
+        return [JobReport(lost, (lost,) * len(job.calls)) if LOST in job.program else next(found) for job in jobs]
+
+    def close(self) -> None:
+        """It is shared."""
+
+
+class Says:
+    """An agent that gives one reply, or none."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def act(self, observation: Any, info: Any) -> str:
+        if self._text == GONE:
+            raise AgentUnavailable("gone")
+        return self._text
+
+
+def reply(text: str) -> Any:
+    """Return a reply as rounds take it."""
+    return AgentUnavailable("gone") if text == GONE else text
+
+
+# -- drivers ---------------------------------------------------------------------------------------
+
+
+def of_tree(tree: JudgedTree, n: int) -> Kept:
+    """Return one candidate of a tree, with the first suite of its group."""
+    assert tree.report is not None
+    group = tree.group_of(n)
+    tester = float(tree.tester_rewards[n, 0]) if group else None
+    # A suite that did not come is in the report as an empty one, where others have no suite at all.
+    report = None if any(isinstance(each, AgentUnavailable) for each in group) else tree.report.candidates[n]
+    return Kept(float(tree.coder_rewards[n]), tester, report)
+
+
+def one_by_one(deck: Deck) -> dict[Game, Kept]:
+    """A round per game, a suite for every program that was written: what all others are held against."""
+    found, referee = {}, deck.referee()
+    for game in deck.games():
+        rounds = referee.open([Tree(deck.problem)], RoundOptions(skips_invalid=False), in_background=False)
+        rounds.submit_programs([reply(PROGRAMS[game.program])])
+        rounds.submit_suites([reply(SUITES[game.suite]) for _ in rounds.tester_turns()])
+        found[game] = of_tree(rounds.results()[0], 0)
+    return found
+
+
+def _submitted(rounds: Rounds, games: Sequence[Game]) -> Rounds:
+    rounds.submit_programs([reply(PROGRAMS[game.program]) for game in games])
+    rounds.submit_suites([reply(SUITES[games[turn.candidate].suite]) for turn in rounds.tester_turns()])
+    return rounds
+
+
+def batch(deck: Deck) -> dict[Game, Kept]:
+    """All games as candidates of one tree, judged in the background; no suites for what does not load."""
+    games, referee = deck.games(), deck.referee()
+    (tree,) = _submitted(referee.open([Tree(deck.problem, len(games))]), games).results()
+    referee.close()
+    return {game: of_tree(tree, n) for n, game in enumerate(games)}
+
+
+def forks(deck: Deck) -> dict[Game, Kept]:
+    """The programs once, and a fork for every suite."""
+    base, names = deck.referee().open([Tree(deck.problem, len(PROGRAMS))], in_background=False), list(PROGRAMS)
+    base.submit_programs([reply(PROGRAMS[name]) for name in names])
+    found: dict[Game, Kept] = {}
+    for suite, text in SUITES.items():
+        fork = base.fork()
+        fork.submit_suites([reply(text) for _ in fork.tester_turns()])
+        found |= {Game(name, suite): of_tree(fork.results()[0], n) for n, name in enumerate(names)}
+    return {game: found[game] for game in deck.games()}
+
+
+def rewards_of_pairs(deck: Deck) -> dict[Game, Kept]:
+    games = deck.games()
+    found = deck.referee().rewards(
+        [deck.problem.id] * len(games),
+        [reply(PROGRAMS[game.program]) for game in games],
+        [reply(SUITES[game.suite]) for game in games],
+    )
+    kept = {}
+    for game, scored in zip(games, found, strict=True):
+        coder, tester = (nan if each is None else each for each in (scored.coder, scored.tester))
+        is_gone = "gone" in (game.program, game.suite)
+        kept[game] = Kept(coder, tester, None if is_gone else scored.report)
+    return kept
+
+
+def _last(env: Any, coder: float, tester: float) -> Kept:
+    """Return what an environment keeps of its last round, for which it has paid these rewards."""
+    judged = env.unwrapped.last_round
+    report, is_gone = judged.report.candidates[0], judged.report.candidates[0].detail == "gone"
+    had_turn = judged.tester_reply is not None
+    return Kept(coder, tester if had_turn else None, None if is_gone else report)
+
+
+def aec(deck: Deck, **options: Any) -> dict[Game, Kept]:
+    env, found = code_a1_v0.env(**deck.game, **options), dict[Game, Kept]()
+    for game in deck.games():
+        env.reset(seed=0, options={"problem_id": deck.problem.id, "replay": False})
+        for text in (PROGRAMS[game.program], SUITES[game.suite]):
+            if env.unwrapped.last_round is None:
+                env.unwrapped.give_up("gone") if text == GONE else env.step(text)
+        found[game] = _last(env, **_paid(env))
+    env.close()
+    return found
+
+
+def _paid(env: Any) -> dict[str, float]:
+    return {role: env.unwrapped.rewards[f"{role}_0"] for role in ("coder", "tester")}
+
+
+def aec_with_all_turns(deck: Deck) -> dict[Game, Kept]:
+    return aec(deck, skip_invalid=False)
+
+
+def parallel(deck: Deck) -> dict[Game, Kept]:
+    return _both_act(deck, code_a1_v0.parallel_env(**deck.game), deck.games(without=["gone"]))
+
+
+def blind_parallel(deck: Deck) -> dict[Game, Kept]:
+    return _both_act(deck, code_a1_v0.blind_parallel_env(**deck.game), deck.games(without=["gone"]))
+
+
+def _both_act(deck: Deck, env: Any, games: Sequence[Game]) -> dict[Game, Kept]:
+    found = {}
+    for game in games:
+        env.reset(seed=0, options={"problem_id": deck.problem.id, "replay": False})
+        paid = dict.fromkeys(env.agents, 0.0)
+        while env.agents:
+            _, rewards, *_ = env.step({"coder_0": PROGRAMS[game.program], "tester_0": SUITES[game.suite]})
+            paid = {agent: value + rewards[agent] for agent, value in paid.items()}
+        found[game] = _last(env, paid["coder_0"], paid["tester_0"])
+    env.close()
+    return found
+
+
+def group(deck: Deck) -> dict[Game, Kept]:
+    """All games as candidates of one group."""
+    games = deck.games()
+    env = code_a1_v0.group_env(**deck.game, n_candidates=len(games), n_suites=1)
+    paid = _group_played(env, games)
+    assert env.last_tree is not None
+    found = {game: _of_group(env.last_tree, n, paid) for n, game in enumerate(games)}
+    env.close()
+    return found
+
+
+def _group_played(env: group_env.GroupEnv, games: Sequence[Game], **options: Any) -> dict[str, float]:
+    """Play one episode, a game per candidate, and return what each agent was paid."""
+    env.reset(**options)
+    actions = {group_env.coder_name(n): reply(PROGRAMS[game.program]) for n, game in enumerate(games)}
+    actions |= {group_env.tester_name(n, 0): reply(SUITES[game.suite]) for n, game in enumerate(games)}
+    paid: dict[str, float] = {}
+    while env.agents:
+        _, rewards, *_ = env.step(actions)
+        paid |= rewards
+    return paid
+
+
+def _of_group(tree: JudgedTree, n: int, paid: Mapping[str, float]) -> Kept:
+    kept = of_tree(tree, n)
+    tester = None if kept.tester is None else paid[group_env.tester_name(n, 0)]
+    return replace(kept, coder=paid[group_env.coder_name(n)], tester=tester)
+
+
+def gymnasium_coder(deck: Deck) -> dict[Game, Kept]:
+    found = {}
+    for game in deck.games(without=["gone"]):
+        env = CoderEnv(Says(SUITES[game.suite]), **deck.game)
+        env.reset(seed=0, options={"problem_id": deck.problem.id})
+        _, reward, *_ = env.step(PROGRAMS[game.program])
+        assert env.game.last_round is not None
+        found[game] = Kept(reward, None, env.game.last_round.report.candidates[0])
+        env.close()
+    return found
+
+
+def gymnasium_tester(deck: Deck) -> dict[Game, Kept]:
+    found = {}
+    for game in deck.games(without=["gone", "lost"]):
+        env = TesterEnv(Says(PROGRAMS[game.program]), **deck.game)
+        env.reset(seed=0, options={"problem_id": deck.problem.id})
+        _, reward, *_ = env.step(SUITES[game.suite])
+        assert env.game.last_round is not None
+        found[game] = Kept(None, reward, env.game.last_round.report.candidates[0])
+        env.close()
+    return found
+
+
+def cross_play(deck: Deck) -> dict[Game, Kept]:
+    """A coder for every program, a tester for every suite."""
+
+    coders, testers = (
+        [Seat(name, Asker(Says(text), name)) for name, text in texts.items() if text != GONE]
+        for texts in (PROGRAMS, SUITES)
+    )  # who never answers is an error there
+    play, _ = play_all([deck.problem], coders, testers, deck.sandbox, deck.rules, samples=1, transfer="none")
+    found = {}
+    for c, coder in enumerate(coders):
+        for t, tester in enumerate(testers):
+            cells = play.on_policy
+            of_tester = float(cells.tester_reward[c, t, 0])
+            loads = not isnan(cells.validity[c, t, 0])
+            kept = Kept(float(cells.coder_reward[c, t, 0]), of_tester if loads else None)
+            found[Game(coder.name, tester.name)] = kept
+    return found
+
+
+def bank(deck: Deck) -> dict[Game, Kept]:
+    known = [name for name in PROGRAMS if name not in ("gone", "lost")], [name for name in SUITES if name != "gone"]
+    programs = tuple(BankEntry(name, PROGRAMS[name]) for name in known[0])
+    suites = tuple(BankEntry(name, SUITES[name]) for name in known[1])
+    whole = Bank("deck", (ProblemBank(deck.problem, programs, suites),))
+    judged = judge_bank(whole, deck.rules, deck.sandbox)
+    payoffs, (found,) = judged.payoffs(), judged.problems
+    return {
+        Game(program, suite): Kept(payoffs.coder[0, m, n], payoffs.tester[0, m, n], found.duel(m, n))
+        for m, program in enumerate(known[0])
+        for n, suite in enumerate(known[1])
+    }
+
+
+DRIVERS: list[Callable[[Deck], dict[Game, Kept]]] = [
+    one_by_one,
+    batch,
+    forks,
+    rewards_of_pairs,
+    aec,
+    aec_with_all_turns,
+    parallel,
+    blind_parallel,
+    group,
+    gymnasium_coder,
+    gymnasium_tester,
+    cross_play,
+    bank,
+]
+
+
+# -- held against each other -----------------------------------------------------------------------
+
+
+def same(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and isnan(one) and isnan(other))
+
+
+def comparable(report: CandidateReport, *, has_suite: bool) -> CandidateReport:
+    """Return what must be the same of a report.
+
+    Programs that run together are looked at again together. Of one that does not load, an environment says that it
+    passes no golden tests, whether it pays for them or not, and that it met an empty suite.
+    """
+    report = replace(report, rechecks=Rechecks(), suites=report.suites if report.is_valid or has_suite else ())
+    return report if report.is_valid else replace(report, golden_pass_rate=None)
+
+
+def assert_same(kept: Kept, wanted: Kept) -> None:
+    if kept.coder is not None:
+        assert same(kept.coder, wanted.coder)
+    if kept.tester is not None and wanted.tester is not None:
+        assert same(kept.tester, wanted.tester)
+    if kept.report is not None and wanted.report is not None:
+        has_suite = kept.tester is not None and wanted.tester is not None
+        assert comparable(kept.report, has_suite=has_suite) == comparable(wanted.report, has_suite=has_suite)
+
+
+@pytest.fixture(scope="module", params=RULES)
+def deck(request: pytest.FixtureRequest, toys: ProblemSet, sandbox: Sandbox) -> Deck:
+    return Deck(toys.by_id("toy/add"), replace(preset(request.param), tests_per_suite=2), Losing(sandbox))
+
+
+@pytest.fixture(scope="module")
+def wanted(deck: Deck) -> dict[Game, Kept]:
+    return DRIVERS[0](deck)
+
+
+def test_the_games_are_of_all_kinds(deck: Deck, wanted: Mapping[Game, Kept]) -> None:
+    masked = {game for game, kept in wanted.items() if kept.coder is not None and isnan(kept.coder)}
+    assert masked == {game for game in wanted if "gone" in (game.program, game.suite) or game.program == "lost"}
+    verdicts = {kept.report.verdict for kept in wanted.values() if kept.report is not None}
+    assert {Verdict.PASSED, Verdict.SYNTAX_ERROR, Verdict.INTERNAL_ERROR} <= verdicts
+    assert len({kept.coder for kept in wanted.values()} - {nan}) >= 3
+
+
+@pytest.mark.parametrize("driver", DRIVERS[1:], ids=lambda driver: driver.__name__)
+def test_same_replies_same_reports_and_rewards(driver: Any, deck: Deck, wanted: Mapping[Game, Kept]) -> None:
+    found = driver(deck)
+    assert set(deck.games(without=["gone", "lost"])) <= found.keys() <= wanted.keys()
+    for game, kept in found.items():
+        try:
+            assert_same(kept, wanted[game])
+        except AssertionError as error:
+            error.add_note(f"{driver.__name__}: {game}")
+            raise
+
+
+# -- rounds that share a Mistake Book --------------------------------------------------------------
+
+PLAYED = [
+    Game("looks right", "sharp"),
+    Game("wrong", "naive"),
+    Game("right", "false"),
+    Game("syntax", "sharp"),
+    Game("lost", "sharp"),
+    Game("looks right", "naive"),
+    Game("raises", "empty"),
+    Game("right", "sharp"),
+    Game("wrong", "false"),
+]
+Story = tuple[list[Kept], list[BookEntry]]
+"""What was kept of each game in turn, and the book in the end."""
+
+
+def entries_of(book: MistakeBook) -> list[BookEntry]:
+    """Return a book's entries but for who made them."""
+    return [replace(stored.entry, provenance=Provenance()) for stored in book.entries()]
+
+
+def _with_own_book(deck: Deck, play: Callable[[Game, Sequence[BookEntry]], Kept]) -> Story:
+    """Play what reads and writes no book by itself."""
+    found, rules = [], deck.rules.book
+    with MistakeBook() as book:
+        for game in PLAYED:
+            replayed = book.retrieve(deck.problem.id, rules) if rules.update is not BookUpdate.OFF else ()
+            kept = play(game, replayed)
+            found.append(kept)
+            if rules.update is not BookUpdate.OFF and kept.report is not None and not kept.report.has_internal_error:
+                book.record(ProblemReport(deck.problem.id, (kept.report,)), rules)
+        return found, entries_of(book)
+
+
+def rounds_with_book(deck: Deck) -> Story:
+    referee = deck.referee()
+
+    def play(game: Game, replayed: Sequence[BookEntry]) -> Kept:
+        tree = Tree(deck.problem, replayed=tuple(entry.to_valid_case() for entry in replayed))
+        (judged,) = _submitted(referee.open([tree], in_background=False), [game]).results()
+        assert (judged.book_report is None) == (game.program == "lost")
+        return of_tree(judged, 0)
+
+    return _with_own_book(deck, play)
+
+
+def rewards_with_book(deck: Deck) -> Story:
+    referee, name = deck.referee(), deck.problem.id
+
+    def play(game: Game, replayed: Sequence[BookEntry]) -> Kept:
+        cases = {name: [entry.to_valid_case() for entry in replayed]}
+        (scored,) = referee.rewards([name], [PROGRAMS[game.program]], [SUITES[game.suite]], replayed=cases)
+        coder, tester = (nan if each is None else each for each in (scored.coder, scored.tester))
+        return Kept(coder, tester, scored.report)
+
+    return _with_own_book(deck, play)
+
+
+def aec_with_book(deck: Deck) -> Story:
+    with MistakeBook() as book:
+        env, found = code_a1_v0.env(**deck.game, book=book), []
+        for number, game in enumerate(PLAYED):
+            env.reset(seed=None if number else 0)
+            for text in (PROGRAMS[game.program], SUITES[game.suite]):
+                if env.unwrapped.last_round is None:
+                    env.step(text)
+            found.append(_last(env, **_paid(env)))
+        return found, entries_of(book)
+
+
+def group_with_book(deck: Deck) -> Story:
+    found = []
+    with MistakeBook() as book:
+        env = code_a1_v0.group_env(**deck.game, n_candidates=1, n_suites=1, book=book)
+        for number, game in enumerate(PLAYED):
+            paid = _group_played(env, [game], seed=None if number else 0)
+            assert env.last_tree is not None
+            found.append(_of_group(env.last_tree, 0, paid))
+        return found, entries_of(book)
+
+
+def gymnasium_with_book(deck: Deck) -> Story:
+    found = []
+    with MistakeBook() as book:
+        for game in PLAYED:
+            env = CoderEnv(Says(SUITES[game.suite]), **deck.game, book=book)
+            env.reset(seed=0)
+            _, reward, *_ = env.step(PROGRAMS[game.program])
+            found.append(replace(_last(env.game, reward, nan), tester=None))
+        return found, entries_of(book)
+
+
+BOOK_DRIVERS: list[Callable[[Deck], Story]] = [
+    rounds_with_book,
+    rewards_with_book,
+    aec_with_book,
+    group_with_book,
+    gymnasium_with_book,
+]
+
+
+@pytest.mark.parametrize("driver", BOOK_DRIVERS[1:], ids=lambda driver: driver.__name__)
+def test_same_games_in_turn_leave_the_same_book(driver: Any, deck: Deck) -> None:
+    (wanted, book), (found, written) = BOOK_DRIVERS[0](deck), driver(deck)
+    for game, kept, expected in zip(PLAYED, found, wanted, strict=True):
+        try:
+            assert_same(kept, expected)
+        except AssertionError as error:
+            error.add_note(f"{driver.__name__}: {game}")
+            raise
+    assert written == book
+    assert bool(book) == (deck.rules.book.update is not BookUpdate.OFF)
+    replayed = [kept.report is not None and bool(kept.report.replayed) for kept in wanted]
+    assert any(replayed) == bool(book)
