@@ -198,7 +198,7 @@ def _together(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
             "tester_reply": "\n\n# --- next suite ---\n\n".join(reply for reply in replies if reply is not None),
         }
     )
-    return whole.model_copy(update={"rewards": RewardsRecord.of(score(whole.to_report(), rules))})
+    return whole.model_copy(update={"rewards": RewardsRecord.model_validate(score(whole.to_report(), rules))})
 
 
 def _curves_of(samples: Sequence[tuple[int, Path]]) -> CurveTally:
