@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from codea1_env.book.database import BookDatabase
 from codea1_env.book.departures import Departure, Leaving
 from codea1_env.book.rows import ProblemRows, departures_after
+from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE, require_this_judge
 from codea1_env.rules.mistake_book import (
@@ -57,7 +57,7 @@ class MergeReport:
     """Entries whose case was there already: their counts were added up."""
 
 
-class MistakeBook:
+class MistakeBook(Closing):
     """Cases that once beat a program, by problem.
 
     Any number of threads and processes of one machine may use one file, also across `os.fork`; each round is one
@@ -279,14 +279,6 @@ class MistakeBook:
         with self._database.reading() as connection:
             rows = ProblemRows.find(connection, problem_id)
             return [] if rows is None else rows.after(after, limit=_PAGE)
-
-    def __enter__(self) -> MistakeBook:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"MistakeBook({'' if self.path is None else repr(str(self.path))})"

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.batches import Batch
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
@@ -57,7 +58,7 @@ _IMPORTS_RARER = re.compile(rf"\b(?:import|from)[ \t][^\n]{{0,80}}?\b(?:{'|'.joi
 _MAX_SEARCHED = 20_000
 
 
-class LocalSandbox:
+class LocalSandbox(Closing):
     """Runs jobs in processes forked from warm, sealed interpreters.
 
     Starts lazily. Safe to use from any thread; after a fork of this process, the new process starts workers of its own.
@@ -165,12 +166,6 @@ class LocalSandbox:
             end, self._end, self._scheduler = self._end, None, None
         if end is not None:
             end()
-
-    def __enter__(self) -> LocalSandbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[object, ...]:
         return _remade, (self._n_workers, self._packages, self._tiers)
