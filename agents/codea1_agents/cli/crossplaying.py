@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 from codea1_agents.cli import evaluating
 from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.crossplay import CrossplayOptions
 from codea1_agents.cli.evaluating import Bench, bench
 from codea1_agents.cli.playing import varied
 from codea1_agents.cli.progress import Progress
@@ -30,27 +31,6 @@ _FIXED_CODERS = ("mutant",)
 _FIXED_TESTERS = ("fuzz", "boundary")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options of the command."""
-
-    players: tuple[str, ...]
-    coders: tuple[str, ...]
-    testers: tuple[str, ...]
-    yardsticks: bool
-    problems: str
-    samples: int
-    tests: int | None
-    transfer: str
-    rules: str
-    alpha: float | None
-    seed: int
-    limit: int | None
-    sandbox: str
-    out: Path | None
-    as_json: bool
-
-
 @dataclass(frozen=True, slots=True)
 class _Entries:
     """Who takes part."""
@@ -61,7 +41,7 @@ class _Entries:
     """Those of both that are yardsticks."""
 
 
-def run_crossplay(asked: Asked) -> None:
+def run_crossplay(asked: CrossplayOptions) -> None:
     """Play all pairs and tell what came of it.
 
     Raises:
@@ -93,10 +73,16 @@ def run_crossplay(asked: Asked) -> None:
         room.page.finish(document)
 
 
-def _entries(asked: Asked, scratch: Path) -> _Entries:
-    both = players_of(asked.players, scratch / "both")
-    coders = [*(p for p in both if p.role == "coder"), *players_of(asked.coders, scratch / "coders", role="coder")]
-    testers = [*(p for p in both if p.role == "tester"), *players_of(asked.testers, scratch / "testers", role="tester")]
+def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
+    both = players_of(asked.players or (), scratch / "both")
+    coders = [
+        *(p for p in both if p.role == "coder"),
+        *players_of(asked.coders or (), scratch / "coders", role="coder"),
+    ]
+    testers = [
+        *(p for p in both if p.role == "tester"),
+        *players_of(asked.testers or (), scratch / "testers", role="tester"),
+    ]
     if not (coders or testers):
         raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
     fixed: tuple[Player, ...] = ()
@@ -119,7 +105,7 @@ def _missing(names: Sequence[str], there: Sequence[Player], role: Role, scratch:
     return players_of([name for name in names if name not in known], scratch, role=role)
 
 
-def _played(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
+def _played(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
     def seat(player: Player) -> Seat:
         asker = room.asker(player.spec, player.role)
         return Seat(player.name, asker, is_fixed=player in entries.fixed, view=player.view)
@@ -138,7 +124,7 @@ def _played(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> tup
     return Findings.of(play, seed=asked.seed), submissions
 
 
-def _settings(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> dict[str, Any]:
+def _settings(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> dict[str, Any]:
     return {
         "problems": {
             "source": asked.problems,
