@@ -25,7 +25,8 @@ from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import problems_digest
-from codea1_env.whole_files import write_whole
+from codea1_env.runs.journal import file_errors
+from codea1_env.whole_files import write_text
 
 _FIXED_CODERS = ("mutant",)
 _FIXED_TESTERS = ("fuzz", "boundary")
@@ -60,7 +61,8 @@ def run_crossplay(asked: CrossplayOptions) -> None:
         as_json=asked.as_json,
     )
     if asked.out is not None:
-        _make(asked.out)
+        with file_errors(asked.out):
+            asked.out.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, bench(shared) as room:
         entries = _entries(asked, Path(scratch))
         findings, submissions = _played(asked, entries, room, rules)
@@ -155,13 +157,10 @@ def _show(findings: Findings, page: Page) -> None:
 
 
 def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions) -> None:
-    try:
-        write_whole(out / RESULT, (json.dumps(document, allow_nan=False) + "\n").encode())
-        write_whole(out / "crossplay.md", findings.markdown(_heading(document["settings"])).encode())
-        write_whole(out / "programs.jsonl", _lines(submissions.programs))
-        write_whole(out / "suites.jsonl", _lines(submissions.suites))
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
+    write_text(out / RESULT, json.dumps(document, allow_nan=False) + "\n")
+    write_text(out / "crossplay.md", findings.markdown(_heading(document["settings"])))
+    write_text(out / "programs.jsonl", _lines(submissions.programs))
+    write_text(out / "suites.jsonl", _lines(submissions.suites))
     for heat in heat_maps_of(document):
         write_heat_map(heat, out / f"{heat.key}.svg")
 
@@ -174,12 +173,5 @@ def _heading(settings: dict[str, Any]) -> str:
     )
 
 
-def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> bytes:
-    return "".join(json.dumps(asdict(each)) + "\n" for each in entries).encode("utf-8", "surrogatepass")
-
-
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out}: it cannot be made ({error.strerror or error})") from error
+def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> str:
+    return "".join(json.dumps(asdict(each)) + "\n" for each in entries)
