@@ -36,7 +36,6 @@ from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, first_fault
 from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
 
-_MAX_SKIPPED_SHOWN = 5
 _MAX_ABSENCES_SHOWN = 5
 
 
@@ -68,10 +67,7 @@ def run(asked: PlayOptions) -> None:
     if asked.resume is not None and asked.out is not None:
         raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
     problems, config = _resolved(asked, None if asked.resume is None else stored_config(asked.resume))
-    for row in problems.skipped[:_MAX_SKIPPED_SHOWN]:
-        page.note(f"skipped {row.place}: {row.reason}")
-    if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
-        page.note(f"skipped {len(problems.skipped)} rows in all")
+    page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         specs = asked.coder or config.coder, asked.tester or config.tester
         _Run(config, problems, sandbox, page, n_pictures, asked.concurrency, specs).play(asked.out, asked.resume)

@@ -62,6 +62,20 @@ def written(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder}: {error}") from error
 
 
+@contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Keep transformers from drawing bars meanwhile."""
+    from transformers.utils import logging  # noqa: PLC0415  an extra, and slow to import
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
 def require_new(folder: Path) -> None:
     """Raise UserError, before any work is done, where no new model could be written."""
     try:

@@ -314,7 +314,7 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
     )
     spent = tuple(each for each in times if any(p.mean > 0 for p in each.points))
     if spent:
-        yield Panel("time", "Where the time goes", "Seconds per step.", spent, "step", 0.0, stacked=True, unit="s")
+        yield Panel("time", "Where the time goes", "Seconds per step.", spent, "step", 0.0, stacked=True)
 
 
 def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
