@@ -18,6 +18,7 @@ from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.batches import Batch
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.scheduler import Scheduler
+from codea1_env.sandbox.shared import one_per_process
 from codea1_env.sandbox.worker import Setup
 
 __all__ = [
@@ -234,8 +235,6 @@ class _Kinds:
 
 
 _INSTANCES: weakref.WeakSet[LocalSandbox] = weakref.WeakSet()
-_shared: LocalSandbox | None = None
-_shared_lock = threading.Lock()
 
 
 def _acceptable(require: str | None, allow_weak: bool | None) -> tuple[str, ...]:
@@ -264,13 +263,10 @@ def _check_tier(tier: str) -> None:
         raise UnknownName.of("sandbox tier", tier, TIERS)
 
 
+@one_per_process
 def shared_sandbox() -> LocalSandbox:
     """Return this process's own sandbox with default settings, made on first use and closed at interpreter exit."""
-    global _shared  # noqa: PLW0603  -- one pool of workers per process is the point
-    with _shared_lock:
-        if _shared is None:
-            _shared = LocalSandbox()
-        return _shared
+    return LocalSandbox()
 
 
 def _remade(workers: int, packages: tuple[str, ...], tiers: tuple[str, ...]) -> LocalSandbox:
@@ -278,8 +274,6 @@ def _remade(workers: int, packages: tuple[str, ...], tiers: tuple[str, ...]) -> 
 
 
 def _after_fork() -> None:
-    global _shared_lock  # noqa: PLW0603  -- another thread may have held it during the fork
-    _shared_lock = threading.Lock()
     for sandbox in list(_INSTANCES):
         sandbox._forget()
 
