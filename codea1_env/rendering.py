@@ -16,7 +16,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import Reward
 from codea1_env.submissions import Rejection, RejectionReason
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, Verdict
+from codea1_env.verdicts import CandidateReport, CaseReport, Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -90,22 +90,6 @@ def rendered(judged: JudgedRound | None, problem: Problem, mode: str) -> str | N
         return text
     print(text)
     return None
-
-
-def matrix_text(report: ProblemReport) -> str:
-    """Return the verdicts of M candidates as one line each: replayed cases, then each of its N suites, then a legend.
-
-    A suite stands only beside the candidate that it was written for, so columns are not shared between lines.
-    """
-    n_suites = max((len(candidate.suites) for candidate in report.candidates), default=0)
-    rows = [[harmless(report.problem_id), "replayed", *(f"suite {n + 1}" for n in range(n_suites))]]
-    for m, candidate in enumerate(report.candidates):
-        cells = [_symbols(candidate.replayed), *(_symbols(suite.cases) for suite in candidate.suites)]
-        rows.append([f"candidate {m + 1}", *(cells if candidate.is_valid else [_words(candidate.verdict)])])
-    widths = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip() for row in rows]
-    shown = [case for candidate in report.candidates if candidate.is_valid for case in _all_cases(candidate)]
-    return "\n".join([*lines, *([_legend(shown)] if shown else [])]) + "\n"
 
 
 def reward_sum(reward: Reward) -> str:
@@ -289,10 +273,6 @@ def _named(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:
 
 def _all_cases(report: CandidateReport) -> list[CaseReport]:
     return [case for _, case in _named(report)]
-
-
-def _symbols(cases: Iterable[CaseReport]) -> str:
-    return "".join(SYMBOLS[case.verdict] for case in cases)
 
 
 def _legend(cases: Iterable[CaseReport]) -> str:

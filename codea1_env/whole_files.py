@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from codea1_env.errors import UserError
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file's content at once; who reads it meanwhile sees the old content or the new.
@@ -36,6 +38,18 @@ def write_whole(path: Path, content: bytes) -> None:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file, whole or not at all; links, pipes and devices: see `write_whole`.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    try:
+        write_whole(path, text.encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
+from codea1_env.closing import Closing
 from codea1_env.judge_version import require_this_judge
 from codea1_env.runs.journal import cut_half_written, file_errors, whole_lines
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
@@ -19,7 +19,7 @@ from codea1_env.runs.records import EpisodeRecord, from_line, to_line
 _NAME = "early.jsonl"
 
 
-class EarlyEpisodes:
+class EarlyEpisodes(Closing):
     """The file of one run folder; made with the first episode. Its folder's lock keeps other processes out."""
 
     def __init__(self, folder: Path) -> None:
@@ -76,11 +76,3 @@ class EarlyEpisodes:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

@@ -19,6 +19,7 @@ from codea1_env.errors import MissingExtra, SandboxError
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, LocalSandbox
+from codea1_env.sandbox.shared import one_per_process
 
 __all__ = ["RaySandbox", "shared_ray_sandbox"]
 
@@ -247,17 +248,10 @@ def _imported_ray() -> Any:
     return ray
 
 
-_shared: RaySandbox | None = None
-_shared_lock = threading.Lock()
-
-
+@one_per_process
 def shared_ray_sandbox() -> RaySandbox:
     """Return this process's own view of the cluster's sandboxes, made on first use."""
-    global _shared  # noqa: PLW0603  -- one per process is the point
-    with _shared_lock:
-        if _shared is None:
-            _shared = RaySandbox()
-        return _shared
+    return RaySandbox()
 
 
 def _remade(workers: int | None, packages: tuple[str, ...], jobs_per_request: int) -> RaySandbox:

@@ -63,7 +63,7 @@ def with_rewards_of(played: Ruleset, other: Ruleset) -> Ruleset:
 def rescored(record: EpisodeRecord, rules: Ruleset) -> EpisodeRecord:
     """Return the episode with the rewards that `rules` give; equal to the record if it was played under them."""
     rounds = tuple(
-        played.model_copy(update={"rewards": RewardsRecord.of(score(played.to_report(), rules))})
+        played.model_copy(update={"rewards": RewardsRecord.model_validate(score(played.to_report(), rules))})
         for played in record.rounds
     )
     return record.model_copy(update={"rounds": rounds})

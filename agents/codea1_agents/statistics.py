@@ -18,6 +18,7 @@ from math import isnan, nan
 import numpy as np
 from numpy.typing import NDArray
 
+_CONFIDENCE, _N_RESAMPLES = 0.95, 2000
 _CELLS_PER_CHUNK = 2_000_000  # bounds the memory of the resampling to about 16 MB
 
 
@@ -53,8 +54,8 @@ class OrderChange:
 def mean_interval(
     values_by_problem: Mapping[str, Sequence[float]],
     *,
-    confidence: float = 0.95,
-    n_resamples: int = 2000,
+    confidence: float = _CONFIDENCE,
+    n_resamples: int = _N_RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
     """Return the mean over problems with its bootstrap interval (see the module's text for the method).
@@ -86,8 +87,6 @@ def difference_interval(
     before: Mapping[str, Sequence[float]],
     after: Mapping[str, Sequence[float]],
     *,
-    confidence: float = 0.95,
-    n_resamples: int = 2000,
     seed: int = 0,
 ) -> Estimate:
     """Return the mean of `after - before`, game by game, with its interval (paired, hence narrower than two apart).
@@ -100,15 +99,13 @@ def difference_interval(
     differences = {
         problem: [b - a for a, b in zip(values, after[problem], strict=True)] for problem, values in before.items()
     }
-    return mean_interval(differences, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    return mean_interval(differences, seed=seed)
 
 
 def product_interval(
     first: Mapping[str, float],
     second: Mapping[str, float],
     *,
-    confidence: float = 0.95,
-    n_resamples: int = 2000,
     seed: int = 0,
 ) -> Estimate:
     """Return the product of two means over problems, such as Mul; one draw of problems gives both means.
@@ -118,8 +115,6 @@ def product_interval(
     Args:
         first: problem -> value; nan means that the problem does not enter this mean.
         second: likewise, of the same problems.
-        confidence: in (0, 1).
-        n_resamples: at least 1.
         seed: of the resampling.
 
     Raises:
@@ -132,7 +127,7 @@ def product_interval(
     value = float(_products(pairs[None])[0])
     low = high = nan
     if len(pairs) > 1 and not isnan(value):
-        low, high = _central(lambda drawn: _products(pairs[drawn]), len(pairs), confidence, n_resamples, seed)
+        low, high = _central(lambda drawn: _products(pairs[drawn]), len(pairs), _CONFIDENCE, _N_RESAMPLES, seed)
     return Estimate(value, low, high, n, len(pairs), 0)
 
 

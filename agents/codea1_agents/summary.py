@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from math import isnan, nan
 
@@ -70,7 +70,7 @@ class Tally:
 
     def __init__(self, *, tests_per_suite: int) -> None:
         self._tests_per_suite = tests_per_suite
-        self._values = {name: _Values() for name in _MEASURES}
+        self._values = {name: _Values() for name in MEASURES}
         self._problems: set[str] = set()
         self._book_sizes: dict[str, int] = {}
         self._n_episodes = self._n_rounds = self._n_masked = self._n_unasked = 0
@@ -90,7 +90,7 @@ class Tally:
                     self._values["tester_reward"].add(record.problem_id, nan)
                 continue
             self._n_unasked += played.tester_reply is None
-            for name, measure in _MEASURES.items():
+            for name, measure in MEASURES.items():
                 self._values[name].add(record.problem_id, measure(played, self._tests_per_suite))
 
     def summary(self, *, seed: int = 0) -> Summary:
@@ -125,7 +125,8 @@ def _coder_reward(played: RoundRecord, _: int) -> float | None:
 
 
 def _tester_reward(played: RoundRecord, _: int) -> float | None:
-    return None if played.tester_reply is None else played.rewards.testers[0].value
+    known = [reward.value for reward in played.rewards.testers if reward.value is not None]
+    return mean(known) if played.tester_reply is not None and known else None
 
 
 def _candidate_validity(played: RoundRecord, _: int) -> bool:
@@ -133,7 +134,7 @@ def _candidate_validity(played: RoundRecord, _: int) -> bool:
 
 
 def _pass_new(played: RoundRecord, _: int) -> float | None:
-    return _pass_rate(_new_cases(played))
+    return _pass_rate(new_cases(played))
 
 
 def _pass_replayed(played: RoundRecord, _: int) -> float | None:
@@ -143,22 +144,23 @@ def _pass_replayed(played: RoundRecord, _: int) -> float | None:
 def _suite_validity(played: RoundRecord, tests_per_suite: int) -> float | None:
     if played.tester_reply is None:
         return None
-    return min(1.0, sum(case.prediction_right is not False for case in _new_cases(played)) / tests_per_suite)
+    right = [sum(case.prediction_right is not False for case in suite.cases) for suite in played.suites]
+    return mean([min(1.0, n / tests_per_suite) for n in right])
 
 
-def _kill_rate(played: RoundRecord, _: int) -> bool | None:
+def _kill_rate(played: RoundRecord, _: int) -> float | None:
     if played.tester_reply is None or not _candidate_validity(played, 0):
         return None
-    return any(case.verdict.is_failure for case in _new_cases(played))
+    return mean([any(case.verdict.is_failure for case in suite.cases) for suite in played.suites])
 
 
 def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
     if not _candidate_validity(played, 0):
         return None
-    return all(case.verdict is Verdict.NOT_RUN for case in (*_new_cases(played), *played.replayed))
+    return all(case.verdict is Verdict.NOT_RUN for case in (*new_cases(played), *played.replayed))
 
 
-_MEASURES = {
+MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
     "coder_reward": _coder_reward,
     "tester_reward": _tester_reward,
     "candidate_validity": _candidate_validity,
@@ -168,10 +170,17 @@ _MEASURES = {
     "kill_rate": _kill_rate,
     "zero_evidence": _zero_evidence,
 }
+"""Of a round that is not masked, and the tests asked for per suite; None: the round does not enter."""
 
 
-def _new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
+def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
+    """Return the cases of all suites, in order."""
     return tuple(case for suite in played.suites for case in suite.cases)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean, nan of nothing."""
+    return sum(values) / len(values) if values else nan
 
 
 def _pass_rate(cases: Iterable[CaseRecord]) -> float | None:

@@ -26,9 +26,8 @@ from codea1_env.bank.entries import ProblemBank, bank_from_line, bank_to_line
 from codea1_env.errors import BrokenInput
 from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
 from codea1_env.rules.ruleset import Ruleset
-from codea1_env.runs.records import CandidateRecord, RejectionRecord, SuiteRecord
+from codea1_env.runs.records import CandidateRecord, SuiteRecord
 from codea1_env.sandbox.interface import Limits
-from codea1_env.submissions import Candidate
 from codea1_env.verdicts import CandidateReport, ProblemReport
 from codea1_env.whole_files import write_whole
 
@@ -48,14 +47,7 @@ class _JudgedProgram(BaseModel):
         return cls(candidate=CandidateRecord.of(report), suites=suites)
 
     def to_report(self) -> CandidateReport:
-        rejection: RejectionRecord | None = self.candidate.rejection
-        return CandidateReport(
-            candidate=Candidate(self.candidate.program, None if rejection is None else rejection.to_rejection()),
-            verdict=self.candidate.verdict,
-            detail=self.candidate.detail,
-            suites=tuple(suite.to_report() for suite in self.suites),
-            golden_pass_rate=self.candidate.golden_pass_rate,
-        )
+        return self.candidate.to_report(self.suites)
 
 
 class _JudgedFile(BaseModel):

@@ -16,7 +16,7 @@ from typing import Any
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
-from codea1_env.whole_files import write_whole
+from codea1_env.whole_files import write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,7 @@ class Bank:
         Raises:
             UserError: the file cannot be written.
         """
-        lines = map(bank_to_line, self.problems)
-        try:
-            write_whole(path, "".join(f"{line}\n" for line in lines).encode())
-        except OSError as error:
-            raise UserError(f"{path}: it cannot be written ({error.strerror or error})") from error
+        write_text(path, "".join(f"{bank_to_line(each)}\n" for each in self.problems))
 
 
 def load_bank_file(path: Path) -> Bank:

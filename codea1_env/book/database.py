@@ -24,30 +24,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
+from codea1_env.judge_version import JUDGE_VERSION
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
 _SCHEMA_VERSION = 3
-_DEPARTURES = """CREATE TABLE departure (
-        problem INTEGER NOT NULL REFERENCES problem (id),
-        digest BLOB NOT NULL,
-        expression TEXT NOT NULL,
-        how TEXT NOT NULL,
-        added_round INTEGER NOT NULL,
-        left_round INTEGER NOT NULL,
-        n_failed INTEGER NOT NULL,
-        n_evaluated INTEGER NOT NULL,
-        run TEXT NOT NULL,
-        episode_id TEXT NOT NULL,
-        round INTEGER NOT NULL,
-        coder TEXT NOT NULL,
-        tester TEXT NOT NULL,
-        program_sha256 TEXT NOT NULL,
-        verdict TEXT NOT NULL
-    )"""  # only appended to and read from end to end, so it has no index that would slow a round down
-_JUDGE = f"judge_version INTEGER NOT NULL DEFAULT {UNSTATED_JUDGE}"
 _SCHEMA = (
-    f"CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0), {_JUDGE})",
+    "CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0), judge_version INTEGER NOT NULL)",
     f"INSERT INTO book VALUES (0, {JUDGE_VERSION})",
     """CREATE TABLE problem (
         id INTEGER PRIMARY KEY,
@@ -84,7 +66,23 @@ _SCHEMA = (
     "CREATE INDEX entry_by_frequency ON entry (problem, frequency DESC, sequence)",
     "CREATE INDEX entry_by_last_try ON entry (problem, MAX(added_round, last_replayed_round), sequence)",
     "CREATE INDEX entry_by_quality ON entry (problem, quality, sequence)",
-    _DEPARTURES,
+    """CREATE TABLE departure (
+        problem INTEGER NOT NULL REFERENCES problem (id),
+        digest BLOB NOT NULL,
+        expression TEXT NOT NULL,
+        how TEXT NOT NULL,
+        added_round INTEGER NOT NULL,
+        left_round INTEGER NOT NULL,
+        n_failed INTEGER NOT NULL,
+        n_evaluated INTEGER NOT NULL,
+        run TEXT NOT NULL,
+        episode_id TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        coder TEXT NOT NULL,
+        tester TEXT NOT NULL,
+        program_sha256 TEXT NOT NULL,
+        verdict TEXT NOT NULL
+    )""",  # only appended to and read from end to end, so it has no index that would slow a round down
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
@@ -165,7 +163,6 @@ class BookDatabase:
             image = sqlite3.connect(file, isolation_level=None)
             try:
                 _check_snapshot(image)
-                _modernise(image)
                 with _process_lock, self._explained():
                     image.backup(self._connected())
             finally:
@@ -262,8 +259,6 @@ class BookDatabase:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if not fresh:
-            if not self._read_only:
-                _modernise(connection)
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -295,35 +290,13 @@ def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application_id == _APPLICATION_ID:
-        if version > _SCHEMA_VERSION:
-            raise BrokenInput(f"{place}: has schema version {version}, this program reads up to {_SCHEMA_VERSION}")
+        if version != _SCHEMA_VERSION:
+            raise BrokenInput(f"{place}: has schema version {version}, this program reads {_SCHEMA_VERSION}")
         return False
     (n_tables,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
     if application_id or version or n_tables:
         raise BrokenInput(f"{place}: is a database, but not a Mistake Book")
     return True
-
-
-def _modernise(connection: sqlite3.Connection) -> None:
-    """Give an older book what it lacks: a place for the entries that leave (version 2), and the judge's version (3)."""
-    if _version(connection) == _SCHEMA_VERSION:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = _version(connection)
-        if version < _SCHEMA_VERSION:  # else another process has been faster
-            if version < 2:
-                connection.execute(_DEPARTURES)
-            connection.execute(f"ALTER TABLE book ADD COLUMN {_JUDGE}")
-            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _check_snapshot(image: sqlite3.Connection) -> None:

@@ -17,7 +17,7 @@ from codea1_env.problems.problem import ProblemSet, SkippedRow
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.whole_files import write_whole
+from codea1_env.whole_files import write_text
 
 _MAX_TEXT = 200_000
 _MAX_FREQUENCY = 1_000_000_000
@@ -124,18 +124,6 @@ def assert_text(key: BookKey) -> str | None:
         if (found.expression, found.expected) == (key.expression, key.expected):
             return text
     return None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file, whole or not at all; links, pipes and devices: see `write_whole`.
-
-    Raises:
-        UserError: it cannot be written.
-    """
-    try:
-        write_whole(path, text.encode())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -41,8 +41,6 @@ _DEPARTURES = (
 
 def departures_after(connection: sqlite3.Connection, number: int, *, limit: int) -> list[tuple[int, Departure]]:
     """Return the next departures of all problems, each with its number, in the order in which they left."""
-    if connection.execute("PRAGMA user_version").fetchone()[0] < 2:  # such books kept no record
-        return []
     found = []
     for row in connection.execute(_DEPARTURES, (number, limit)):
         run, episode_id, played, coder, tester, program, verdict = row[9:]

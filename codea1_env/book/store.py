@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,9 @@ import numpy as np
 from codea1_env.book.database import BookDatabase
 from codea1_env.book.departures import Departure, Leaving
 from codea1_env.book.rows import ProblemRows, departures_after
+from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE, require_this_judge
+from codea1_env.judge_version import JUDGE_VERSION, require_this_judge
 from codea1_env.rules.mistake_book import (
     Arrival,
     BookChange,
@@ -57,7 +57,7 @@ class MergeReport:
     """Entries whose case was there already: their counts were added up."""
 
 
-class MistakeBook:
+class MistakeBook(Closing):
     """Cases that once beat a program, by problem.
 
     Any number of threads and processes of one machine may use one file, also across `os.fork`; each round is one
@@ -106,9 +106,9 @@ class MistakeBook:
 
     @property
     def judge_version(self) -> int:
-        """Version of the judge whose verdicts the book holds; 1 in books that do not say."""
+        """Version of the judge whose verdicts the book holds."""
         with self._database.reading() as connection:
-            return _judge_version(connection)
+            return int(connection.execute("SELECT judge_version FROM book").fetchone()[0])
 
     def require_this_judge(self) -> None:
         """Do nothing if the book may take in new rounds.
@@ -227,10 +227,7 @@ class MistakeBook:
                 after = page[-1].sequence
 
     def departures(self) -> Iterator[Departure]:
-        """Yield what has left the book, of all problems, in the order of leaving; a page at a time, as `entries`.
-
-        Books that were begun before version 2 of their schema know only of what left since.
-        """
+        """Yield what has left the book, of all problems, in the order of leaving; a page at a time, as `entries`."""
         after = 0
         while True:
             with self._database.reading() as connection:
@@ -280,14 +277,6 @@ class MistakeBook:
             rows = ProblemRows.find(connection, problem_id)
             return [] if rows is None else rows.after(after, limit=_PAGE)
 
-    def __enter__(self) -> MistakeBook:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"MistakeBook({'' if self.path is None else repr(str(self.path))})"
 
@@ -306,13 +295,6 @@ def _resolved(path: str | Path) -> Path:
         return Path(path).expanduser().resolve()
     except (OSError, RuntimeError, TypeError, ValueError) as error:  # a loop of links, no home, no path at all, a NUL
         raise BrokenInput(f"Mistake Book {str(path)!r}: {error}") from error
-
-
-def _judge_version(connection: sqlite3.Connection) -> int:
-    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(book)")]
-    if "judge_version" not in columns:  # an older book that may only be read
-        return UNSTATED_JUDGE
-    return int(connection.execute("SELECT judge_version FROM book").fetchone()[0])
 
 
 def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any, Literal
@@ -59,7 +59,7 @@ class RunConfig(BaseModel):
     @property
     def run_id(self) -> str:
         """Names the run in the Mistake Book: equal for equal runs, on any host, however often they are resumed."""
-        asked = {name: value for name, value in _plain(self).items() if name not in _MAY_CHANGE}
+        asked = {name: value for name, value in self.model_dump(mode="json").items() if name not in _MAY_CHANGE}
         return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
 
     def differences(self, asked: RunConfig) -> tuple[str, ...]:
@@ -67,15 +67,10 @@ class RunConfig(BaseModel):
 
         The number of episodes may grow. Versions and the place of the problems may change: the contents may not.
         """
-        mine, other = _flat(_plain(self)), _flat(_plain(asked))
-        found = [
-            f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
-            for name in dict.fromkeys((*mine, *other))
-            if name.partition(".")[0] not in _MAY_CHANGE and mine.get(name) != other.get(name)
-        ]
+        found = changes_between(self, asked, may_change=lambda name: name.partition(".")[0] in _MAY_CHANGE)
         if asked.episodes < self.episodes:
-            found.append(f"episodes was {self.episodes}, now {asked.episodes}")
-        return tuple(found)
+            found += (f"episodes was {self.episodes}, now {asked.episodes}",)
+        return found
 
 
 def problems_digest(problems: ProblemSet) -> str:
@@ -109,8 +104,20 @@ def read_config(text: bytes, place: str) -> RunConfig:
         raise BrokenInput(f"{place}: {first_fault(error)}") from error
 
 
-def _plain(config: RunConfig) -> dict[str, Any]:
-    return config.model_dump(mode="json")
+def changes_between(stored: BaseModel, asked: BaseModel, *, may_change: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return one clause per setting that differs, e.g. `run.seed was 0, now 1`.
+
+    Args:
+        stored: settings of a run.
+        asked: those that would go on with it.
+        may_change: whether the setting of this dotted name is left out.
+    """
+    mine, other = (_flat(settings.model_dump(mode="json")) for settings in (stored, asked))
+    return tuple(
+        f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
+        for name in dict.fromkeys((*mine, *other))
+        if mine.get(name) != other.get(name) and not may_change(name)
+    )
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from codea1_env.book.store import MistakeBook
+from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import require_this_judge
 from codea1_env.rules.mistake_book import Provenance
@@ -36,7 +36,7 @@ from codea1_env.whole_files import write_whole
 _CONFIG, _EPISODES, _BOOK, _METRICS = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"
 
 
-class RunFolder:
+class RunFolder(Closing):
     """A run that is being written; use it as a context manager. One process at a time."""
 
     def __init__(self, path: Path, config: RunConfig, journal: Journal) -> None:
@@ -148,14 +148,6 @@ class RunFolder:
     def close(self) -> None:
         """Let go of the files; idempotent."""
         self._journal.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _store_config(self) -> None:
         with file_errors(self.path):

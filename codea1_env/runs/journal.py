@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
+from codea1_env.closing import Closing
 from codea1_env.errors import UserError
 from codea1_env.whole_files import write_whole
 
 LOCK = ".lock"
 
 
-class Journal:
+class Journal(Closing):
     """The lines of a folder, open for appending; other processes are kept out meanwhile.
 
     Raises:
@@ -80,14 +80,6 @@ class Journal:
         """Let go of the files; idempotent."""
         self._file.close()
         self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def hold_folder(folder: Path) -> BinaryIO:

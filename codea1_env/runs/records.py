@@ -8,7 +8,7 @@ A record holds nothing that differs between two runs of the same seed: no clock,
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable
 from functools import cache
 from math import isnan
 from typing import Annotated, Any, Literal
@@ -19,7 +19,6 @@ from codea1_env.errors import BrokenInput
 from codea1_env.judge_version import UNSTATED_JUDGE
 from codea1_env.judged_round import JudgedRound
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
 from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
 from codea1_env.verdicts import (
     CandidateReport,
@@ -43,7 +42,7 @@ Text = Annotated[str, BeforeValidator(_encodable)]
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", from_attributes=True, frozen=True, use_attribute_docstrings=True)
 
 
 class RejectionRecord(_Record):
@@ -55,11 +54,6 @@ class RejectionRecord(_Record):
     line: int
     """Line in the reply, from 1; 0 where there is no single one."""
     detail: Text
-
-    @classmethod
-    def of(cls, rejection: Rejection) -> RejectionRecord:
-        """Return the record of a rejection."""
-        return cls(reason=rejection.reason, source=rejection.source, line=rejection.line, detail=rejection.detail)
 
     def to_rejection(self) -> Rejection:
         """Return the fact that was recorded."""
@@ -129,7 +123,7 @@ class SuiteRecord(_Record):
         """Return the record of one suite."""
         return cls(
             cases=tuple(map(CaseRecord.of, report.cases)),
-            rejections=tuple(map(RejectionRecord.of, report.suite.rejections)),
+            rejections=tuple(map(RejectionRecord.model_validate, report.suite.rejections)),
             n_invalid=report.suite.n_invalid,
             nonprintable_share=report.suite.nonprintable_share,
             internal_error=report.suite.internal_error,
@@ -161,10 +155,21 @@ class CandidateRecord(_Record):
         rejection = report.candidate.rejection
         return cls(
             program=report.candidate.program,
-            rejection=None if rejection is None else RejectionRecord.of(rejection),
+            rejection=None if rejection is None else RejectionRecord.model_validate(rejection),
             verdict=report.verdict,
             detail=report.detail,
             golden_pass_rate=report.golden_pass_rate,
+        )
+
+    def to_report(self, suites: Iterable[SuiteRecord], replayed: Iterable[CaseRecord] = ()) -> CandidateReport:
+        """Return the fact that was recorded, with its cases."""
+        return CandidateReport(
+            candidate=Candidate(self.program, None if self.rejection is None else self.rejection.to_rejection()),
+            verdict=self.verdict,
+            detail=self.detail,
+            replayed=tuple(case.to_report() for case in replayed),
+            suites=tuple(suite.to_report() for suite in suites),
+            golden_pass_rate=self.golden_pass_rate,
         )
 
 
@@ -176,23 +181,16 @@ class RewardPartRecord(_Record):
     weight: float
 
 
+def _known(value: object) -> object:
+    return None if isinstance(value, float) and isnan(value) else value
+
+
 class RewardRecord(_Record):
     """A reward and the terms whose weighted sum it is."""
 
-    value: float | None
+    value: Annotated[float | None, BeforeValidator(_known)]
     """null when masked: our own failure hides the truth, or nothing was tested and the rules mask that."""
     parts: tuple[RewardPartRecord, ...]
-
-    @classmethod
-    def of(cls, reward: Reward) -> RewardRecord:
-        """Return the record of one reward."""
-        parts = tuple(RewardPartRecord(name=p.name, value=p.value, weight=p.weight) for p in reward.parts)
-        return cls(value=None if isnan(reward.value) else reward.value, parts=parts)
-
-    def to_reward(self) -> Reward:
-        """Return the fact that was recorded."""
-        parts = tuple(RewardPart(p.name, p.value, p.weight) for p in self.parts)
-        return Reward(float("nan") if self.value is None else self.value, parts)
 
 
 class RewardsRecord(_Record):
@@ -201,15 +199,6 @@ class RewardsRecord(_Record):
     coder: RewardRecord
     testers: tuple[RewardRecord, ...]
     """One per suite."""
-
-    @classmethod
-    def of(cls, rewards: CandidateRewards) -> RewardsRecord:
-        """Return the record of a round's rewards."""
-        return cls(coder=RewardRecord.of(rewards.coder), testers=tuple(map(RewardRecord.of, rewards.testers)))
-
-    def to_rewards(self) -> CandidateRewards:
-        """Return the fact that was recorded."""
-        return CandidateRewards(self.coder.to_reward(), tuple(tester.to_reward() for tester in self.testers))
 
 
 class BookChangeRecord(_Record):
@@ -227,11 +216,6 @@ class BookChangeRecord(_Record):
     """Entries that stayed and lost frequency."""
     size: int = Field(ge=0)
     """The problem's entries afterwards."""
-
-    @classmethod
-    def of(cls, delta: BookDelta) -> BookChangeRecord:
-        """Return the record of a change."""
-        return cls(**asdict(delta))
 
     def to_delta(self) -> BookDelta:
         """Return the fact that was recorded."""
@@ -265,21 +249,13 @@ class RoundRecord(_Record):
             candidate=CandidateRecord.of(report),
             replayed=tuple(map(CaseRecord.of, report.replayed)),
             suites=tuple(map(SuiteRecord.of, report.suites)),
-            rewards=RewardsRecord.of(judged.rewards),
-            book=None if judged.book is None else BookChangeRecord.of(judged.book),
+            rewards=RewardsRecord.model_validate(judged.rewards),
+            book=None if judged.book is None else BookChangeRecord.model_validate(judged.book),
         )
 
     def to_report(self) -> CandidateReport:
         """Return the report that was recorded: all that scoring and the Mistake Book's rules need."""
-        rejection = self.candidate.rejection
-        return CandidateReport(
-            candidate=Candidate(self.candidate.program, None if rejection is None else rejection.to_rejection()),
-            verdict=self.candidate.verdict,
-            detail=self.candidate.detail,
-            replayed=tuple(case.to_report() for case in self.replayed),
-            suites=tuple(suite.to_report() for suite in self.suites),
-            golden_pass_rate=self.candidate.golden_pass_rate,
-        )
+        return self.candidate.to_report(self.suites, self.replayed)
 
 
 class EpisodeRecord(_Record):

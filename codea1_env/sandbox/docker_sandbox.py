@@ -9,7 +9,6 @@ job costs about what it costs locally.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from secrets import token_hex
 
@@ -22,6 +21,7 @@ from codea1_env.sandbox.docker_place import Place
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, TIERS, LocalSandbox
 from codea1_env.sandbox.scheduler import Scheduler
+from codea1_env.sandbox.shared import one_per_process
 
 __all__ = ["TIER", "DockerSandbox", "shared_docker_sandbox"]
 
@@ -126,29 +126,14 @@ class _Scheduler(Scheduler):
         self._launcher.close()
 
 
-_shared: DockerSandbox | None = None
-_shared_lock = threading.Lock()
-
-
+@one_per_process
 def shared_docker_sandbox() -> DockerSandbox:
     """Return this process's own docker sandbox, made on first use and closed at interpreter exit.
 
     `CODEA1_DOCKER_IMAGE` may name its image.
     """
-    global _shared  # noqa: PLW0603  -- one pool of workers per process is the point
-    with _shared_lock:
-        if _shared is None:
-            _shared = DockerSandbox(image=os.environ.get("CODEA1_DOCKER_IMAGE", ""))
-        return _shared
+    return DockerSandbox(image=os.environ.get("CODEA1_DOCKER_IMAGE", ""))
 
 
 def _remade(workers: int, image: str, memory_mb: int, packages: tuple[str, ...]) -> DockerSandbox:
     return DockerSandbox(workers, image=image, memory_mb=memory_mb, packages=packages)
-
-
-def _after_fork() -> None:
-    global _shared_lock  # noqa: PLW0603  -- another thread may have held it during the fork
-    _shared_lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -63,21 +63,9 @@ class RunAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """Return the documented object."""
-        run = self.run and {
-            "status": self.run.status.value,
-            "execution_time": self.run.execution_time,
-            "return_code": self.run.return_code,
-            "stdout": self.run.stdout,
-            "stderr": self.run.stderr,
-        }
-        return {
-            "status": self.status.value,
-            "message": self.message,
-            "compile_result": None,
-            "run_result": run,
-            "executor_pod_name": None,
-            "files": {},
-        }
+        run = self.run and asdict(self.run)
+        shown = {"status": self.status, "message": self.message, "run_result": run}
+        return shown | {"compile_result": None, "executor_pod_name": None, "files": {}}
 
 
 @dataclass(frozen=True, slots=True)

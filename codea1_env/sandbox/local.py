@@ -13,10 +13,12 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
+from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.batches import Batch
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.scheduler import Scheduler
+from codea1_env.sandbox.shared import one_per_process
 from codea1_env.sandbox.worker import Setup
 
 __all__ = [
@@ -57,7 +59,7 @@ _IMPORTS_RARER = re.compile(rf"\b(?:import|from)[ \t][^\n]{{0,80}}?\b(?:{'|'.joi
 _MAX_SEARCHED = 20_000
 
 
-class LocalSandbox:
+class LocalSandbox(Closing):
     """Runs jobs in processes forked from warm, sealed interpreters.
 
     Starts lazily. Safe to use from any thread; after a fork of this process, the new process starts workers of its own.
@@ -166,12 +168,6 @@ class LocalSandbox:
         if end is not None:
             end()
 
-    def __enter__(self) -> LocalSandbox:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __reduce__(self) -> tuple[object, ...]:
         return _remade, (self._n_workers, self._packages, self._tiers)
 
@@ -239,8 +235,6 @@ class _Kinds:
 
 
 _INSTANCES: weakref.WeakSet[LocalSandbox] = weakref.WeakSet()
-_shared: LocalSandbox | None = None
-_shared_lock = threading.Lock()
 
 
 def _acceptable(require: str | None, allow_weak: bool | None) -> tuple[str, ...]:
@@ -269,13 +263,10 @@ def _check_tier(tier: str) -> None:
         raise UnknownName.of("sandbox tier", tier, TIERS)
 
 
+@one_per_process
 def shared_sandbox() -> LocalSandbox:
     """Return this process's own sandbox with default settings, made on first use and closed at interpreter exit."""
-    global _shared  # noqa: PLW0603  -- one pool of workers per process is the point
-    with _shared_lock:
-        if _shared is None:
-            _shared = LocalSandbox()
-        return _shared
+    return LocalSandbox()
 
 
 def _remade(workers: int, packages: tuple[str, ...], tiers: tuple[str, ...]) -> LocalSandbox:
@@ -283,8 +274,6 @@ def _remade(workers: int, packages: tuple[str, ...], tiers: tuple[str, ...]) -> 
 
 
 def _after_fork() -> None:
-    global _shared_lock  # noqa: PLW0603  -- another thread may have held it during the fork
-    _shared_lock = threading.Lock()
     for sandbox in list(_INSTANCES):
         sandbox._forget()
 

@@ -15,7 +15,7 @@ from codea1_env.errors import SandboxError, UserError
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
-from codea1_env.runs.records import to_line
+from codea1_env.runs.records import RewardsRecord, to_line
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 
 GOOD = {
@@ -115,7 +115,7 @@ def test_what_is_returned_is_the_summary_of_what_was_handed_out(toys: ProblemSet
 def test_the_rounds_handed_out_are_those_of_the_record(toys: ProblemSet, sandbox: Sandbox) -> None:
     (game,) = played(toys, bad, sandbox, episodes=1, rounds=3)
     assert [each.round for each in game.rounds] == [each.round for each in game.record.rounds] == [0, 1, 2]
-    assert game.rounds[0].rewards == game.record.rounds[0].rewards.to_rewards()
+    assert RewardsRecord.model_validate(game.rounds[0].rewards) == game.record.rounds[0].rewards
 
 
 def test_a_run_played_in_two_halves_is_the_run_played_at_once(toys: ProblemSet, sandbox: Sandbox) -> None:

@@ -16,7 +16,7 @@ from rich.console import Console
 from codea1_env import values
 from codea1_env.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
-from codea1_env.rendering import SYMBOLS, book_sentence, duel_picture, duel_text, harmless, matrix_text, reward_sum
+from codea1_env.rendering import SYMBOLS, book_sentence, duel_picture, duel_text, harmless, reward_sum
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import Reward, RewardPart, score
 from codea1_env.rules.ruleset import preset
@@ -129,9 +129,9 @@ def test_what_agents_wrote_cannot_steer_the_terminal(hostile: str) -> None:
     )
     report = replace(VALID, candidate=Candidate(f"x = '{hostile}'"), detail=hostile, suites=(suite,))
     problem = replace(PROBLEM, id=f"P{hostile}")
-    for text in (duel_text(judged(report, problem=problem)), matrix_text(ProblemReport(problem.id, (report,)))):
-        assert hostile not in text
-        assert set(text) - {"\n"} == {c for c in text if unicodedata.category(c)[0] != "C"}
+    text = duel_text(judged(report, problem=problem))
+    assert hostile not in text
+    assert set(text) - {"\n"} == {c for c in text if unicodedata.category(c)[0] != "C"}
 
 
 def test_markup_in_what_agents_wrote_is_shown_not_obeyed() -> None:
@@ -162,20 +162,6 @@ def test_long_programs_and_suites_are_cut_and_say_by_how_much() -> None:
     assert "… and 8 more" in text
     assert "." * 100 in text.replace("\n", "")  # the row of verdicts stays whole
     assert len(text) < 20_000
-
-
-def test_a_matrix_has_a_line_per_candidate_and_only_the_symbols_that_occur() -> None:
-    two_suites = replace(VALID, suites=(VALID.suites[0], EMPTY))
-    assert (
-        matrix_text(ProblemReport("P/1", (VALID, INVALID, two_suites)))
-        == """\
-P/1          replayed      suite 1  suite 2
-candidate 1  E             .WT
-candidate 2  syntax error
-candidate 3  E             .WT
-. passed  W wrong answer  E runtime error  T time limit
-"""
-    )
 
 
 def test_every_verdict_of_a_case_has_a_symbol_of_its_own() -> None:

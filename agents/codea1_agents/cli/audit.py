@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 
 def audit(
     sandbox: Annotated[str, typer.Option(help="Which sandbox.")] = "local",
@@ -14,7 +16,7 @@ def audit(
         bool, typer.Option(help="Show what the harmless ones of the attacks gain from a plain exit-code grader.")
     ] = True,
     markdown: Annotated[bool, typer.Option("--markdown", help="The table of docs/sandbox-attacks.md.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Attack a sandbox with hostile programs, test suites and candidates.

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 app = typer.Typer(no_args_is_help=True, help="Show, study, minimise, export, merge and import Mistake Books.")
 
 _Book = Annotated[Path, typer.Argument(help="A book file (.sqlite), or the folder of a run.")]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
 
 
 @app.command()
@@ -18,7 +19,7 @@ def show(
     book: _Book,
     problem: Annotated[str | None, typer.Option(help="Only this problem's cases.")] = None,
     top: Annotated[int, typer.Option(min=1, help="Show so many, the most frequent first.")] = 20,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """List the cases that beat a program, the most frequent first.
 
@@ -35,7 +36,7 @@ def show(
 def stats(
     book: _Book,
     top: Annotated[int, typer.Option(min=1, help="Rows of each table.")] = 5,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Tell what became of a book's cases: how many were fixed, how old they are, whom they come from, what is hard.
 
@@ -55,7 +56,7 @@ def survival(
         str | None, typer.Option(help="Apart for each tester, coder, verdict, problem or run.", show_default=False)
     ] = None,
     picture: Annotated[Path | None, typer.Option(help="Also draw it as SVG.")] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Tell how long cases stay until a program passes them (Kaplan-Meier, in rounds of their problem).
 
@@ -72,7 +73,7 @@ def survival(
 def relapses(
     book: _Book,
     top: Annotated[int, typer.Option(min=1, help="Show so many, the most frequent first.")] = 20,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """List the mistakes that were fixed once and came back.
 
@@ -97,7 +98,7 @@ def minimise(
     ] = None,
     sandbox: Annotated[str, typer.Option(help="Where programs run.")] = "local",
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Make each case's input as small as the same programs still fail it, and drop what then stands there twice.
 
@@ -118,7 +119,7 @@ def export(
     problems: Annotated[
         str | None, typer.Option("--problems", "-p", help="Source that the cases belong to.", show_default="the run's")
     ] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Write a book for others to read: as a pytest file, as the release's JSON, or both.
 
@@ -135,7 +136,7 @@ def export(
 def merge(
     books: Annotated[list[Path], typer.Argument(help="Books, or folders of runs.")],
     into: Annotated[Path, typer.Option(help="The new book; it must not be there yet.")],
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Put several books into a new one: counts of equal cases add up.
 
@@ -155,7 +156,7 @@ def import_(
     problems: Annotated[
         str | None, typer.Option("--problems", "-p", help="Source that the cases belong to; tells entry points.")
     ] = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Add the cases of a book that the Code-A1 release has written.
 

@@ -15,11 +15,10 @@ from codea1_env.book.files import ExportReport, export_official, import_official
 from codea1_env.book.pytest_file import export_pytest
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UnknownName, UserError
-from codea1_env.problems import SkippedRow, load_problems
+from codea1_env.problems import load_problems
 from codea1_env.runs.folder import stored_config
 
 _BOOK_OF_RUN = "book.sqlite"
-_MAX_SKIPPED_SHOWN = 5
 
 
 def show_book(path: Path, *, problem: str | None, top: int, as_json: bool) -> None:
@@ -100,7 +99,7 @@ def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool
         report = import_official(book, source, known)
         size = book.size()
     page.say(f"{into}: {report.added} cases added, {report.combined} were there already; {size} in all")
-    _tell_skipped(page, report.skipped)
+    page.note_skipped(report.skipped)
     page.finish({"into": str(into), "size": size, **asdict(report)})
 
 
@@ -157,15 +156,8 @@ def _reported(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
     page.say(f"{path}: {report.written} cases written")
     if report.n_nan:
         page.note(f"{report.n_nan} of them expect a nan, which == never confirms")
-    _tell_skipped(page, report.skipped)
+    page.note_skipped(report.skipped)
     return {"path": str(path), **asdict(report)}
-
-
-def _tell_skipped(page: Page, skipped: Sequence[SkippedRow]) -> None:
-    for row in skipped[:_MAX_SKIPPED_SHOWN]:
-        page.note(f"skipped {row.place}: {row.reason}")
-    if len(skipped) > _MAX_SKIPPED_SHOWN:
-        page.note(f"skipped {len(skipped)} in all")
 
 
 def _cells(stored: StoredEntry) -> tuple[str, ...]:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 app = typer.Typer(no_args_is_help=True, help="Check problems, the environment, an agent, or this machine's sandbox.")
 
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
 _Sandbox = Annotated[str, typer.Option(help="Where programs run.")]
 
 
@@ -21,7 +22,7 @@ def problems(
     ] = 2,
     slow: Annotated[float, typer.Option(min=0, help="Processor seconds per run above which a row is slow.")] = 5.0,
     sandbox: _Sandbox = "local",
-    as_json: _Json = False,
+    as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Run every solution against its own golden tests and examples, several times.
@@ -38,7 +39,7 @@ def problems(
 
 
 @app.command()
-def env(as_json: _Json = False) -> None:
+def env(as_json: Json = False) -> None:
     """Run the conformance tests of PettingZoo and Gymnasium on this environment, warnings as errors.
 
     \b
@@ -58,7 +59,7 @@ def agent(
     ] = "",
     slow: Annotated[float, typer.Option(min=0, help="Seconds above which a single reply is a fault.")] = 60.0,
     sandbox: _Sandbox = "local",
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Test an agent: seeds, batches, strange observations, errors, time.
 
@@ -80,7 +81,7 @@ def sandbox(
     require: Annotated[
         str, typer.Option(metavar="TIER", help="Weakest tier to accept: namespaces, bwrap, landlock, seccomp, rlimits.")
     ] = "",
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Obtain every kind of outcome from a small program, twice, and say what the sandbox promises here.
 

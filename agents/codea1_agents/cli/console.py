@@ -18,9 +18,11 @@ from rich.text import Text
 
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import UserError
+from codea1_env.problems.problem import SkippedRow
 from codea1_env.rendering import harmless
 
 _WIDEST = 120
+_MAX_SKIPPED_SHOWN = 5
 _WITHOUT_TERMINAL = 100
 
 
@@ -75,6 +77,13 @@ class Page:
         """Print a remark on stderr."""
         if even_if_quiet or not self.quiet:
             self._remark("note", text)
+
+    def note_skipped(self, rows: Sequence[SkippedRow]) -> None:
+        """Print the first few rows that could not be used on stderr, and how many there are."""
+        for row in rows[:_MAX_SKIPPED_SHOWN]:
+            self.note(f"skipped {row.place}: {row.reason}")
+        if len(rows) > _MAX_SKIPPED_SHOWN:
+            self.note(f"skipped {len(rows)} rows in all")
 
     def warn(self, text: str) -> None:
         """Print a remark on stderr, also if quiet."""

@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 from codea1_agents.cli import evaluating
 from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.crossplay import CrossplayOptions
 from codea1_agents.cli.evaluating import Bench, bench
 from codea1_agents.cli.playing import varied
 from codea1_agents.cli.progress import Progress
@@ -24,31 +25,11 @@ from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import problems_digest
-from codea1_env.whole_files import write_whole
+from codea1_env.runs.journal import file_errors
+from codea1_env.whole_files import write_text
 
 _FIXED_CODERS = ("mutant",)
 _FIXED_TESTERS = ("fuzz", "boundary")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options of the command."""
-
-    players: tuple[str, ...]
-    coders: tuple[str, ...]
-    testers: tuple[str, ...]
-    yardsticks: bool
-    problems: str
-    samples: int
-    tests: int | None
-    transfer: str
-    rules: str
-    alpha: float | None
-    seed: int
-    limit: int | None
-    sandbox: str
-    out: Path | None
-    as_json: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +42,7 @@ class _Entries:
     """Those of both that are yardsticks."""
 
 
-def run_crossplay(asked: Asked) -> None:
+def run_crossplay(asked: CrossplayOptions) -> None:
     """Play all pairs and tell what came of it.
 
     Raises:
@@ -80,7 +61,8 @@ def run_crossplay(asked: Asked) -> None:
         as_json=asked.as_json,
     )
     if asked.out is not None:
-        _make(asked.out)
+        with file_errors(asked.out):
+            asked.out.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, bench(shared) as room:
         entries = _entries(asked, Path(scratch))
         findings, submissions = _played(asked, entries, room, rules)
@@ -93,10 +75,16 @@ def run_crossplay(asked: Asked) -> None:
         room.page.finish(document)
 
 
-def _entries(asked: Asked, scratch: Path) -> _Entries:
-    both = players_of(asked.players, scratch / "both")
-    coders = [*(p for p in both if p.role == "coder"), *players_of(asked.coders, scratch / "coders", role="coder")]
-    testers = [*(p for p in both if p.role == "tester"), *players_of(asked.testers, scratch / "testers", role="tester")]
+def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
+    both = players_of(asked.players or (), scratch / "both")
+    coders = [
+        *(p for p in both if p.role == "coder"),
+        *players_of(asked.coders or (), scratch / "coders", role="coder"),
+    ]
+    testers = [
+        *(p for p in both if p.role == "tester"),
+        *players_of(asked.testers or (), scratch / "testers", role="tester"),
+    ]
     if not (coders or testers):
         raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
     fixed: tuple[Player, ...] = ()
@@ -119,7 +107,7 @@ def _missing(names: Sequence[str], there: Sequence[Player], role: Role, scratch:
     return players_of([name for name in names if name not in known], scratch, role=role)
 
 
-def _played(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
+def _played(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
     def seat(player: Player) -> Seat:
         asker = room.asker(player.spec, player.role)
         return Seat(player.name, asker, is_fixed=player in entries.fixed, view=player.view)
@@ -138,7 +126,7 @@ def _played(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> tup
     return Findings.of(play, seed=asked.seed), submissions
 
 
-def _settings(asked: Asked, entries: _Entries, room: Bench, rules: Ruleset) -> dict[str, Any]:
+def _settings(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> dict[str, Any]:
     return {
         "problems": {
             "source": asked.problems,
@@ -169,13 +157,10 @@ def _show(findings: Findings, page: Page) -> None:
 
 
 def _write(out: Path, findings: Findings, document: dict[str, Any], submissions: Submissions) -> None:
-    try:
-        write_whole(out / RESULT, (json.dumps(document, allow_nan=False) + "\n").encode())
-        write_whole(out / "crossplay.md", findings.markdown(_heading(document["settings"])).encode())
-        write_whole(out / "programs.jsonl", _lines(submissions.programs))
-        write_whole(out / "suites.jsonl", _lines(submissions.suites))
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
+    write_text(out / RESULT, json.dumps(document, allow_nan=False) + "\n")
+    write_text(out / "crossplay.md", findings.markdown(_heading(document["settings"])))
+    write_text(out / "programs.jsonl", _lines(submissions.programs))
+    write_text(out / "suites.jsonl", _lines(submissions.suites))
     for heat in heat_maps_of(document):
         write_heat_map(heat, out / f"{heat.key}.svg")
 
@@ -188,12 +173,5 @@ def _heading(settings: dict[str, Any]) -> str:
     )
 
 
-def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> bytes:
-    return "".join(json.dumps(asdict(each)) + "\n" for each in entries).encode("utf-8", "surrogatepass")
-
-
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out}: it cannot be made ({error.strerror or error})") from error
+def _lines(entries: Iterable[StoredProgram | StoredSuite]) -> str:
+    return "".join(json.dumps(asdict(each)) + "\n" for each in entries)

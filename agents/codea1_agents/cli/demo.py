@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 app = typer.Typer(no_args_is_help=True, help="Things to watch.")
 
 
@@ -24,7 +26,7 @@ def coevolve(
     steps: Annotated[
         int | None, typer.Option(min=1, help="Of training.", show_default="as the preset coevolve says")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary.")] = False,
 ) -> None:
     """Watch a coder and a tester co-evolve from nothing, on a laptop.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from codea1_agents.cli.options import Json
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Tell what this machine offers, what is missing, and the line that installs it.
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 app = typer.Typer(no_args_is_help=True, help="What agents are worth, in numbers that the field knows.")
 
 _Agent = Annotated[
@@ -25,7 +27,6 @@ _Out = Annotated[
     Path | None,
     typer.Option(help="Folder of records and figures; the same command goes on there.", show_default="none"),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
 
 
 @app.command("coder")
@@ -39,7 +40,7 @@ def measure_coder(
     limit: _Limit = None,
     without: _Without = "",
     out: _Out = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Measure a coder: pass@k (unbiased) and avg@n by the problems' golden tests, with intervals over problems.
 
@@ -74,7 +75,7 @@ def measure_tester(
     limit: _Limit = None,
     without: _Without = "",
     out: _Out = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Measure a tester on right programs, as UnLeakedTestBench does: validity, pass@k, mut@k, cov@k, Mul.
 
@@ -97,7 +98,7 @@ def compare(
     before: Annotated[Path, typer.Argument(help="Folder that codea1 eval wrote with --out.")],
     after: Annotated[Path, typer.Argument(help="Another one, of the same kind.")],
     seed: Annotated[int, typer.Option(min=0, help="Of the intervals.")] = 0,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Compare two evaluations problem by problem, and say how many problems would show each difference.
 

@@ -26,8 +26,6 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox import Guarantee, Sandbox, load_sandbox
 
-_MAX_SKIPPED_SHOWN = 5
-
 _R = TypeVar("_R", bound=BaseModel)
 
 
@@ -93,10 +91,7 @@ def bench(asked: Asked) -> Iterator[Bench]:
         problems.by_id(name)
     if left_out:
         problems = problems.select(problem.id for problem in problems if problem.id not in left_out)
-    for row in problems.skipped[:_MAX_SKIPPED_SHOWN]:
-        page.note(f"skipped {row.place}: {row.reason}")
-    if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
-        page.note(f"skipped {len(problems.skipped)} rows in all")
+    page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(asked.sandbox)) as sandbox, ExitStack() as stack:
         promise = promise_of(sandbox)
         if promise.guarantee is not Guarantee.ISOLATED:

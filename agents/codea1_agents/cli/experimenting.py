@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_agents.cli.console import Page
+from codea1_agents.cli.experiment import ExperimentOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.experiments.declaration import Experiment, load_experiment
 from codea1_agents.experiments.folder import ExperimentFolder, require_experiment
@@ -21,50 +21,37 @@ from codea1_env.judge_version import require_this_judge
 from codea1_env.problems import load_problems
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is asked for."""
-
-    name: str
-    folder: Path | None
-    workers: int | None
-    seeds: int | None
-    only: tuple[str, ...]
-    cluster: str
-    report_only: bool
-
-
-def run_experiment(wish: Wish, *, as_json: bool) -> None:
+def run_experiment(asked: ExperimentOptions) -> None:
     """Run an experiment, or what is missing of it, and write its report.
 
     Raises:
         UserError: there is no such experiment, its folder holds another one, or a cell failed.
     """
-    page = Page(as_json=as_json)
-    experiment = load_experiment(wish.name)
-    path = wish.folder or Path("experiments") / experiment.name
-    if wish.seeds:
-        experiment = experiment.model_copy(update={"seeds": wish.seeds})
-    cells = cells_of(experiment, only=_known(experiment, wish.only))
-    if wish.seeds:
-        cells = tuple(cell for cell in cells if cell.seed < wish.seeds)
+    page = Page(as_json=asked.as_json)
+    experiment = load_experiment(asked.name)
+    path = asked.out or Path("experiments") / experiment.name
+    if asked.seeds:
+        experiment = experiment.model_copy(update={"seeds": asked.seeds})
+    cells = cells_of(experiment, only=_known(experiment, tuple(filter(None, asked.only.split(",")))))
+    if asked.seeds:
+        cells = tuple(cell for cell in cells if cell.seed < asked.seeds)
     with page.apart():
-        if wish.report_only:
+        if asked.report_only:
             require_experiment(path, experiment)
         else:
-            _run(experiment, cells, path, wish, page)
+            _run(experiment, cells, path, asked, page)
         results = results_of(path, cells)
         report = write_report(experiment, cells, results, path / "report")
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
         page.finish({"experiment": experiment.name, "cells": len(cells), "done": len(results), "report": str(report)})
 
 
-def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, wish: Wish, page: Page) -> None:
+def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, asked: ExperimentOptions, page: Page) -> None:
     for source in experiment.sources:
         load_problems(source)  # a wrong one is found here, and not after hours of training
     for result in results_of(path, cells).values():
         require_this_judge(result.judge_version, path, "choose another folder")
-    workers = wish.workers or max(1, len(os.sched_getaffinity(0)))
+    workers = asked.workers or max(1, len(os.sched_getaffinity(0)))
     with (
         ExperimentFolder(path, experiment),
         Progress(experiment.name, len(cells), page, done=len(results_of(path, cells))) as progress,
@@ -74,7 +61,7 @@ def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, wish: Wish, 
         def tell(told: Told) -> None:
             progress.reach(told.n_done, told.n_cells)
 
-        run_cells(experiment, cells, path, workers=workers, cluster=wish.cluster, tell=tell)
+        run_cells(experiment, cells, path, workers=workers, cluster=asked.cluster, tell=tell)
 
 
 def _known(experiment: Experiment, only: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 
 def export_model(
     source: Annotated[Path, typer.Argument(help="Run folder of codea1 train, or one of its checkpoints.")],
     role: Annotated[str, typer.Option(help="coder or tester.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Directory to write, new or empty.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a trained model as a plain directory that transformers loads: weights, configuration, tokenizer.
 

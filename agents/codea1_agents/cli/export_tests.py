@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 
 def export_tests(
     agent: Annotated[str, typer.Option(help="The tester (see codea1 agents).")],
@@ -31,7 +33,7 @@ def export_tests(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only so many problems, from the front.", show_default="all")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run a tester over problems and write its confirmed tests as golden tests (paper, table 4).
 

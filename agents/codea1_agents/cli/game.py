@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 app = typer.Typer(no_args_is_help=True, help="The game as a matrix: equilibria, dynamics, and what follows from them.")
 
 _Source = Annotated[
@@ -27,7 +29,6 @@ _Sandbox = Annotated[str, typer.Option(help="Where programs run.")]
 _Out = Annotated[
     Path | None, typer.Option("--out", "-o", help="Folder for pictures (SVG and PNG).", show_default="none")
 ]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
 
 
 @app.command()
@@ -43,7 +44,7 @@ def solve(
     ] = None,
     sandbox: _Sandbox = "local",
     out: _Out = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Find an equilibrium of every problem's game, and how exact it is.
 
@@ -71,7 +72,7 @@ def dynamics(
     solution: _Solution = None,
     sandbox: _Sandbox = "local",
     out: _Out = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Follow players who learn, and tell how exploitable they are over time.
 
@@ -93,7 +94,7 @@ def questions(
     seed: Annotated[int, typer.Option(min=0, help="Of the draws and the intervals.")] = 0,
     sandbox: _Sandbox = "local",
     out: _Out = None,
-    as_json: _Json = False,
+    as_json: Json = False,
 ) -> None:
     """Compute what alpha, the Mistake Book and zero-sum rewards change: the tables of docs/game.md.
 

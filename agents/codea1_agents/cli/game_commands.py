@@ -25,6 +25,7 @@ from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError
 from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
+from codea1_env.runs.journal import file_errors
 from codea1_env.sandbox import load_sandbox
 
 _ENDINGS = (".svg", ".png")
@@ -156,10 +157,8 @@ def picture_folder(out: Path) -> Path:
     Raises:
         UserError: it cannot be made.
     """
-    try:
+    with file_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{out}: it cannot be made ({error.strerror or error})") from error
     return out
 
 

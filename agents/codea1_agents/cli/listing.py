@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from codea1_agents.cli.options import Json
 
 if TYPE_CHECKING:
     from codea1_env.plugins import Group
@@ -15,8 +17,6 @@ problems_app = typer.Typer(no_args_is_help=True, help="Sources of problems.")
 
 _ROLES = ("coder", "tester")
 
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
-
 
 @problems_app.callback()
 def _problems() -> None:
@@ -24,7 +24,7 @@ def _problems() -> None:
 
 
 @problems_app.command("list")
-def list_problems(as_json: _Json = False) -> None:
+def list_problems(as_json: Json = False) -> None:
     """List the registered sources of problems; files, folders and module:attribute also are sources.
 
     \b
@@ -34,7 +34,7 @@ def list_problems(as_json: _Json = False) -> None:
     _list("problems", as_json)
 
 
-def agents(as_json: _Json = False) -> None:
+def agents(as_json: Json = False) -> None:
     """List the registered agents: whom they play, their options, what is missing here; module:attribute also is one.
 
     \b
@@ -56,7 +56,7 @@ def agents(as_json: _Json = False) -> None:
     page.finish({"agents": data})
 
 
-def presets(as_json: _Json = False) -> None:
+def presets(as_json: Json = False) -> None:
     """List the presets of codea1 train: named settings, which a TOML file may extend.
 
     \b

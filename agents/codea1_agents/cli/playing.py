@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page
+from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
 from codea1_agents.early_episodes import EarlyEpisodes
@@ -35,30 +36,10 @@ from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, first_fault
 from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
 
-_MAX_SKIPPED_SHOWN = 5
 _MAX_ABSENCES_SHOWN = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """Options as given; None where one was not."""
-
-    problems: str | None = None
-    coder: str | None = None
-    tester: str | None = None
-    episodes: int | None = None
-    rounds: int | None = None
-    seed: int | None = None
-    rules: str | None = None
-    alpha: float | None = None
-    tests_per_suite: int | None = None
-    tester_view: str | None = None
-    sandbox: str | None = None
-    limit: int | None = None
-    strict: bool | None = None
-
-
-_DEFAULTS = Asked(
+_DEFAULTS = PlayOptions(
     problems="humaneval",
     coder="mutant",
     tester="fuzz",
@@ -72,16 +53,7 @@ _DEFAULTS = Asked(
 )
 
 
-def run(
-    asked: Asked,
-    *,
-    out: Path | None,
-    resume: Path | None,
-    concurrency: int = 1,
-    n_shown: int | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+def run(asked: PlayOptions) -> None:
     """Play one run from its options to its summary.
 
     Raises:
@@ -90,21 +62,15 @@ def run(
         SandboxError: the sandbox cannot be used at all.
         typer.Exit: interrupted (130).
     """
-    page = Page(as_json=as_json, quiet=quiet)
-    n_pictures = n_shown if n_shown is not None else int(not (as_json or quiet))
-    if resume is None:
-        problems, config = _resolved(asked, None)
-    else:
-        if out is not None:
-            raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
-        problems, config = _resolved(asked, stored_config(resume))
-    for row in problems.skipped[:_MAX_SKIPPED_SHOWN]:
-        page.note(f"skipped {row.place}: {row.reason}")
-    if len(problems.skipped) > _MAX_SKIPPED_SHOWN:
-        page.note(f"skipped {len(problems.skipped)} rows in all")
+    page = Page(as_json=asked.as_json, quiet=asked.quiet)
+    n_pictures = asked.show if asked.show is not None else int(not (asked.as_json or asked.quiet))
+    if asked.resume is not None and asked.out is not None:
+        raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
+    problems, config = _resolved(asked, None if asked.resume is None else stored_config(asked.resume))
+    page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         specs = asked.coder or config.coder, asked.tester or config.tester
-        _Run(config, problems, sandbox, page, n_pictures, concurrency, specs).play(out, resume)
+        _Run(config, problems, sandbox, page, n_pictures, asked.concurrency, specs).play(asked.out, asked.resume)
 
 
 def varied(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
@@ -124,7 +90,7 @@ def varied(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) 
     return rules
 
 
-def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
+def _resolved(asked: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
     """Return the problems and the configuration: what was asked, else the run's (`base`), else the defaults."""
 
     def given(name: str) -> Any:
@@ -135,7 +101,7 @@ def _resolved(asked: Asked, base: RunConfig | None) -> tuple[ProblemSet, RunConf
     rules = varied(named, alpha=asked.alpha, tests_per_suite=asked.tests_per_suite)
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
     require_golden_tests(problems, rules)
-    plain = {each.name: given(each.name) for each in fields(Asked) if each.name in RunConfig.model_fields}
+    plain = {each.name: given(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}
     try:
         config = RunConfig.model_validate(
             plain

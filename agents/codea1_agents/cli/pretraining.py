@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.evaluating import estimate_json, plain_number
+from codea1_agents.cli.pretrain import PretrainOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.coevolution.asking import tiny_asker
 from codea1_agents.coevolution.corpus import CorpusRules
@@ -23,28 +23,14 @@ from codea1_env.sandbox import load_sandbox
 _SPLITS = ("train", "held-out")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options."""
-
-    out: Path
-    seed: int = 0
-    steps: int = 0
-    """0: the size's own."""
-    size: str = "laptop"
-    variant: str = "plain"
-    aware: float = 0.0
-    sandbox: str = "local"
-
-
-def run_pretrain(asked: Asked, *, evaluate: bool, as_json: bool, quiet: bool) -> None:
+def run_pretrain(asked: PretrainOptions) -> None:
     """Pretrain, save, and measure if that is asked for.
 
     Raises:
         UserError: an option makes no sense, or the folder holds something already.
         SandboxError: the sandbox cannot be used.
     """
-    page = Page(as_json=as_json, quiet=quiet)
+    page = Page(as_json=asked.as_json, quiet=asked.quiet)
     settings = _settings(asked)
     require_new(asked.out)
     with page.apart():
@@ -58,7 +44,7 @@ def run_pretrain(asked: Asked, *, evaluate: bool, as_json: bool, quiet: bool) ->
             f" {cpu_s:.0f} s of processor time; losses per token "
             + ", ".join(f"{kind} {number(loss)}" for kind, loss in losses.items())
         )
-        found = _measured(asked) if evaluate else []
+        found = _measured(asked) if asked.evaluate else []
         if found:
             page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
         page.finish(
@@ -77,12 +63,12 @@ def run_pretrain(asked: Asked, *, evaluate: bool, as_json: bool, quiet: bool) ->
         )
 
 
-def _settings(asked: Asked) -> PretrainingSettings:
+def _settings(asked: PretrainOptions) -> PretrainingSettings:
     variants = {each.value: each for each in Variant}
     if asked.variant not in variants:
         raise UnknownName.of("variant", asked.variant, variants)
     rules = CorpusRules(variants[asked.variant], aware_share=asked.aware)
-    return PretrainingSettings(size=asked.size, seed=asked.seed, steps=asked.steps, rules=rules)
+    return PretrainingSettings(size=asked.size, seed=asked.seed, steps=asked.steps or 0, rules=rules)
 
 
 def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
@@ -91,7 +77,7 @@ def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
         return pretrain(settings, progress=lambda done, _: progress.reach(done, n_steps))
 
 
-def _measured(asked: Asked) -> list[Measurement]:
+def _measured(asked: PretrainOptions) -> list[Measurement]:
     rare = "rare-" if asked.variant == "rare" else ""
     found = []
     with closing(load_sandbox(asked.sandbox)) as sandbox:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, of codea1 play or codea1 train.")],
@@ -15,7 +17,7 @@ def report(
     pictures: Annotated[Path | None, typer.Option(help="Also write every chart as SVG into this folder.")] = None,
     png: Annotated[bool, typer.Option("--png", help="With --pictures: as PNG, too (needs matplotlib).")] = False,
     max_mb: Annotated[float, typer.Option(min=1, help="Leave texts out rather than write a larger file.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write one HTML file to look at runs: curves, tables, and every episode to be read.
 

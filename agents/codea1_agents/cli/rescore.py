@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json, takes
 
-def rescore(
-    run: Annotated[Path, typer.Argument(help="Run folder, of codea1 play, or with --sweep of codea1 train.")],
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescoreOptions:
+    """The options."""
+
+    run: Annotated[Path, typer.Argument(help="Run folder, of codea1 play, or with --sweep of codea1 train.")]
     alpha: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
-    ] = None,
+    ] = None
     rules: Annotated[
         str | None,
         typer.Option("--rules", "--preset", help="Preset of the formulas.", show_default="the run's"),
-    ] = None,
+    ] = None
     tests_per_suite: Annotated[
         int | None, typer.Option(min=1, help="Denominator K of the tester's reward.", show_default="the run's")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Also write the run with its new rewards into this new folder.")
-    ] = None,
+    ] = None
+    out: Annotated[Path | None, typer.Option(help="Also write the run with its new rewards into this new folder.")] = (
+        None
+    )
     sweep: Annotated[
         list[str] | None,
         typer.Option(
@@ -32,10 +38,13 @@ def rescore(
             " count); several give every combination.",
             show_default=False,
         ),
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(help="With --sweep of one number: draw it as SVG.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
-) -> None:
+    ] = None
+    picture: Annotated[Path | None, typer.Option(help="With --sweep of one number: draw it as SVG.")] = None
+    as_json: Json = False
+
+
+@takes(RescoreOptions)
+def rescore(options: RescoreOptions) -> None:
     """Score a recorded run by other rules, without running any program.
 
     The verdicts stay as they were found: how replies were read, suites validated and values compared cannot change.
@@ -47,13 +56,4 @@ def rescore(
     """
     from codea1_agents.cli.rescoring import run_rescore  # noqa: PLC0415  heavy
 
-    run_rescore(
-        run,
-        alpha=alpha,
-        rules=rules,
-        tests_per_suite=tests_per_suite,
-        out=out,
-        sweep=sweep or [],
-        picture=picture,
-        as_json=as_json,
-    )
+    run_rescore(options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.playing import varied
+from codea1_agents.cli.rescore import RescoreOptions
 from codea1_agents.cli.rescoring_sweep import is_training_run, run_sweep, sampled_rules
 from codea1_agents.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
 from codea1_agents.statistics import Estimate
@@ -25,36 +26,26 @@ from codea1_env.runs.records import EpisodeRecord
 _MAX_MOVED = 5
 
 
-def run_rescore(
-    run: Path,
-    *,
-    alpha: float | None,
-    rules: str | None,
-    tests_per_suite: int | None,
-    out: Path | None,
-    sweep: Sequence[str] = (),
-    picture: Path | None = None,
-    as_json: bool,
-) -> None:
+def run_rescore(asked: RescoreOptions) -> None:
     """Compare a run's rewards with those under other rules, and write the rescored run if that was asked for.
 
     Raises:
         UserError: no run there, a number out of range, or the new folder cannot be written.
     """
-    page = Page(as_json=as_json)
-    if sweep and out is not None:
+    page, run, out = Page(as_json=asked.as_json), asked.run, asked.out
+    if asked.sweep and out is not None:
         raise UserError("--out writes one rescored run: it does not go with --sweep")
-    if picture is not None and not sweep:
+    if asked.picture is not None and not asked.sweep:
         raise UserError("--picture draws a sweep: name one with --sweep")
-    if is_training_run(run) and not sweep:
+    if is_training_run(run) and not asked.sweep:
         raise UserError(
             f"{run} is a training run: use --sweep, or name one of its samples, e.g. {run}/samples/step-0001"
         )
     played = sampled_rules(run) if is_training_run(run) else stored_config(run).rules
-    chosen = played if rules is None else with_rewards_of(played, preset(rules))
-    chosen = varied(chosen, alpha=alpha, tests_per_suite=tests_per_suite)
-    if sweep:
-        run_sweep(run, sweep, played=played, chosen=chosen, picture=picture, as_json=as_json)
+    chosen = played if asked.rules is None else with_rewards_of(played, preset(asked.rules))
+    chosen = varied(chosen, alpha=asked.alpha, tests_per_suite=asked.tests_per_suite)
+    if asked.sweep:
+        run_sweep(run, asked.sweep, played=played, chosen=chosen, picture=asked.picture, as_json=asked.as_json)
         return
     config = stored_config(run)
     reading = _Reading(run, config.rules, chosen)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 app = typer.Typer(no_args_is_help=True, help="Places where programs run.")
 
 
@@ -16,7 +18,7 @@ def _sandbox() -> None:
 
 @app.command("clean")
 def clean(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Remove what killed processes have left of the docker sandbox: containers, images and temporary folders.
 
@@ -55,7 +57,7 @@ def serve(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Let other machines in: whoever reaches the port can run programs.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run others' programs behind SandboxFusion's `/run_code`, until stopped by Ctrl-C or SIGTERM.
 

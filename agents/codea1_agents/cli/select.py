@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 
 def select(
     coder: Annotated[str, typer.Option(help="Who writes the candidates (see codea1 agents).")],
@@ -27,7 +29,7 @@ def select(
             help="Folder for records and figures; the same command goes on with what is there.", show_default="none"
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Choose among candidates by tests written blind: the one that passes most distinct tests (paper, table 5).
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 
 def sft_tester(
     model: Annotated[str, typer.Argument(help="Folder or hub id of the language model to fine-tune.")],
@@ -30,7 +32,7 @@ def sft_tester(
     limit: Annotated[
         int | None, typer.Option(min=1, help="Use only so many problems, from the front.", show_default="all")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Teach a tester from golden tests: sampled programs that fail some in, golden tests of their problems out.
 

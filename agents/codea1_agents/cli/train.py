@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from codea1_agents.cli.options import Json
+
 
 def train(
     config: Annotated[
@@ -22,7 +24,7 @@ def train(
     resume: Annotated[
         Path | None, typer.Option(help="Continue the run in this folder from its last checkpoint.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")] = False,
+    as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary.")] = False,
 ) -> None:
     """Train a coder and a tester against each other with GRPO, as a TOML file or a preset says.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.coevolution.corpus import KINDS, Corpus, CorpusRules, Document
-from codea1_agents.models.model_files import written
+from codea1_agents.models.model_files import no_progress_bars, written
 from codea1_env.errors import MissingExtra, UnknownName, UserError
 
 try:
@@ -139,7 +139,7 @@ class Base:
 
     def _save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        with _no_progress_bars():
+        with no_progress_bars():
             self.model.save_pretrained(folder)
         save_tokenizer(self.tokenizer, folder)
         record = self.settings.to_dict() | {
@@ -357,19 +357,6 @@ class _Tally:
     @property
     def losses(self) -> Losses:
         return Losses(*(self._means.get(kind, float("nan")) for kind in KINDS))
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    from transformers.utils import logging  # noqa: PLC0415  slow to import
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import ast
 import json
 from dataclasses import dataclass
 
+from codea1_agents.scripted.mutation import is_documented
 from codea1_env import values
 from codea1_env.outcomes import Outcome, OutcomeKind
 
@@ -133,7 +134,7 @@ class _NoteTaker:
         """Rewrite the statements below a node."""
         for field, held in ast.iter_fields(node):
             if isinstance(held, list) and held and isinstance(held[0], ast.stmt):
-                documented = field == "body" and _is_documented(node)
+                documented = field == "body" and is_documented(node)
                 setattr(node, field, self._statements(held, documented))
             elif isinstance(held, list):
                 for item in held:
@@ -175,11 +176,6 @@ class _NoteTaker:
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
-
-
-def _is_documented(node: ast.AST) -> bool:
-    documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-    return documented and ast.get_docstring(node, clean=False) is not None  # type: ignore[arg-type]  # just checked
 
 
 def _is_declaration(statement: ast.stmt) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import judge_version_in, require_this_judge
 from codea1_env.runs.journal import Journal, cut_half_written, file_errors, whole_lines
@@ -25,7 +25,7 @@ _SETTINGS, _RECORDS, _FIGURES = "evaluation.json", "records.jsonl", "figures.jso
 _R = TypeVar("_R", bound=BaseModel)
 
 
-class EvaluationFolder(Generic[_R]):
+class EvaluationFolder(Closing, Generic[_R]):
     """An evaluation that is being written, new or continued; use it as a context manager. One process at a time."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any], model: type[_R]) -> None:
@@ -71,12 +71,8 @@ class EvaluationFolder(Generic[_R]):
         with file_errors(self.path):
             write_whole(self.path / _FIGURES, _json(figures))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let others write to it."""
         self._journal.close()
 
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, ConfigDict
 
-
-def _encodable(text: object) -> object:
-    """Write lone surrogates, which UTF-8 cannot hold, as escapes."""
-    return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
-
-
-Text = Annotated[str, BeforeValidator(_encodable)]
+from codea1_env.runs.records import Text
 
 
 class _Record(BaseModel):

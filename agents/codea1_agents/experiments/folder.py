@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from pydantic import ValidationError
 
 from codea1_agents.experiments.declaration import Experiment
+from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.journal import file_errors, hold_folder, require_empty
 from codea1_env.runs.records import first_fault
@@ -18,7 +17,7 @@ from codea1_env.whole_files import write_whole
 _DECLARED = "experiment.json"
 
 
-class ExperimentFolder:
+class ExperimentFolder(Closing):
     """The folder of an experiment that is being run; use it as a context manager. One process at a time."""
 
     def __init__(self, path: Path, experiment: Experiment) -> None:
@@ -41,12 +40,8 @@ class ExperimentFolder:
                 self._lock.close()
                 raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let others write to it."""
         self._lock.close()
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.runs.journal import file_errors
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -55,13 +56,24 @@ def written(folder: Path) -> Iterator[None]:
     from safetensors import SafetensorError  # noqa: PLC0415  an extra
 
     try:
-        yield
-    except OSError as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{error.filename or folder}: {error.strerror or error}") from error
+        with file_errors(folder):
+            yield
     except SafetensorError as error:  # what it makes of an OSError
         raise UserError(f"{folder}: {error}") from error
+
+
+@contextmanager
+def no_progress_bars() -> Iterator[None]:
+    """Keep transformers from drawing bars meanwhile."""
+    from transformers.utils import logging  # noqa: PLC0415  an extra, and slow to import
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def require_new(folder: Path) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.models.completions import Completion, Sampling
 from codea1_agents.models.drawing import OwnDraws
 from codea1_agents.models.local_model import Answered, LocalModel, Request
-from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.models.model_files import no_progress_bars, require_model, spoken
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import AgentUnavailable, MissingExtra, UserError
@@ -70,7 +69,7 @@ class TransformersAgent(LocalModel):
             raise UserError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
         place = require_model("transformers", str(model))
         self._device, self._batch_size = _device(torch, device), batch_size
-        with spoken(f"model {str(model)!r}"), _no_progress_bars():
+        with spoken(f"model {str(model)!r}"), no_progress_bars():
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
         _settle_generation(self._model, self._tokenizer, max_tokens)
         super().__init__(
@@ -152,19 +151,6 @@ def _settle_generation(model: Any, tokenizer: Any, max_tokens: int) -> None:
 def _ends(config: Any) -> tuple[int, ...]:
     found = config.eos_token_id
     return () if found is None else (found,) if isinstance(found, int) else tuple(found)
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    _, transformers = _imported()
-    bars = transformers.utils.logging
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            bars.enable_progress_bar()
 
 
 def _device(torch: Any, name: str) -> Any:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_agents.report.material import Group, Part
-from codea1_agents.report.outcomes import Outcome, new_cases, outcome_of
+from codea1_agents.report.outcomes import Outcome, outcome_of
+from codea1_agents.summary import new_cases
 from codea1_env import values
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import CaseRecord, RewardRecord, SuiteRecord

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import isnan, nan
 
 from codea1_agents.report.material import Group, Panel, Point, ProblemRow, Series
-from codea1_agents.report.outcomes import Outcome, new_cases, outcome_of
+from codea1_agents.report.outcomes import Outcome, outcome_of
 from codea1_agents.report.palette import TONES
 from codea1_agents.statistics import mean_interval
-from codea1_env.runs.records import CaseRecord, RoundRecord
+from codea1_agents.summary import MEASURES, mean, new_cases
+from codea1_env.runs.records import RoundRecord
 from codea1_env.verdicts import Verdict
 
 _MAX_STRETCHES = 24
@@ -83,7 +83,7 @@ class CurveTally:
                 stretch.n_evicted += played.book.evicted
             if played.rewards.coder.value is None:
                 continue
-            for name, measure in _MEASURES.items():
+            for name, measure in MEASURES.items():
                 value = measure(played, self._tests_per_suite)
                 stretch.add(name, group.problem_id, value)
                 of_problem.add(name, group.problem_id, value)
@@ -91,7 +91,7 @@ class CurveTally:
 
     def _add_parts(self, stretch: _Stretch, problem_id: str, played: RoundRecord) -> None:
         rewards = [("coder", played.rewards.coder)]
-        if _was_asked(played):
+        if played.tester_reply is not None:
             rewards += [("tester", reward) for reward in played.rewards.testers]
         for role, reward in rewards:
             for each in reward.parts:
@@ -142,7 +142,7 @@ class CurveTally:
             outcomes = self._outcomes[problem_id]
             valid = sum(outcomes.values()) - outcomes[Outcome.INVALID] - outcomes[Outcome.MASKED]
             means = {
-                name: _mean(stretch.values.get(name, {}).get(problem_id, []))
+                name: mean(stretch.values.get(name, {}).get(problem_id, []))
                 for name in ("coder_reward", "tester_reward")
             }
             rows.append(
@@ -221,65 +221,6 @@ class CurveTally:
                 found = mean_interval(values, n_resamples=1000)
                 points.append(Point(stretch.last_step, found.mean, found.low, found.high, found.n))
         return tuple(points)
-
-
-def _was_asked(played: RoundRecord) -> bool:
-    return played.tester_reply is not None
-
-
-def _coder_reward(played: RoundRecord, _: int) -> float | None:
-    return played.rewards.coder.value
-
-
-def _tester_reward(played: RoundRecord, _: int) -> float | None:
-    if not _was_asked(played):
-        return None
-    return _mean([reward.value for reward in played.rewards.testers if reward.value is not None])
-
-
-def _candidate_validity(played: RoundRecord, _: int) -> float:
-    return float(played.candidate.verdict is Verdict.PASSED)
-
-
-def _pass_new(played: RoundRecord, _: int) -> float | None:
-    return _pass_rate(new_cases(played))
-
-
-def _pass_replayed(played: RoundRecord, _: int) -> float | None:
-    return _pass_rate(played.replayed)
-
-
-def _pass_rate(cases: Iterable[CaseRecord]) -> float | None:
-    tried = [case.verdict is Verdict.PASSED for case in cases if case.verdict is not Verdict.NOT_RUN]
-    return sum(tried) / len(tried) if tried else None
-
-
-def _suite_validity(played: RoundRecord, tests_per_suite: int) -> float | None:
-    if not _was_asked(played):
-        return None
-    right = [sum(case.prediction_right is not False for case in suite.cases) for suite in played.suites]
-    return _mean([min(1.0, n / tests_per_suite) for n in right])
-
-
-def _kill_rate(played: RoundRecord, _: int) -> float | None:
-    if not _was_asked(played) or not _candidate_validity(played, 0):
-        return None
-    return _mean([float(any(case.verdict.is_failure for case in suite.cases)) for suite in played.suites])
-
-
-_MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
-    "coder_reward": _coder_reward,
-    "tester_reward": _tester_reward,
-    "candidate_validity": _candidate_validity,
-    "pass_new": _pass_new,
-    "pass_replayed": _pass_replayed,
-    "suite_validity": _suite_validity,
-    "kill_rate": _kill_rate,
-}
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else nan
 
 
 def _words(name: str) -> str:

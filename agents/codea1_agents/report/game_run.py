@@ -163,6 +163,4 @@ def _time_panel(metrics: dict[str, Any]) -> Iterator[Panel]:
     parts = {label: float(value) for label, value in known.items() if isinstance(value, int | float)}
     series = tuple(Series(label, (Point(0.0, value),), tones[label]) for label, value in parts.items())
     if series:
-        yield Panel(
-            "time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True, unit="s"
-        )
+        yield Panel("time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True)

@@ -50,7 +50,6 @@ class Panel:
     high: float | None = None
     stacked: bool = False
     """Whether the curves are parts of a whole, drawn on top of each other."""
-    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from codea1_env.runs.records import CaseRecord, RoundRecord
+from codea1_agents.summary import new_cases
+from codea1_env.runs.records import RoundRecord
 from codea1_env.verdicts import Verdict
 
 
@@ -23,11 +24,6 @@ class Outcome(StrEnum):
     """Valid, but no case says anything about it."""
     MASKED = "masked"
     """Our own failure hides the truth."""
-
-
-def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
-    """Return the cases of all suites, in order."""
-    return tuple(case for suite in played.suites for case in suite.cases)
 
 
 def outcome_of(played: RoundRecord) -> Outcome:

@@ -111,13 +111,12 @@ def chart_rules() -> str:
     return f"{_CHART_RULES}{tones}{cells}{numbers}"
 
 
-def lone_style(*, dark: bool = False) -> str:
+def lone_style() -> str:
     """Return the style of one picture without variables, which not every drawing program knows."""
-    colours = DARK if dark else LIGHT
     rules = chart_rules()
-    for name, value in sorted({**colours, **_scale(colours)}.items(), key=lambda each: -len(each[0])):
+    for name, value in sorted({**LIGHT, **_scale(LIGHT)}.items(), key=lambda each: -len(each[0])):
         rules = rules.replace(f"var(--{name})", value)
-    return f"svg{{background:{colours['card']}}}{rules}"
+    return f"svg{{background:{LIGHT['card']}}}{rules}"
 
 
 def _scale(colours: dict[str, str]) -> dict[str, str]:

@@ -198,7 +198,7 @@ def _together(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
             "tester_reply": "\n\n# --- next suite ---\n\n".join(reply for reply in replies if reply is not None),
         }
     )
-    return whole.model_copy(update={"rewards": RewardsRecord.of(score(whole.to_report(), rules))})
+    return whole.model_copy(update={"rewards": RewardsRecord.model_validate(score(whole.to_report(), rules))})
 
 
 def _curves_of(samples: Sequence[tuple[int, Path]]) -> CurveTally:
@@ -314,7 +314,7 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
     )
     spent = tuple(each for each in times if any(p.mean > 0 for p in each.points))
     if spent:
-        yield Panel("time", "Where the time goes", "Seconds per step.", spent, "step", 0.0, stacked=True, unit="s")
+        yield Panel("time", "Where the time goes", "Seconds per step.", spent, "step", 0.0, stacked=True)
 
 
 def _book(steps: Sequence[_Line]) -> Iterator[Panel]:

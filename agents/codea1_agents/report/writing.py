@@ -15,8 +15,9 @@ from codea1_agents.report.game_run import game_run
 from codea1_agents.report.material import HeatMap, Panel, Remark, RunMaterial, Series
 from codea1_agents.report.page import page_of
 from codea1_agents.report.palette import TONES, lone_style
-from codea1_env.errors import BrokenInput, UserError
-from codea1_env.whole_files import write_whole
+from codea1_env.errors import BrokenInput
+from codea1_env.runs.journal import file_errors
+from codea1_env.whole_files import write_text
 
 MAX_BYTES = 20_000_000
 _MOST_APART = 1 << 20
@@ -68,13 +69,10 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
     """
     archive, notes = _fitting(runs, int(max_bytes * _FEW_PARTS))
     told = [replace(run, remarks=(*run.remarks, *notes_of)) for run, notes_of in zip(runs, notes, strict=True)]
-    page = page_of(title, told, comparing(runs), archive).encode()
-    try:
-        write_whole(path, page)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    page = page_of(title, told, comparing(runs), archive)
+    write_text(path, page)
     said = tuple(dict.fromkeys(remark.text for notes_of in notes for remark in notes_of))
-    return Written(len(page), archive.n_rows, said)
+    return Written(len(page.encode()), archive.n_rows, said)
 
 
 def write_pictures(runs: Sequence[RunMaterial], folder: Path, *, png: bool = False) -> list[Path]:
@@ -85,24 +83,17 @@ def write_pictures(runs: Sequence[RunMaterial], folder: Path, *, png: bool = Fal
         UserError: they cannot be written.
     """
     written = []
-    try:
-        for run in runs:
-            place = folder / slug(run.name) if len(runs) > 1 else folder
+    for run in runs:
+        place = folder / slug(run.name) if len(runs) > 1 else folder
+        with file_errors(place):
             place.mkdir(parents=True, exist_ok=True)
-            for panel in run.panels:
-                written.append(_picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title))
-                if png:
-                    from codea1_agents.report.png import write_png  # noqa: PLC0415  needs matplotlib
+        for panel in run.panels:
+            written.append(_picture(panel_svg(panel, title_id="t"), place / f"{panel.key}.svg", panel.title))
+            if png:
+                from codea1_agents.report.png import write_png  # noqa: PLC0415  needs matplotlib
 
-                    written.append(write_png(panel, place / f"{panel.key}.png"))
-            written += [
-                _picture(heat_map_svg(heat, title_id="t"), place / f"{heat.key}.svg", heat.title)
-                for heat in run.heat_maps
-            ]
-    except OSError as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{error.filename or folder}: {error.strerror or error}") from error
+                written.append(write_png(panel, place / f"{panel.key}.png"))
+        written += [write_heat_map(heat, place / f"{heat.key}.svg") for heat in run.heat_maps]
     return written
 
 
@@ -112,10 +103,7 @@ def write_picture(panel: Panel, path: Path) -> None:
     Raises:
         UserError: it cannot be written.
     """
-    try:
-        _picture(panel_svg(panel, title_id="t"), path, panel.title)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    _picture(panel_svg(panel, title_id="t"), path, panel.title)
 
 
 def write_heat_map(heat: HeatMap, path: Path) -> Path:
@@ -124,10 +112,7 @@ def write_heat_map(heat: HeatMap, path: Path) -> Path:
     Raises:
         UserError: it cannot be written.
     """
-    try:
-        return _picture(heat_map_svg(heat, title_id="t"), path, heat.title)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    return _picture(heat_map_svg(heat, title_id="t"), path, heat.title)
 
 
 def comparing(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
@@ -154,7 +139,7 @@ def slug(name: str) -> str:
 def _picture(svg: str, path: Path, title: str) -> Path:
     attributes, _, content = svg.removeprefix("<svg ").partition(">")
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="800" {attributes}><title id="t">{escape(title)}</title>'
-    write_whole(path, f"{head}<style>{lone_style()}</style>{content}\n".encode())
+    write_text(path, f"{head}<style>{lone_style()}</style>{content}\n")
     return path
 
 

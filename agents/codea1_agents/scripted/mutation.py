@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from codea1_agents.scripted.mutation_operators import Edit, Operator, Site, edits_of
 
 # Annotations and decorators never change what is returned; patterns, imports and names only break the program.
@@ -89,23 +87,6 @@ def mutants(source: str, *, entry_point: str = "") -> tuple[Mutant, ...]:
     return tuple(found)
 
 
-def mutate(source: str, rng: np.random.Generator, *, entry_point: str = "") -> Mutant | None:
-    """Return one mutant, or None if there is none.
-
-    First an operator is drawn, then one of its mutants, so that programs full of numbers get other faults too.
-
-    Raises:
-        SyntaxError: the source is not Python.
-    """
-    found = mutants(source, entry_point=entry_point)
-    if not found:
-        return None
-    operators = sorted({mutant.operator for mutant in found})
-    operator = operators[rng.integers(len(operators))]
-    candidates = [mutant for mutant in found if mutant.operator is operator]
-    return candidates[rng.integers(len(candidates))]
-
-
 def bare(source: str) -> str:
     """Return the program as `ast.unparse` writes it, without docstrings: what mutants look like.
 
@@ -114,7 +95,7 @@ def bare(source: str) -> str:
     """
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if _is_documented(node):
+        if is_documented(node):
             node.body = node.body[1:] or [ast.Pass()]  # type: ignore[attr-defined]  # documented nodes have a body
     return ast.unparse(tree)
 
@@ -137,7 +118,7 @@ def _slots_in(node: ast.AST, site: Site) -> Iterator[_Slot]:
         if field in _SKIPPED_FIELDS:
             continue
         inside = Site(function, field, in_while)
-        start = 1 if field == "body" and _is_documented(node) else 0
+        start = 1 if field == "body" and is_documented(node) else 0
         children = list(enumerate(held))[start:] if isinstance(held, list) else [(None, held)]
         for position, child in children:
             if isinstance(child, ast.AST) and not isinstance(node, ast.JoinedStr | ast.MatchSingleton):
@@ -145,7 +126,8 @@ def _slots_in(node: ast.AST, site: Site) -> Iterator[_Slot]:
                 yield from _slots_in(child, inside)
 
 
-def _is_documented(node: ast.AST) -> bool:
+def is_documented(node: ast.AST) -> bool:
+    """Whether the first statement of its body is a docstring."""
     documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     return documented and ast.get_docstring(node, clean=False) is not None  # type: ignore[arg-type]  # just checked
 
@@ -157,7 +139,7 @@ def _reachable(tree: ast.Module, entry_point: str) -> set[int]:
         for name in _defined_names(statement):
             definers.setdefault(name, set()).add(position)
     if entry_point not in definers:
-        return {i for i, statement in enumerate(tree.body) if not (i == 0 and _is_documented(tree))}
+        return {i for i, statement in enumerate(tree.body) if not (i == 0 and is_documented(tree))}
     found: set[int] = set()
     pending = [entry_point]
     while pending:

@@ -50,10 +50,6 @@ class MatrixGame:
         total = self.row + self.column
         return bool(np.ptp(total) <= _TIE * max(1.0, float(np.abs(total).max())))
 
-    def transposed(self) -> MatrixGame:
-        """Return the game with the players' places exchanged."""
-        return MatrixGame(self.column.T.copy(), self.row.T.copy())
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:

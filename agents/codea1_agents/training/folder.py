@@ -21,11 +21,11 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from codea1_agents.training.loading import load_training
 from codea1_agents.training.options import TrainingConfig
+from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.config import to_toml
 from codea1_env.runs.journal import LOCK, Journal, file_errors, unused_folder, whole_lines
@@ -35,7 +35,7 @@ _CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
 _CHECKPOINTS, _BOOK = "checkpoints", "book.sqlite"
 
 
-class TrainingFolder:
+class TrainingFolder(Closing):
     """A run that is being written; use it as a context manager. One process at a time."""
 
     def __init__(self, path: Path, journal: Journal) -> None:
@@ -174,14 +174,6 @@ class TrainingFolder:
     def close(self) -> None:
         """Let go of the files; idempotent."""
         self._journal.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _cut(self) -> None:
         """Remove what the last checkpoint does not know of."""

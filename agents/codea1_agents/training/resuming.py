@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from codea1_agents.versions import git_commit, installed_versions
 from codea1_env.errors import BrokenInput
 from codea1_env.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import load_problems
-from codea1_env.runs.config import problems_digest
+from codea1_env.runs.config import changes_between, problems_digest
 
 _MAY_CHANGE = ("about", "run.name", "run.folder", "cluster", "checkpoints", "logging")
 _CHECKED_BY_CONTENT = (
@@ -34,16 +34,11 @@ def differences(stored: TrainingConfig, asked: TrainingConfig) -> tuple[str, ...
     Where it runs, what is logged and what is kept may change; so may the number of steps, unless the learning rate
     follows it. Problems and models may lie elsewhere: their content is compared (`require_same`).
     """
-    mine, other = (dict(_flat(config.model_dump(mode="json"))) for config in (stored, asked))
     may_change = [*_MAY_CHANGE, *_CHECKED_BY_CONTENT]
     if stored.training.lr_schedule == "constant":
         may_change.append("run.steps")
-    return tuple(
-        f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
-        for name in dict.fromkeys((*mine, *other))
-        if mine.get(name) != other.get(name)
-        and not any(name == each or name.startswith(f"{each}.") for each in may_change)
-    )
+    prefixes = tuple(f"{each}." for each in may_change)
+    return changes_between(stored, asked, may_change=lambda name: f"{name}.".startswith(prefixes))
 
 
 def facts_of(config: TrainingConfig) -> dict[str, Any]:
@@ -95,15 +90,3 @@ def _model_digest(model: str) -> str:
                 file.seek(max(0, size - _ENDS))
                 found.update(file.read())
     return found.hexdigest()[:16]
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
-def _shown(value: object) -> str:
-    return "unset" if value is None else repr(value)

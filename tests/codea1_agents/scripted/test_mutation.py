@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from difflib import SequenceMatcher
 
-import numpy as np
 import pytest
 
-from codea1_agents.scripted.mutation import bare, mutants, mutate
+from codea1_agents.scripted.mutation import bare, mutants
 from codea1_agents.scripted.mutation_operators import Operator
 from codea1_env.problems import humaneval
 from codea1_env.problems.problem import Problem
@@ -84,18 +82,8 @@ def test_a_note_says_what_was_changed() -> None:
     assert (mutant.line, mutant.note) == (2, "`a <= b` stands for `a < b`")
 
 
-def test_one_generator_state_gives_one_mutant_and_all_operators_get_their_turn() -> None:
-    source = "def f(a, b):\n    if a < b:\n        return 1\n    return [1, 2, 3, 4, 5, 6, 7, 8, 9][a]"
-    rng = np.random.default_rng(0)
-    drawn = [mutate(source, rng) for _ in range(200)]
-    again = np.random.default_rng(0)
-    assert drawn == [mutate(source, again) for _ in range(200)]
-    counts = Counter(mutant.operator for mutant in drawn if mutant is not None)
-    assert min(counts[operator] for operator in {m.operator for m in mutants(source)}) > 10
-
-
 def test_a_program_with_nothing_to_change_has_no_mutant() -> None:
-    assert mutate("def f(a):\n    return a", np.random.default_rng(0)) is None
+    assert mutants("def f(a):\n    return a") == ()
 
 
 def test_text_that_is_not_python_is_refused() -> None:

@@ -323,7 +323,7 @@ def test_a_newer_schema_is_refused(path):
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 4")
     connection.close()
-    with pytest.raises(BrokenInput, match="schema version 4, this program reads up to 3"):
+    with pytest.raises(BrokenInput, match="schema version 4, this program reads 3"):
         MistakeBook(path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 from codea1_env.book.departures import Leaving
@@ -86,29 +85,6 @@ def test_the_record_survives_snapshots_and_is_merged(tmp_path: Path) -> None:
         merge(both, book)
         merge(both, other)
         assert list(both.departures()) == 2 * list(book.departures())
-
-
-def test_a_book_of_version_1_is_read_as_it_is_and_goes_on_with_a_record(tmp_path: Path) -> None:
-    path = tmp_path / "old.sqlite"
-    with MistakeBook(path) as book:
-        play(book, fails=(1, 2))
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE departure")
-        connection.execute("ALTER TABLE book DROP COLUMN judge_version")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    old = path.read_bytes()
-    with MistakeBook(path, read_only=True) as book:
-        assert book.judge_version == 1
-        assert list(book.departures()) == []
-        assert [spell.expression for spell in spells_of(book)] == ["f(1)", "f(2)"]
-    with MistakeBook() as book:
-        book.restore(old)
-        play(book, passes=(2,), judge_version=1)
-        assert [d.expression for d in book.departures()] == ["f(2)"]
-    with MistakeBook(path) as book:
-        play(book, passes=(1,), judge_version=1)
-        assert [d.expression for d in book.departures()] == ["f(1)"]
 
 
 def test_many_departures_come_in_pages() -> None:

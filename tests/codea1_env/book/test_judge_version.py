@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -29,21 +28,12 @@ def play(book: MistakeBook, number: int = 0, judge_version: int = JUDGE_VERSION)
     book.record(ProblemReport("p", (report,)), RULES, judge_version=judge_version)
 
 
-def as_version_2(path: Path) -> None:
-    """Make a file what a program wrote whose books stated no judge."""
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE book DROP COLUMN judge_version")
-        connection.execute("PRAGMA user_version = 2")
-    connection.close()
-
-
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A book with one case that states no judge."""
+    """A book with one case of the judge before this one."""
     path = tmp_path / "old.sqlite"
     with MistakeBook(path) as book:
-        play(book)
-    as_version_2(path)
+        play(book, judge_version=OLD)
     return path
 
 
@@ -54,28 +44,22 @@ def test_a_new_book_is_of_this_judge_and_takes_over_that_of_its_first_round() ->
         assert other.judge_version == OLD
 
 
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_book_that_states_none_is_of_version_1(old: Path, read_only: bool) -> None:
-    with MistakeBook(old, read_only=read_only) as book:
-        assert (book.judge_version, book.size()) == (1, 1)
-
-
-def test_a_frozen_book_that_states_none_is_of_version_1(old: Path) -> None:
+def test_a_frozen_book_states_its_judge(old: Path) -> None:
     old.chmod(0o444)
     old.parent.chmod(0o555)
     try:
         with MistakeBook(old, read_only=True) as book:
-            assert book.judge_version == 1
+            assert book.judge_version == OLD
     finally:
         old.parent.chmod(0o755)
 
 
 def test_no_round_of_another_judge_enters(old: Path) -> None:
     with MistakeBook(old) as book:
-        with pytest.raises(UserError, match=f"version 1 of the judge.*version {JUDGE_VERSION}: the two do not mix"):
+        with pytest.raises(UserError, match=f"version {OLD} of the judge.*version {JUDGE_VERSION}: the two do not mix"):
             play(book, 2)
         assert (book.size(), book.round_of("p")) == (1, 1)
-        play(book, 2, judge_version=1)
+        play(book, 2, judge_version=OLD)
 
 
 def test_the_environment_refuses_such_a_book_before_anything_is_played(old: Path) -> None:
@@ -83,7 +67,6 @@ def test_the_environment_refuses_such_a_book_before_anything_is_played(old: Path
         code_a1_v0.env(problems="starter", book=old)
     as_empty = old.with_name("empty.sqlite")
     MistakeBook(as_empty).close()
-    as_version_2(as_empty)
     env = code_a1_v0.env(problems="starter", book=as_empty)
     play(env.unwrapped.book)
     assert env.unwrapped.book.judge_version == JUDGE_VERSION
@@ -94,7 +77,7 @@ def test_books_of_two_judges_are_not_merged_and_a_new_one_takes_over(old: Path) 
     with MistakeBook() as target, MistakeBook() as recent, MistakeBook(old, read_only=True) as other:
         play(recent)
         merge(target, other)
-        assert (target.judge_version, target.size()) == (1, 1)
+        assert (target.judge_version, target.size()) == (OLD, 1)
         with pytest.raises(UserError, match="do not mix"):
             merge(target, recent)
         with pytest.raises(UserError, match="do not mix"):
@@ -114,6 +97,6 @@ def test_nothing_is_imported_into_a_book_of_another_judge(old: Path) -> None:
 def test_a_snapshot_keeps_its_judge(old: Path) -> None:
     with MistakeBook() as book, MistakeBook(old) as other:
         book.restore(other.snapshot())
-        assert book.judge_version == 1
+        assert book.judge_version == OLD
         book.restore(old.read_bytes())
-        assert book.judge_version == 1
+        assert book.judge_version == OLD

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 
 import jsonschema
@@ -18,7 +18,7 @@ from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.runs import records
-from codea1_env.runs.records import EpisodeRecord, RoundRecord, episode_schema, from_line, to_line
+from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord, episode_schema, from_line, to_line
 from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
@@ -81,7 +81,7 @@ def test_a_line_gives_back_every_fact_that_was_written(
     played = judged(report, preset(name), delta, reply)
     back = from_line(to_line(episode(played)), "here").rounds[0]
     assert back.to_report() == report
-    assert repr(back.rewards.to_rewards()) == repr(played.rewards)  # repr: nan is not equal to itself
+    assert back.rewards == RewardsRecord.model_validate(played.rewards)
     assert (None if back.book is None else back.book.to_delta()) == delta
     assert back.coder_reply == reply
 
@@ -129,11 +129,11 @@ def test_any_reply_becomes_one_line_of_ascii(reply: str) -> None:
     assert from_line(line, "here").rounds[0].coder_reply == reply.encode("utf-8", "backslashreplace").decode()
 
 
-def test_a_masked_reward_is_null_and_comes_back_as_nan() -> None:
+def test_a_masked_reward_is_null() -> None:
     record = episode(judged(simple_report(Verdict.INTERNAL_ERROR), preset("fixed")))
     line = to_line(record)
     assert json.loads(line)["rounds"][0]["rewards"]["coder"] == {"value": None, "parts": []}
-    assert isnan(from_line(line, "here").rounds[0].rewards.to_rewards().testers[0].value)
+    assert from_line(line, "here").rounds[0].rewards.testers[0].value is None
     assert record.masked
     assert not episode(judged(simple_report(), preset("fixed"))).masked
 

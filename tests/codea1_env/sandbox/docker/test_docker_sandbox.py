@@ -325,8 +325,7 @@ def test_an_image_that_the_user_names_is_used_as_it_is(
 ) -> None:
     image = given_image(Root({}).python)
     monkeypatch.setenv("CODEA1_DOCKER_IMAGE", image)
-    monkeypatch.setattr("codea1_env.sandbox.docker_sandbox._shared", None)
-    with shared_docker_sandbox() as sandbox:
+    with shared_docker_sandbox.__wrapped__() as sandbox:  # type: ignore[attr-defined]
         assert answers(sandbox)
         assert image in [container["ImageID"] for container in engine.containers()]
 
