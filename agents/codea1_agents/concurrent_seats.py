@@ -66,7 +66,7 @@ def concurrent_seat(seat: Seat, parsing: ParsingLock) -> ConcurrentSeat:
         raise UserError(f"{seat.name} plays one game at a time: leave concurrency at 1")
     if callable(getattr(agent, "aact", None)):
         return _AsyncSeat(seat)
-    if callable(getattr(agent, "act_batch", None)):
+    if seat.takes_batches:
         return _BatchSeat(seat)
     if seat.copies is not None and not seat.needs_one_reset:
         return _CopiesSeat(seat, parsing, seat.copies)
@@ -158,13 +158,9 @@ class _BatchSeat(ConcurrentSeat):
             question.reply.set_result(text)
 
     def _asked(self, batch: list[_Question]) -> list[object]:
-        agent: Any = self.seat.agent
         where = batch[0].where if len(batch) == 1 else f"{len(batch)} games, the first of them {batch[0].where}"
-        with self.seat.blamed(where):
-            replies = agent.act_batch([each.turn.observation for each in batch], [each.turn.info for each in batch])
-            n_replies = len(replies)
-        if n_replies != len(batch):
-            raise UserError(f"{self.seat.name} returned {n_replies} replies to {len(batch)} observations in {where}")
+        turns = [each.turn for each in batch]
+        replies = self.seat.act_batch([turn.observation for turn in turns], [turn.info for turn in turns], where)
         return [_of_this_game(each) for each in replies]
 
     def close(self) -> None:

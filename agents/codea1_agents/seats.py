@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Info, Observation, Role, agent_name, load_agent
 from codea1_env.errors import CodeA1Error, UserError
@@ -95,6 +95,11 @@ class Seat:
         """Whether a reset at the beginning of the run does for all of its episodes."""
         return getattr(self.agent, "stateless", False) is True
 
+    @property
+    def takes_batches(self) -> bool:
+        """Whether the agent replies to several turns at once."""
+        return callable(getattr(self.agent, "act_batch", None))
+
     def reset(self, seed: int, where: str, agent: Agent | None = None) -> None:
         """Reset the agent, or a copy of it, where it can be."""
         reset = getattr(agent or self.agent, "reset", None)
@@ -107,6 +112,21 @@ class Seat:
         with self.blamed(where):
             reply: object = (agent or self.agent).act(observation, info)
         return self.text(reply, where)
+
+    def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info], where: str) -> Sequence[object]:
+        """Return what the agent replies to several turns at once; it may be AgentUnavailable in place of some.
+
+        Raises:
+            UserError: it failed, or these are not as many.
+        """
+        agent: Any = self.agent
+        with self.blamed(where):
+            replies = agent.act_batch(observations, infos)
+        is_list = isinstance(replies, Sequence) and not isinstance(replies, str)
+        if not is_list or len(replies) != len(infos):
+            found = f"{len(replies)} replies" if is_list else type(replies).__name__
+            raise UserError(f"{self.name} returned {found} to {len(infos)} observations in {where}")
+        return cast(Sequence[object], replies)
 
     def text(self, reply: object, where: str) -> str:
         """Return the reply.

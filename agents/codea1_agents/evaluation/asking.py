@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
-import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from codea1_agents.seats import Seat
 from codea1_env.agent import Agent, Info, Role
-from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
+from codea1_env.errors import AgentUnavailable
 from codea1_env.observations import Seen, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds import Label, Labels, Turn
@@ -82,8 +81,7 @@ class Asker:
     """
 
     def __init__(self, agent: Agent, name: str, *, seed: int = 0) -> None:
-        self._agent = agent
-        self._name = name
+        self._seat = Seat(name, agent)
         self._seed = seed
         self._is_seeded = False
 
@@ -93,61 +91,32 @@ class Asker:
         Raises:
             UserError: the agent failed, or returned something that is no text.
         """
-        act_batch = getattr(self._agent, "act_batch", None)
-        if callable(act_batch) and turns:
-            return self._ask_together(act_batch, turns)
+        if self._seat.takes_batches and turns:
+            return self._ask_together(turns)
         return [self._ask_one(turn) for turn in turns]
 
     def close(self) -> None:
         """Let the agent go."""
-        close = getattr(self._agent, "close", None)
-        if callable(close):
-            self._called(close, (), "close()")
+        self._seat.close()
 
-    def _ask_together(self, act_batch: Callable[..., Any], turns: Sequence[Turn]) -> list[Reply]:
+    def _ask_together(self, turns: Sequence[Turn]) -> list[Reply]:
         where = f"a batch of {len(turns)}"
         if not self._is_seeded:
-            self._reset(self._seed, where)
+            self._seat.reset(self._seed, where)
             self._is_seeded = True
         try:
-            found = self._called(
-                act_batch, ([turn.observation for turn in turns], [turn.info for turn in turns]), where
-            )
+            found = self._seat.act_batch([turn.observation for turn in turns], [turn.info for turn in turns], where)
         except AgentUnavailable as error:
             return [error] * len(turns)
-        if not isinstance(found, list | tuple) or len(found) != len(turns):
-            raise UserError(f"{self._name}: act_batch must return a list of {len(turns)} replies")
-        return [self._reply(each, where) for each in found]
+        return [each if isinstance(each, AgentUnavailable) else self._seat.text(each, where) for each in found]
 
     def _ask_one(self, turn: Turn) -> Reply:
         where = f"problem {turn.info['problem_id']}, sample {turn.info['sample']}"
-        self._reset(_seed_of(turn.info, self._seed), where)
+        self._seat.reset(_seed_of(turn.info, self._seed), where)
         try:
-            return self._reply(self._called(self._agent.act, (turn.observation, turn.info), where), where)
+            return self._seat.act(turn.observation, turn.info, where)
         except AgentUnavailable as error:
             return error
-
-    def _reset(self, seed: int, where: str) -> None:
-        reset = getattr(self._agent, "reset", None)
-        if callable(reset):
-            self._called(reset, (seed,), where)
-
-    def _reply(self, found: object, where: str) -> Reply:
-        if isinstance(found, AgentUnavailable):
-            return found
-        if inspect.iscoroutine(found):
-            found.close()  # or Python would warn that nobody awaited it
-        if not isinstance(found, str):
-            raise UserError(f"{self._name} returned {type(found).__name__} in {where}, expected text (str)")
-        return found
-
-    def _called(self, function: Callable[..., Any], arguments: tuple[Any, ...], where: str) -> Any:
-        try:
-            return function(*arguments)
-        except CodeA1Error:
-            raise
-        except (Exception, SystemExit) as error:  # the boundary to agents, which are anyone's code
-            raise UserError(f"{self._name} failed in {where}: {_blame(error)}") from error
 
 
 def _seed_of(info: Info, run_seed: int) -> int:
@@ -155,9 +124,3 @@ def _seed_of(info: Info, run_seed: int) -> int:
     key = f"{run_seed}/{info['role']}/{info['problem_id']}/{info['sample']}/{info['round']}"
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") >> (64 - _SEED_BITS)
-
-
-def _blame(error: BaseException) -> str:
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    said = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}{f': {said}' if said else ''} ({frame.filename}:{frame.lineno})"
