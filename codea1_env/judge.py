@@ -170,8 +170,9 @@ class Judge:
 
     def _judge_candidates(self, entries: Sequence[_Entry]) -> list[CandidateReport]:
         run = [entry for entry in entries if entry.candidate.program]
+        rate_of_none = 0.0 if self.golden else None
         if not run:
-            return [self._report(entry, self._checked(None, entry.candidate), None, None) for entry in entries]
+            return [self._report(entry, self._checked(None, entry.candidate), None, rate_of_none) for entry in entries]
         jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.expected) for entry in run]
         goldens = [self._golden_jobs(entry) for entry in run]
         others = [job for golden in goldens for job in golden]
@@ -190,7 +191,7 @@ class Judge:
             position += len(golden)
             found[id(entry)] = self._report(entry, self._checked(report, entry.candidate), answers, rate)
         return [
-            found.get(id(entry)) or self._report(entry, self._checked(None, entry.candidate), None, None)
+            found.get(id(entry)) or self._report(entry, self._checked(None, entry.candidate), None, rate_of_none)
             for entry in entries
         ]
 
