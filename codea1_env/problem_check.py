@@ -13,7 +13,7 @@ from codea1_env.golden import GOLDEN_LIMITS, ExpectedValues, GoldenResult, golde
 from codea1_env.outcomes import Outcome
 from codea1_env.problems.problem import GoldenTest, Problem
 from codea1_env.problems.snippets import read_test
-from codea1_env.rules.ruleset import Comparison, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.verdicts import Verdict
 
@@ -78,7 +78,6 @@ def check_problems(
     runs: int = 2,
     slow_s: float = SLOW_S,
     limits: Limits = GOLDEN_LIMITS,
-    comparison: Comparison = _COMPARISON,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[ProblemCheck, ...]:
     """Return one finding per problem, in order.
@@ -89,7 +88,6 @@ def check_problems(
         runs: how often; every second run takes the tests in reverse order, so that hidden state shows.
         slow_s: processor seconds per run above which a right solution is reported as slow.
         limits: bounds per call.
-        comparison: when a value case's values are equal.
         progress: called with (problems done, problems in all) after each batch.
 
     Raises:
@@ -102,7 +100,7 @@ def check_problems(
     rest = iter(todo)
     found: list[ProblemCheck] = []
     while batch := list(islice(rest, _BATCH_PROBLEMS)):
-        found.extend(_check_batch([_Plan(problem, runs, limits) for problem in batch], sandbox, slow_s, comparison))
+        found.extend(_check_batch([_Plan(problem, runs, limits) for problem in batch], sandbox, slow_s))
         if progress is not None:
             progress(len(found), len(todo))
     return tuple(found)
@@ -143,13 +141,13 @@ def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
     return golden_jobs(order, order.solution, limits) or (load_only,)
 
 
-def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float, comparison: Comparison) -> list[ProblemCheck]:
+def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:
     reports = iter(sandbox.run([job for plan in plans for jobs in plan.jobs for job in jobs]))
     expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
     found = []
     for plan in plans:
         runs = [
-            _run(number, order, list(islice(reports, len(jobs))), expected, comparison)
+            _run(number, order, list(islice(reports, len(jobs))), expected)
             for number, (order, jobs) in enumerate(zip(plan.orders, plan.jobs, strict=True))
         ]
         cpu_s = max(run.cpu_s for run in runs)
@@ -158,14 +156,8 @@ def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float, compar
     return found
 
 
-def _run(
-    number: int,
-    order: Problem,
-    reports: Sequence[JobReport],
-    expected: Mapping[Call, Outcome],
-    comparison: Comparison,
-) -> _Run:
-    results = golden_results(order, reports, expected, comparison) if order.golden else ()
+def _run(number: int, order: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]) -> _Run:
+    results = golden_results(order, reports, expected, _COMPARISON) if order.golden else ()
     failures = (load_failure(report) for report in reports)
     load = next((failure for failure in failures if failure is not None), None)
     return _Run(_reversed_in(number, results), load, sum(report.cpu_s for report in reports))

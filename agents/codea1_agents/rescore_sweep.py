@@ -9,7 +9,7 @@ it is the first step under the other rules, not the run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from math import isnan, nan
@@ -209,7 +209,8 @@ def _with_fewer_replays(report: CandidateReport, share: float) -> CandidateRepor
 
 def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
     signs, order, n_groups, n_flat, n_other_best = Signs(), OrderChange(0, 0, 0, 0), 0, 0, 0
-    for old, new in _paired(before.by_group, after.by_group):
+    for group, old in before.by_group.items():
+        new = after.by_group[group]
         signs = _added(signs, _signs(old, new))
         known = [(a, b) for a, b in zip(old, new, strict=True) if not (isnan(a) or isnan(b))]
         if len(known) < 2:
@@ -228,13 +229,6 @@ def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
         order=order,
         n_other_best=n_other_best,
     )
-
-
-def _paired(
-    before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]]
-) -> Iterator[tuple[Sequence[float], Sequence[float]]]:
-    for group, values in before.items():
-        yield values, after[group]
 
 
 def _signs(before: Sequence[float], after: Sequence[float]) -> Signs:

@@ -88,10 +88,6 @@ class Pool:
         self._n_failed_starts = 0
         self.guarantee = worker.guarantee
 
-    def overdue(self) -> list[Worker]:
-        """Return the workers that hang, or take too long to start."""
-        return [worker for worker in self.workers if worker.is_overdue]
-
     def worn_out(self, busy: Iterable[Worker]) -> list[Worker]:
         """Return the workers that have served their time and run nothing any more.
 

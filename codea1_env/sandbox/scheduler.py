@@ -329,7 +329,7 @@ class Scheduler:
 
     def _tick(self) -> None:
         now = monotonic()
-        for worker in self.pool.overdue():
+        for worker in [worker for worker in self.pool.workers if worker.is_overdue]:
             self._lose(worker)
         for worker in self.pool.worn_out(running.worker for running in self._running):
             self._selector.unregister(worker.control)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.experiment import ExperimentOptions
@@ -12,7 +13,7 @@ from codea1_agents.cli.progress import Progress
 from codea1_agents.experiments.declaration import Experiment, load_experiment
 from codea1_agents.experiments.folder import ExperimentFolder, require_experiment
 from codea1_agents.experiments.grid import Cell, cells_of
-from codea1_agents.experiments.pool import Told, run_cells
+from codea1_agents.experiments.pool import LocalProcesses, Processes, Told, run_cells
 from codea1_agents.experiments.report import write_report
 from codea1_agents.experiments.results import results_of
 from codea1_agents.interrupts import sigterm_interrupts
@@ -61,7 +62,12 @@ def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, asked: Exper
         def tell(told: Told) -> None:
             progress.reach(told.n_done, told.n_cells)
 
-        run_cells(experiment, cells, path, workers=workers, cluster=asked.cluster, tell=tell)
+        processes: Processes[Any] = LocalProcesses(path)
+        if asked.cluster:
+            from codea1_agents.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
+
+            processes = ClusterProcesses(path, asked.cluster)
+        run_cells(experiment, cells, path, processes, workers=workers, tell=tell)
 
 
 def _known(experiment: Experiment, only: tuple[str, ...]) -> tuple[str, ...]:

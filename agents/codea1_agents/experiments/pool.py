@@ -110,9 +110,9 @@ def run_cells(
     experiment: Experiment,
     cells: Sequence[Cell],
     folder: Path,
+    processes: Processes[_H],
     *,
     workers: int,
-    cluster: str = "",
     tell: Callable[[Told], None] = lambda _: None,
 ) -> None:
     """Run all cells that have no result yet.
@@ -121,30 +121,14 @@ def run_cells(
         experiment: whose cells they are; `folder/experiment.json` holds it.
         cells: in the order in which to begin them.
         folder: the experiment's.
+        processes: where they run.
         workers: how many at a time.
-        cluster: address of a Ray cluster whose nodes share the folder; empty: this machine.
         tell: called whenever a cell begins or ends.
 
     Raises:
         CellFailed: at least one cell failed; the others, as far as they do not need it, have been run.
         KeyboardInterrupt: the cells under way were told to stop; they are completed next time.
     """
-    if cluster:
-        from codea1_agents.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
-
-        _run(experiment, cells, folder, workers, ClusterProcesses(folder, cluster), tell)
-    else:
-        _run(experiment, cells, folder, workers, LocalProcesses(folder), tell)
-
-
-def _run(
-    experiment: Experiment,
-    cells: Sequence[Cell],
-    folder: Path,
-    workers: int,
-    processes: Processes[_H],
-    tell: Callable[[Told], None],
-) -> None:
     done = {cell for cell in cells if _has_result(folder, cell)}
     failed: list[Cell] = []
     running: dict[Cell, _H] = {}

@@ -12,20 +12,11 @@ from codea1_agents.report.outcomes import Outcome, outcome_of
 from codea1_agents.report.palette import TONES
 from codea1_agents.statistics import mean_interval
 from codea1_agents.summary import MEASURES, mean, new_cases
+from codea1_env.rendering import SYMBOLS
 from codea1_env.runs.records import RoundRecord
 from codea1_env.verdicts import Verdict
 
 _MAX_STRETCHES = 24
-_VERDICTS = (
-    Verdict.PASSED,
-    Verdict.WRONG_ANSWER,
-    Verdict.RUNTIME_ERROR,
-    Verdict.TIME_LIMIT,
-    Verdict.MEMORY_LIMIT,
-    Verdict.OUTPUT_LIMIT,
-    Verdict.NOT_RUN,
-    Verdict.INTERNAL_ERROR,
-)
 
 
 @dataclass(slots=True)
@@ -177,7 +168,7 @@ class CurveTally:
     def _verdicts_panel(self, x: str) -> Panel:
         totals = {number: sum(stretch.verdicts.values()) for number, stretch in self._stretches.items()}
         series = []
-        for verdict in _VERDICTS:
+        for verdict in SYMBOLS:
             if not any(stretch.verdicts[verdict] for stretch in self._stretches.values()):
                 continue
             points = tuple(

@@ -9,7 +9,7 @@ import numpy as np
 
 from codea1_agents.scripted.literals import literal
 from codea1_agents.scripted.mutation import bare, mutants
-from codea1_agents.scripted.randomness import generator
+from codea1_agents.scripted.randomness import Drawing
 from codea1_agents.scripted.replies import fenced
 from codea1_agents.scripted.signatures import Signature, read_signature
 from codea1_agents.scripted.typed_inputs import edges
@@ -35,7 +35,7 @@ class ReferenceCoder:
         return fenced(self._problems.by_id(info["problem_id"]).solution, "Here is the function.")
 
 
-class MutantCoder:
+class MutantCoder(Drawing):
     """Replies the solution, or with probability `strength` a wrong variant of it. Privileged: it knows the solution.
 
     Wrong variants are the problem's known wrong programs (half of the time, if it has any) and mutants of its
@@ -64,10 +64,6 @@ class MutantCoder:
         self._problems = context.problems
         self.reset(context.seed)
 
-    def reset(self, seed: int) -> None:
-        """Start a new sequence of draws."""
-        self._rng = generator(seed, type(self).__name__)
-
     def act(self, observation: Observation, info: Info) -> str:
         """Return the solution or a wrong variant of it in a block."""
         round_ = int(observation["round"])
@@ -91,7 +87,7 @@ class MutantCoder:
         return bare(variants[self._rng.choice(len(variants), p=weights)][2])
 
 
-class RandomCoder:
+class RandomCoder(Drawing):
     """Replies programs that load and mostly fail: the right signature around a random expression.
 
     Expressions are arguments, constants of the hinted result type, and small combinations of them; where nothing is
@@ -102,10 +98,6 @@ class RandomCoder:
 
     def __init__(self, context: AgentContext) -> None:
         self.reset(context.seed)
-
-    def reset(self, seed: int) -> None:
-        """Start a new sequence of draws."""
-        self._rng = generator(seed, type(self).__name__)
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return a random program in a block."""

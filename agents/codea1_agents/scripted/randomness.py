@@ -20,3 +20,11 @@ def generator(seed: int, owner: str) -> np.random.Generator:
         ValueError: the seed is negative.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(owner.encode()),)))
+
+
+class Drawing:
+    """An agent with a generator of its own."""
+
+    def reset(self, seed: int) -> None:
+        """Start a new sequence of draws."""
+        self._rng = generator(seed, type(self).__name__)

@@ -18,7 +18,7 @@ import numpy as np
 
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.oracle import Oracle, Subject
-from codea1_agents.scripted.randomness import generator
+from codea1_agents.scripted.randomness import Drawing
 from codea1_agents.scripted.replies import fenced
 from codea1_agents.scripted.signatures import Arguments, Interface, example_statements, read_interface
 from codea1_agents.scripted.typed_inputs import boundary_calls
@@ -76,7 +76,7 @@ class _Case:
     """Known to tell program and solution apart."""
 
 
-class InputTester(ABC):
+class InputTester(Drawing, ABC):
     """A tester that thinks of inputs and has their values predicted. Subclasses say which inputs."""
 
     plays = "tester"
@@ -100,10 +100,6 @@ class InputTester(ABC):
         self._problems = context.problems
         self._oracle = Oracle(context.sandbox)
         self.reset(context.seed)
-
-    def reset(self, seed: int) -> None:
-        """Start a new sequence of draws."""
-        self._rng = generator(seed, type(self).__name__)
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return at most `info["tests_per_suite"]` asserts `f(literals) == value`, no call twice, in a block.
@@ -232,7 +228,7 @@ class InvalidKind(StrEnum):
     """Good calls with a value that no solution returns."""
 
 
-class InvalidTester:
+class InvalidTester(Drawing):
     """Replies malformed and wrong suites, for exercising rejections. Needs no secrets and executes nothing."""
 
     plays = "tester"
@@ -249,10 +245,6 @@ class InvalidTester:
         """
         self._kinds = [InvalidKind(kind)] if kind else list(InvalidKind)
         self.reset(context.seed)
-
-    def reset(self, seed: int) -> None:
-        """Start a new sequence of draws."""
-        self._rng = generator(seed, type(self).__name__)
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return a reply from which no valid, correctly predicted test can be read."""

@@ -9,7 +9,6 @@ Source: Omidshafiei et al., alpha-Rank: Multi-Agent Evaluation by Evolution (201
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,30 +32,22 @@ class AlphaRank:
     """(N,)"""
 
 
-def alpha_rank(
-    game: MatrixGame, *, intensity: float = math.inf, population: int = 50, mutation: float = 0.01
-) -> AlphaRank:
-    """Return the stationary distribution of the process.
+def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
+    """Return the stationary distribution of the process under infinitely strong selection: every gain spreads.
 
     Args:
         game: payoffs.
-        intensity: of selection, the method's alpha, at least 0; infinite: every gain spreads, no loss does but by a
-            mutation.
-        population: individuals in each population, at least 2 (finite intensity only).
-        mutation: with infinite intensity, the probability with which a loss spreads, in (0, 0.5).
+        mutation: the probability with which a loss spreads, in (0, 0.5).
 
     Raises:
         UserError: a number out of range.
     """
-    if not intensity >= 0 or population < 2 or not 0 < mutation < 0.5:
-        raise UserError(f"alpha-rank: intensity {intensity}, population {population}, mutation {mutation} out of range")
+    if not 0 < mutation < 0.5:
+        raise UserError(f"alpha-rank: mutation {mutation} out of range")
     m, n = game.shape
 
     def spreads(gain: NDArray[np.float64]) -> NDArray[np.float64]:
-        if math.isinf(intensity):
-            sure = np.where(gain > _TIE, 1 - mutation, mutation)
-            return np.where(np.abs(gain) <= _TIE, 0.5, sure)
-        return _fixation(intensity * gain, population)
+        return np.where(np.abs(gain) <= _TIE, 0.5, np.where(gain > _TIE, 1 - mutation, mutation))
 
     by_rows = spreads(game.row.T[:, None, :] - game.row.T[:, :, None])  # (N, M from, M to)
     by_columns = spreads(game.column[:, None, :] - game.column[:, :, None])  # (M, N from, N to)
@@ -70,18 +61,6 @@ def alpha_rank(
     np.fill_diagonal(flat, 0.0)
     pairs = _stationary(flat).reshape(m, n)
     return AlphaRank(pairs, pairs.sum(axis=1), pairs.sum(axis=0))
-
-
-def _fixation(gain: NDArray[np.float64], population: int) -> NDArray[np.float64]:
-    """Return the chance that one mutant takes over: (1 - exp(-g)) / (1 - exp(-population g)), 1 / population at 0.
-
-    Written so that no gain overflows. Chances are at least 1e-100, so that the chain stays connected.
-    """
-    size = np.maximum(np.abs(gain), 1e-12)
-    up = -np.expm1(-size) / -np.expm1(-population * size)
-    down = up * np.exp(-(population - 1) * size)
-    chances: NDArray[np.float64] = np.maximum(np.where(gain >= 0, up, down), 1e-100)
-    return chances
 
 
 def _stationary(chain: NDArray[np.float64]) -> Vector:
@@ -98,6 +77,6 @@ def _stationary(chain: NDArray[np.float64]) -> Vector:
     shares[0] = 1.0
     for k in range(1, size):
         shares[k] = shares[:k] @ work[:k, k]
-        shares /= shares.max()  # one factor may be 1e100
+        shares /= shares.max()
     found: Vector = shares / shares.sum()
     return found

@@ -60,32 +60,39 @@ def _hacked_difficulty(history: History, rules: Thresholds) -> str:
     return ""
 
 
-def _equal_suites(history: History, rules: Thresholds) -> str:
-    share = _recent(history, "distinct_suites", rules)
-    return f"only {share:.0%} of a problem's suites are distinct" if share <= rules.few_distinct else ""
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """The alarm of a share that is beyond its threshold."""
+
+    figure: str
+    threshold: str
+    sentence: str
+    is_least: bool = False
+    """Whether lower shares are beyond the threshold, not higher ones."""
+
+    def __call__(self, history: History, rules: Thresholds) -> str:
+        share = _recent(history, self.figure, rules)
+        limit = getattr(rules, self.threshold)
+        return self.sentence.format(share) if (share <= limit if self.is_least else share >= limit) else ""
 
 
-def _equal_programs(history: History, rules: Thresholds) -> str:
-    share = _recent(history, "distinct_programs", rules)
-    return f"only {share:.0%} of a problem's programs are distinct" if share <= rules.few_distinct else ""
+def _distinct(what: str) -> _Share:
+    sentence = f"only {{:.0%}} of a problem's {what} are distinct"
+    return _Share(f"distinct_{what}", "few_distinct", sentence, is_least=True)
 
 
-def _no_spread(role: str) -> Callable[[History, Thresholds], str]:
-    def alarm(history: History, rules: Thresholds) -> str:
-        share = _recent(history, f"{role}_spread_share", rules)
-        if share <= rules.little_spread:
-            return f"rewards differ in {share:.0%} of the {role}'s groups only: nothing can be learnt from the rest"
-        return ""
-
-    return alarm
+def _spread(role: str) -> _Share:
+    sentence = f"rewards differ in {{:.0%}} of the {role}'s groups only: nothing can be learnt from the rest"
+    return _Share(f"{role}_spread_share", "little_spread", sentence, is_least=True)
 
 
-def _cut(role: str) -> Callable[[History, Thresholds], str]:
-    def alarm(history: History, rules: Thresholds) -> str:
-        share = _recent(history, f"{role}_cut_share", rules)
-        return f"{share:.0%} of the {role}'s replies are cut at their limit" if share >= rules.mostly_cut else ""
+def _cut(role: str) -> _Share:
+    return _Share(f"{role}_cut_share", "mostly_cut", f"{{:.0%}} of the {role}'s replies are cut at their limit")
 
-    return alarm
+
+def _cases(figure: str, threshold: str, sentence: str) -> _Share:
+    """An agent may have learnt to live off a rule that is meant for rare cases."""
+    return _Share(figure, threshold, f"{{:.0%}} of the cases {sentence}")
 
 
 def _divergence(history: History, rules: Thresholds) -> str:
@@ -99,39 +106,24 @@ def _divergence(history: History, rules: Thresholds) -> str:
     return ""
 
 
-def _masked(history: History, rules: Thresholds) -> str:
-    share = _recent(history, "masked_share", rules)
-    return f"{share:.0%} of the candidates are masked: sandbox or agents fail" if share >= rules.mostly_masked else ""
-
-
-def _often(name: str, sentence: str, limit: Callable[[Thresholds], float]) -> Callable[[History, Thresholds], str]:
-    """An agent may have learnt to live off a rule that is meant for rare cases."""
-
-    def alarm(history: History, rules: Thresholds) -> str:
-        share = _recent(history, name, rules)
-        return f"{share:.0%} of the cases {sentence}" if share >= limit(rules) else ""
-
-    return alarm
-
-
-def _decided(rules: Thresholds) -> float:
-    return rules.often_decided
-
-
 ALARMS: dict[str, Callable[[History, Thresholds], str]] = {
     "hacked_difficulty": _hacked_difficulty,
-    "equal_suites": _equal_suites,
-    "equal_programs": _equal_programs,
-    "no_spread_coder": _no_spread("coder"),
-    "no_spread_tester": _no_spread("tester"),
+    "equal_suites": _distinct("suites"),
+    "equal_programs": _distinct("programs"),
+    "no_spread_coder": _spread("coder"),
+    "no_spread_tester": _spread("tester"),
     "cut_coder": _cut("coder"),
     "cut_tester": _cut("tester"),
     "divergence": _divergence,
-    "masked": _masked,
-    "equal_answers": _often("equal_answers_share", "are passed for equal answers only, not for equal values", _decided),
-    "doubted": _often("doubted_share", "say nothing about anyone: programs or tests make them unknowable", _decided),
-    "rerun": _often("rerun_share", "run again, for want of memory, time or restarts", lambda rules: rules.often_rerun),
-    "vacuous": _often("vacuous_share", "hold whatever the program returns", lambda rules: rules.often_vacuous),
+    "masked": _Share("masked_share", "mostly_masked", "{:.0%} of the candidates are masked: sandbox or agents fail"),
+    "equal_answers": _cases(
+        "equal_answers_share", "often_decided", "are passed for equal answers only, not for equal values"
+    ),
+    "doubted": _cases(
+        "doubted_share", "often_decided", "say nothing about anyone: programs or tests make them unknowable"
+    ),
+    "rerun": _cases("rerun_share", "often_rerun", "run again, for want of memory, time or restarts"),
+    "vacuous": _cases("vacuous_share", "often_vacuous", "hold whatever the program returns"),
 }
 
 

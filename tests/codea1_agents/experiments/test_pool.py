@@ -15,7 +15,7 @@ from codea1_agents.experiments import pool
 from codea1_agents.experiments.declaration import Experiment, System
 from codea1_agents.experiments.folder import ExperimentFolder
 from codea1_agents.experiments.grid import Cell, cells_of
-from codea1_agents.experiments.pool import CellFailed, Told, run_cells
+from codea1_agents.experiments.pool import CellFailed, LocalProcesses, Told, run_cells
 from codea1_agents.experiments.results import RESULT
 from codea1_env.errors import UserError
 
@@ -46,7 +46,7 @@ def done(folder: Path) -> set[str]:
 
 def test_all_cells_run_and_needs_come_first(tmp_path: Path, commands: dict[str, str]) -> None:
     told: list[Told] = []
-    run_cells(SMALL, cells_of(SMALL), tmp_path, workers=2, tell=told.append)
+    run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=2, tell=told.append)
     assert len(done(tmp_path)) == 4
     begun = [cell for each in told for cell in each.running]
     assert begun.index(Cell("a1", 0, 0)) < begun.index(Cell("static", 0, 0))
@@ -56,10 +56,10 @@ def test_all_cells_run_and_needs_come_first(tmp_path: Path, commands: dict[str, 
 def test_a_failed_cell_stops_only_what_needs_it(tmp_path: Path, commands: dict[str, str]) -> None:
     commands["static"] = FAILS
     with pytest.raises(CellFailed, match=r"static/base-0/seed-0 and 1 others failed, see .*log\.txt"):
-        run_cells(SMALL, cells_of(SMALL), tmp_path, workers=1)
+        run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=1)
     assert done(tmp_path) == {"a1/base-0/seed-0", "a1/base-0/seed-1"}
     commands["static"] = WRITES
-    run_cells(SMALL, cells_of(SMALL), tmp_path, workers=1)
+    run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=1)
     assert len(done(tmp_path)) == 4
 
 
@@ -80,7 +80,7 @@ def test_an_interruption_ends_the_cells_under_way(
 
     monkeypatch.setattr(pool.LocalProcesses, "stop", stopping)
     with pytest.raises(KeyboardInterrupt):
-        run_cells(SMALL, cells_of(SMALL), tmp_path, workers=1, tell=interrupt)
+        run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=1, tell=interrupt)
     assert [handle.poll() is not None for handle in handles] == [True]
 
 
