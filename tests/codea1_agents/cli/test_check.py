@@ -77,7 +77,7 @@ def test_conformance_is_told_test_by_test(
     monkeypatch.setattr(env_check, "performance_benchmark", lambda env: None)  # takes five seconds
     result = codea1("check", "env", "--json")
     assert result.exit_code == 0, result.stderr
-    assert [each["fault"] for each in one_object(result.stdout)["tests"]] == [""] * 9
+    assert [each["fault"] for each in one_object(result.stdout)["tests"]] == [""] * 11
 
 
 def test_a_failed_conformance_test_exits_with_1(codea1: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
