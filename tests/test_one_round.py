@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.evaluation.asking import Asker
+from codea1_agents.asking import Asker
 from codea1_agents.study.crossplay_running import Seat, play_all
 from codea1_env import MistakeBook, code_a1_v0, group_env
 from codea1_env.bank import Bank, BankEntry, ProblemBank, judge_bank

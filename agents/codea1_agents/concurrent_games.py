@@ -1,33 +1,26 @@
 """Many games at once: while some wait for their agents, others are judged.
 
-Theory of operation. One thread runs an event loop in which each game is a task; the sandbox is waited for in a few
-threads more. The caller's thread only takes finished games out of a queue, so that Ctrl-C reaches it at once. Games of
-the same problem never overlap and come in the order of their numbers. Entries of the Mistake Book belong to a problem,
-so each game finds the book as it would if all games were played one after the other.
+Theory of operation. Each environment has a thread, in which one game is played after the other, as without concurrency.
+One lock lets a single thread at a time read replies, judge, or run an agent with `act`; a game that waits for the
+sandbox, for `aact`, for `act_batch`, or for an agent that says it is `thread_safe` does not hold it. (CPython before
+3.11.8 cannot parse in two threads, python/cpython#106905; later ones gain nothing without the lock, since the
+interpreter has its own.) The caller's thread only takes finished games out of a queue, so that Ctrl-C reaches it at
+once, and the end of a run waits no longer than `PATIENCE_S` for threads. Games of the same problem never overlap and
+come in the order of their numbers. Entries of the Mistake Book belong to a problem, so each game finds the book as it
+would if all games were played one after the other.
 """
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import queue
 import threading
-from collections.abc import Container, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+import time
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from contextlib import ExitStack
 
-from codea1_agents.concurrent_seats import ConcurrentSeat
-from codea1_agents.games import EpisodeSeeds, Game, PlayedEpisode, Table
-from codea1_agents.lanes import Interrupted
-from codea1_env.code_a1_v0 import CODER, TESTER
-from codea1_env.errors import AgentUnavailable
-from codea1_env.problems import ProblemSet
-
-_MAX_JUDGING = 32
-"""Threads that wait for the sandbox: enough to keep the workers of a large machine busy."""
-
-_PATIENCE_S = 10.0
-"""How long the end of a run waits for agents that do not let themselves be cancelled."""
+from codea1_agents.game_agents import PATIENCE_S, GameAgent
+from codea1_agents.games import PlayedEpisode, Table
 
 
 class Schedule:
@@ -55,25 +48,28 @@ class Schedule:
             heapq.heappush(self._ready, number)
 
 
+def one_by_one(
+    play: Callable[[int, Table], PlayedEpisode], schedule: Schedule, table: Table
+) -> Generator[PlayedEpisode, None, None]:
+    """Yield one game after the other, played in the caller's thread."""
+    while (number := schedule.begun()) is not None:
+        yield play(number, table)
+        schedule.over(number)
+
+
 class ConcurrentGames:
-    """A run of games at several tables."""
+    """A run of games in several environments."""
 
     def __init__(
         self,
-        problems: ProblemSet,
+        play: Callable[[int, Table], PlayedEpisode],
         schedule: Schedule,
         tables: Sequence[Table],
-        seats: Mapping[str, ConcurrentSeat],
-        run_seed: int,
+        agents: Mapping[str, GameAgent],
     ) -> None:
-        self._problems, self._schedule, self._seats, self._run_seed = problems, schedule, seats, run_seed
-        self._tables, self._free = tables, list(tables)[::-1]
-        self._judging = ThreadPoolExecutor(min(len(tables), _MAX_JUDGING), "judging")
+        self._play, self._schedule, self._tables, self._agents = play, schedule, tables, agents
+        self._planning = threading.Lock()
         self._finished: queue.SimpleQueue[PlayedEpisode | BaseException | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="games", daemon=True)
-        self._is_up = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._all: asyncio.Task[None] | None = None
 
     def played(self) -> Generator[PlayedEpisode, None, None]:
         """Yield games as they are finished; once. What is still being played when this is closed is given up.
@@ -82,83 +78,39 @@ class ConcurrentGames:
             UserError: an agent failed.
             SandboxError: the sandbox cannot be used at all.
         """
-        self._thread.start()
-        try:
-            while (found := self._finished.get()) is not None:
-                if isinstance(found, Interrupted):
-                    raise KeyboardInterrupt
-                if isinstance(found, BaseException):
-                    raise found
-                yield found
-        finally:
-            self._stop()
+        threads = [threading.Thread(target=self._work, args=(table,), daemon=True) for table in self._tables]
+        with ExitStack() as stack:
+            stack.callback(_join, threads)
+            for agent in self._agents.values():
+                stack.callback(agent.stop)
+            stack.callback(self._tables[0].sandbox.stop)
+            for thread in threads:
+                thread.start()
+            for _ in threads:
+                while (found := self._finished.get()) is not None:
+                    if isinstance(found, BaseException):
+                        raise found
+                    yield found
 
-    def _stop(self) -> None:
-        for table in self._tables:
-            table.sandbox.stop()
-        self._is_up.wait(_PATIENCE_S)
-        if self._loop is not None and self._all is not None:
-            with suppress(RuntimeError):  # the loop has ended by itself
-                self._loop.call_soon_threadsafe(self._all.cancel)
-        self._thread.join(_PATIENCE_S)
-        self._judging.shutdown(cancel_futures=True)
-
-    def _run(self) -> None:
+    def _work(self, table: Table) -> None:
+        """Play until nothing can begin: what becomes ready later is begun by the thread that has made it ready."""
         try:
-            asyncio.run(self._play_all())
-        except asyncio.CancelledError:
-            return
+            with self._planning:
+                number = self._schedule.begun()
+            while number is not None:
+                game = self._play(number, table)
+                self._finished.put(game)
+                with self._planning:
+                    self._schedule.over(number)
+                    number = self._schedule.begun()
         except BaseException as error:  # noqa: BLE001  raised in the caller's thread
             self._finished.put(error)
-            return
-        self._finished.put(None)
+        else:
+            self._finished.put(None)
 
-    async def _play_all(self) -> None:
-        self._loop, self._all = asyncio.get_running_loop(), asyncio.current_task()
-        self._is_up.set()
-        under_way: dict[asyncio.Task[PlayedEpisode], Table] = {}
-        try:
-            seeds = EpisodeSeeds.of_run(self._run_seed)
-            await self._seats[CODER].open(seeds.coder)
-            await self._seats[TESTER].open(seeds.tester)
-            while self._begin(under_way):
-                done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    self._free.append(under_way.pop(task))
-                self._hand_over(done)
-        finally:
-            for task in under_way:
-                task.cancel()
-            await asyncio.gather(*under_way, return_exceptions=True)
-            for seat in self._seats.values():
-                await seat.end()
 
-    def _hand_over(self, done: Iterable[asyncio.Task[PlayedEpisode]]) -> None:
-        """Give finished games to the caller, also beside one that failed."""
-        for task in sorted(done, key=lambda each: each.exception() is not None):
-            game = task.result()  # raises what has happened
-            self._schedule.over(game.record.episode)
-            self._finished.put(game)
-
-    def _begin(self, under_way: dict[asyncio.Task[PlayedEpisode], Table]) -> bool:
-        """Begin as many games as there are free tables; return whether any is being played."""
-        while self._free and (number := self._schedule.begun()) is not None:
-            table = self._free.pop()
-            under_way[asyncio.create_task(self._play(number, table))] = table
-        return bool(under_way)
-
-    async def _play(self, number: int, table: Table) -> PlayedEpisode:
-        game = Game(table, number, self._problems[number % len(self._problems)], self._run_seed)
-        await self._seats[CODER].begin(game, game.seeds.coder)
-        await self._seats[TESTER].begin(game, game.seeds.tester)
-        game.begin()
-        while (turn := game.turn()) is not None:
-            try:
-                reply = await self._seats[turn.agent].ask(game, turn)
-            except AgentUnavailable as error:
-                game.answered(turn)
-                game.give_up(turn, error)
-            else:
-                game.answered(turn)
-                await asyncio.get_running_loop().run_in_executor(self._judging, game.take, reply)
-        return game.played()
+def _join(threads: Sequence[threading.Thread]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    for thread in threads:
+        if thread.ident is not None:  # it has been started
+            thread.join(max(0.0, deadline - time.monotonic()))

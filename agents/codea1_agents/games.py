@@ -1,4 +1,4 @@
-"""One game at one table: whose turn it is, what was judged, how long it took. Who asks the agents: `runner`."""
+"""One game in one environment: whose turn it is, what was judged, how long it took."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from codea1_agents.parsing_lock import ParsingLock
-from codea1_env.agent import Info, Observation
+from codea1_agents.game_agents import GameAgent
+from codea1_env.code_a1_v0 import CODER, TESTER
 from codea1_env.errors import AgentUnavailable, SandboxError
 from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.judged_round import JudgedRound
 from codea1_env.problems import Problem
+from codea1_env.rounds import Turn
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
+
+_MAX_JUDGING = 32
+"""Threads that wait for the sandbox: enough to keep the workers of a large machine busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +89,9 @@ class TimedSandbox:
     def __init__(self, inner: Sandbox) -> None:
         self._inner = inner
         self._watch = threading.local()
-        self.parsing = ParsingLock()
-        """Held by whoever works at these tables; given up while it waits for the sandbox."""
+        self._places = threading.BoundedSemaphore(_MAX_JUDGING)
+        self.lock = threading.Lock()
+        """Held by whoever works in one of the environments; given up while the sandbox is waited for."""
         self._is_stopped = False
 
     @property
@@ -105,19 +110,27 @@ class TimedSandbox:
         return float(getattr(self._watch, "spent_s", 0.0))
 
     def stop(self) -> None:
-        """Refuse whatever is asked from now on, so that games which nobody wants any more end soon."""
+        """End games which nobody wants any more at their next turn or call."""
         self._is_stopped = True
 
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        """Run all jobs."""
+    def require_running(self) -> None:
+        """Raise SandboxError after `stop`."""
         if self._is_stopped:
             raise SandboxError("the run has ended")
-        start = time.perf_counter()
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        """Run all jobs; the thread holds the lock."""
+        self.require_running()
+        self.lock.release()
         try:
-            with self.parsing.released():
-                return self._inner.run(jobs)
+            with self._places:
+                start = time.perf_counter()
+                try:
+                    return self._inner.run(jobs)
+                finally:
+                    self._watch.spent_s = self.spent_s + time.perf_counter() - start
         finally:
-            self._watch.spent_s = self.spent_s + time.perf_counter() - start
+            self.lock.acquire()
 
     def close(self) -> None:
         """End the sandbox itself."""
@@ -126,90 +139,83 @@ class TimedSandbox:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Where one game is played after the other."""
+    """An environment, in which one game is played after the other."""
 
     number: int
     environment: Any
     sandbox: TimedSandbox
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Somebody is to reply."""
-
-    agent: str
-    """The environment's name of the seat."""
-    observation: Observation
-    info: Info
-
-
 class Game:
-    """One episode being played. Not thread-safe, but each step may be made in another thread."""
+    """One episode, played in one thread."""
 
     def __init__(self, table: Table, number: int, problem: Problem, run_seed: int) -> None:
-        self._environment, self._sandbox = table.environment, table.sandbox
+        self._table, self._environment, self._sandbox = table.number, table.environment, table.sandbox
         self._number, self._problem = number, problem
         self._rounds: list[JudgedRound] = []
         self._unavailable: AgentUnavailable | None = None
         self._absent = ""
         self._asked_s: dict[str, float] = {}
-        self._agents_s = self._judging_s = 0.0
-        self._start = self._handed_over = time.perf_counter()
-        self.table = table.number
-        self.seeds = episode_seeds(run_seed, number)
-        self.where = f"episode {number} (problem {problem.id})"
+        self._agents_s = 0.0
+        self._seeds = episode_seeds(run_seed, number)
+        self._where = f"episode {number} (problem {problem.id})"
         """For errors."""
 
-    def begin(self) -> None:
-        """Set up the episode."""
-        self._environment.reset(seed=self.seeds.environment, options={"problem_id": self._problem.id})
-
-    def turn(self) -> Turn | None:
-        """Return whose turn it is; None: the episode is over. The time until `take` or `give_up` is the agent's."""
-        while self._environment.agents:
-            observation, _, terminated, truncated, info = self._environment.last()
-            if not (terminated or truncated):
-                self._handed_over = time.perf_counter()
-                return Turn(self._environment.agent_selection, observation, info)
-            self._environment.step(None)
-        return None
-
-    def answered(self, turn: Turn) -> None:
-        """Stop the agent's clock."""
-        now = self._asked_s[turn.agent] = time.perf_counter()
-        self._agents_s += now - self._handed_over
-
-    def take(self, reply: str) -> None:
-        """Put in the reply; waits for the sandbox.
+    def play(self, agents: Mapping[str, GameAgent]) -> PlayedEpisode:
+        """Play it with agents by the environment's names.
 
         Raises:
-            SandboxError: it cannot be used at all.
+            UserError: an agent failed.
+            SandboxError: the sandbox cannot be used at all, or the run has ended.
         """
-        before = self._sandbox.spent_s
+        start, judged_s = time.perf_counter(), self._sandbox.spent_s
+        for name, seed in ((CODER, self._seeds.coder), (TESTER, self._seeds.tester)):
+            agents[name].begin(self._table, seed, self._where)
+        with self._sandbox.lock:
+            self._environment.reset(seed=self._seeds.environment, options={"problem_id": self._problem.id})
+        while (turn := self._turn()) is not None:
+            self._sandbox.require_running()
+            reply = self._reply(agents, turn)
+            with self._sandbox.lock:
+                if isinstance(reply, str):
+                    self._environment.step(reply)
+                else:
+                    self._environment.unwrapped.give_up(f"the {turn.info['role']} could not be asked")
+            self._note_round()
+        total_s = time.perf_counter() - start
+        return self._played(TimeSplit(self._agents_s, self._sandbox.spent_s - judged_s, total_s))
+
+    def _turn(self) -> Turn | None:
+        """Return what the agent is to reply to whose turn it is; None: the episode is over."""
+        with self._sandbox.lock:
+            while self._environment.agents:
+                observation, _, terminated, truncated, info = self._environment.last()
+                if not (terminated or truncated):
+                    return Turn(observation, info)
+                self._environment.step(None)
+        return None
+
+    def _reply(self, agents: Mapping[str, GameAgent], turn: Turn) -> str | None:
+        """Return the reply; None if there is none."""
+        name, start = self._environment.agent_selection, time.perf_counter()
         try:
-            with self._sandbox.parsing.held():
-                self._environment.step(reply)
+            return agents[name].reply(turn, self._table, self._where)
+        except AgentUnavailable as error:
+            self._unavailable, self._absent = error, name
+            return None
         finally:
-            self._judging_s += self._sandbox.spent_s - before
-        self._note_round()
+            self._asked_s[name] = time.perf_counter()
+            self._agents_s += self._asked_s[name] - start
 
-    def give_up(self, turn: Turn, error: AgentUnavailable) -> None:
-        """End the episode, masked, since this turn's agent could not be asked."""
-        self._unavailable, self._absent = error, turn.agent
-        self._environment.unwrapped.give_up(f"the {turn.info['role']} could not be asked")
-        self._note_round()
-
-    def played(self) -> PlayedEpisode:
-        """Return the finished episode."""
+    def _played(self, spent: TimeSplit) -> PlayedEpisode:
         record = EpisodeRecord(
             judge_version=JUDGE_VERSION,
             episode=self._number,
             episode_id=self._rounds[-1].episode_id,
             problem_id=self._problem.id,
-            seed=self.seeds.environment,
+            seed=self._seeds.environment,
             rounds=tuple(map(RoundRecord.of, self._rounds)),
         )
-        spent = TimeSplit(self._agents_s, self._judging_s, time.perf_counter() - self._start)
         return PlayedEpisode(record, tuple(self._rounds), spent, self._unavailable, self._absent, self._asked_s)
 
     def _note_round(self) -> None:

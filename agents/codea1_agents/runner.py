@@ -16,20 +16,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from typing import Any
 
-from codea1_agents.concurrent_games import ConcurrentGames, Schedule
-from codea1_agents.concurrent_seats import concurrent_seat
+from codea1_agents.asking import Asker
+from codea1_agents.concurrent_games import ConcurrentGames, Schedule, one_by_one
+from codea1_agents.game_agents import alone, concurrent_agent
 from codea1_agents.games import EpisodeSeeds, Game, PlayedEpisode, Table, TimedSandbox, TimeSplit, episode_seeds
 from codea1_agents.outage import while_available
-from codea1_agents.seats import Players, Seat, load_players
+from codea1_agents.players import Players, load_players
 from codea1_agents.summary import Summary, Tally
 from codea1_env import code_a1_v0
 from codea1_env.agent import AgentContext, AgentSpec
 from codea1_env.arguments import whole_number
 from codea1_env.book.store import MistakeBook
-from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.code_a1_v0 import CODER, TESTER
+from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, ProblemSource, load_problems
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -145,10 +146,15 @@ def iter_games(
         if value < least:
             raise UserError(f"{name} must be at least {least}, not {value}")
     concurrency = whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
-    run = _Run(problems, _seats(players), seed, start_at, episodes, early or {})
+    known = early or {}
+    schedule = Schedule(len(problems), start_at=start_at, episodes=episodes, done=known)
     with ExitStack() as stack:
-        for seat in run.seats.values():
-            stack.callback(seat.close)
+        askers = {
+            CODER: (Asker(players.coder, f"coder {players.coder_name}"), players.coder_copies),
+            TESTER: (Asker(players.tester, f"tester {players.tester_name}"), players.tester_copies),
+        }
+        for asker, _ in askers.values():
+            stack.callback(asker.close)
         options = {
             "problems": problems,
             "rules": rules,
@@ -159,17 +165,23 @@ def iter_games(
             "provenance": Provenance(run=run_id, coder=players.coder_name, tester=players.tester_name),
         }
         tables = _tables(min(concurrency, len(problems), episodes), sandbox, options)
-        played = run.one_by_one(tables[0]) if concurrency == 1 else run.at_once(tables)
+        serving = alone if concurrency == 1 else concurrent_agent
+        lock, seeds = tables[0].sandbox.lock, EpisodeSeeds.of_run(seed)
+        agents = {name: serving(asker, lock, copies) for name, (asker, copies) in askers.items()}
+
+        def play(number: int, table: Table) -> PlayedEpisode:
+            return Game(table, number, problems[number % len(problems)], seed).play(agents)
+
+        for name, of_run in ((CODER, seeds.coder), (TESTER, seeds.tester)):
+            stack.callback(agents[name].close)
+            agents[name].open(of_run)
+        if concurrency == 1:
+            played = one_by_one(play, schedule, tables[0])
+        else:
+            played = ConcurrentGames(play, schedule, tables, agents).played()
         stack.enter_context(closing(played))
-        available = while_available(played, is_new_run=start_at == 0 and not run.known)
-        yield from _in_order(available, start_at, run.known, on_early)
-
-
-def _seats(players: Players) -> dict[str, Seat]:
-    return {
-        code_a1_v0.CODER: Seat(f"coder {players.coder_name}", players.coder, players.coder_copies),
-        code_a1_v0.TESTER: Seat(f"tester {players.tester_name}", players.tester, players.tester_copies),
-    }
+        available = while_available(played, is_new_run=start_at == 0 and not known)
+        yield from _in_order(available, start_at, known, on_early)
 
 
 def _tables(n_tables: int, sandbox: Sandbox, options: dict[str, Any]) -> list[Table]:
@@ -179,56 +191,6 @@ def _tables(n_tables: int, sandbox: Sandbox, options: dict[str, Any]) -> list[Ta
     for environment in environments[1:]:
         environment.unwrapped.referee = environments[0].unwrapped.referee
     return [Table(number, environment, timed) for number, environment in enumerate(environments)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What both ways to play have in common."""
-
-    problems: ProblemSet
-    seats: dict[str, Seat]
-    seed: int
-    start_at: int
-    episodes: int
-    known: Mapping[int, EpisodeRecord]
-
-    def at_once(self, tables: list[Table]) -> Generator[PlayedEpisode, None, None]:
-        """Yield games as they are finished."""
-        schedule = Schedule(len(self.problems), start_at=self.start_at, episodes=self.episodes, done=self.known)
-        with ExitStack() as stack:
-            seats = {}
-            for name, seat in self.seats.items():
-                seats[name] = concurrent_seat(seat, tables[0].sandbox.parsing)
-                stack.callback(seats[name].close)
-            games = ConcurrentGames(self.problems, schedule, tables, seats, self.seed)
-            yield from stack.enter_context(closing(games.played()))
-
-    def one_by_one(self, table: Table) -> Generator[PlayedEpisode, None, None]:
-        """Yield one game after the other, played in the caller's thread."""
-        of_run = EpisodeSeeds.of_run(self.seed)
-        self._reset(of_run, "reset()", once=True)
-        for number in range(self.start_at, self.episodes):
-            if number not in self.known:
-                yield self._play(Game(table, number, self.problems[number % len(self.problems)], self.seed))
-
-    def _play(self, game: Game) -> PlayedEpisode:
-        self._reset(game.seeds, game.where, once=False)
-        game.begin()
-        while (turn := game.turn()) is not None:
-            try:
-                reply = self.seats[turn.agent].act(turn.observation, turn.info, game.where)
-            except AgentUnavailable as error:
-                game.answered(turn)
-                game.give_up(turn, error)
-            else:
-                game.answered(turn)
-                game.take(reply)
-        return game.played()
-
-    def _reset(self, seeds: EpisodeSeeds, where: str, *, once: bool) -> None:
-        for seat, seed in zip(self.seats.values(), (seeds.coder, seeds.tester), strict=True):
-            if seat.needs_one_reset is once:
-                seat.reset(seed, where)
 
 
 def _in_order(

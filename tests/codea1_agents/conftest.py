@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+
+from codea1_agents.asking import Asker
+from codea1_env.agent import Info, Observation
+from codea1_env.errors import AgentUnavailable
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +23,33 @@ def cluster() -> Iterator[None]:
     ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
+
+
+class Scripted:
+    """Replies what a function says, or raises AgentUnavailable where it says None; remembers what it was asked."""
+
+    def __init__(self, reply: Callable[[Observation, Info], str | None]) -> None:
+        self.asked: list[tuple[Observation, Info]] = []
+        self.seeds: list[int] = []
+        self._reply = reply
+
+    def reset(self, seed: int) -> None:
+        self.seeds.append(seed)
+
+    def act(self, observation: Observation, info: Info) -> str:
+        self.asked.append((observation, info))
+        reply = self._reply(observation, info)
+        if reply is None:
+            raise AgentUnavailable("the endpoint is down")
+        return reply
+
+
+@pytest.fixture
+def scripted() -> Callable[[Callable[[Observation, Info], str | None]], tuple[Scripted, Asker]]:
+    """Make an agent out of a function, and what asks it."""
+
+    def make(reply: Callable[[Observation, Info], str | None]) -> tuple[Scripted, Asker]:
+        agent = Scripted(reply)
+        return agent, Asker(agent, "scripted")
+
+    return make

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from codea1_agents import concurrent_games, game_agents
 from codea1_agents.concurrent_games import Schedule
 from codea1_agents.runner import PlayedEpisode, iter_games, load_players, play
 from codea1_env.agent import AgentContext, Info, Observation
@@ -148,7 +150,8 @@ def test_the_schedule_takes_the_first_episode_whose_problem_is_free() -> None:
 def test_all_open_observations_go_to_one_batch(many: ProblemSet, sandbox: Sandbox) -> None:
     engine = Engine()
     played(many, engine, asserting, sandbox, episodes=6, concurrency=6)
-    assert engine.batches == [6]
+    assert sum(engine.batches) == 6
+    assert len(engine.batches) <= 2
     assert len(engine.seeds) == 1
 
 
@@ -256,7 +259,7 @@ class NoText(Engine):
     ("coder", "said"),
     [
         (failing, r"coder failing failed in episode \d \(problem toy/\d\): KeyError: 'memory lost'"),
-        (WrongCount, r"returned 1 replies to 4 observations in 4 games, the first of them episode 0"),
+        (WrongCount, r"returned 1 replies to 4 observations in a batch of 4, the first of them episode \d"),
         (NoText, r"returned NoneType in episode \d \(problem toy/\d\), expected text"),
     ],
 )
@@ -265,6 +268,49 @@ def test_an_agent_that_fails_stops_the_run_with_one_sentence(
 ) -> None:
     with pytest.raises(UserError, match=said):
         play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
+
+
+def test_an_async_agent_that_calls_exit_stops_the_run_with_one_sentence(many: ProblemSet, sandbox: Sandbox) -> None:
+    async def coder(observation: Observation, info: Info) -> str:
+        raise SystemExit(3)
+
+    with pytest.raises(UserError, match=r"coder coder called sys\.exit\(3\) in episode \d"):
+        play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
+
+
+def stuck(observation: Observation, info: Info) -> str:
+    if info["problem_id"] == "toy/1":
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        threading.Event().wait()
+    return good(observation)
+
+
+def stuck_in_a_thread(observation: Observation, info: Info) -> str:
+    return stuck(observation, info)
+
+
+stuck_in_a_thread.thread_safe = True  # type: ignore[attr-defined]
+
+
+async def stuck_in_the_loop(observation: Observation, info: Info) -> str:
+    return stuck(observation, info)
+
+
+class StuckEngine(Engine):
+    def act(self, observation: Observation, info: Info) -> str:
+        return stuck(observation, info)
+
+
+@pytest.mark.parametrize("coder", [stuck, stuck_in_a_thread, stuck_in_the_loop, StuckEngine])
+def test_an_interrupt_ends_a_run_whose_agent_never_returns(
+    many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (concurrent_games, game_agents):
+        monkeypatch.setattr(module, "PATIENCE_S", 0.2)
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
+    assert time.perf_counter() - start < 10
 
 
 def test_a_sandbox_that_cannot_be_used_ends_a_concurrent_run(many: ProblemSet) -> None:

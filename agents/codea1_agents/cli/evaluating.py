@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 import typer
 from pydantic import BaseModel
 
+from codea1_agents.asking import Asker
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.progress import Progress
-from codea1_agents.evaluation.asking import Asker
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.sandbox_check import promise_of
 from codea1_agents.statistics import Estimate

@@ -18,9 +18,9 @@ from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
 from codea1_agents.early_episodes import EarlyEpisodes
+from codea1_agents.players import usage_of
 from codea1_agents.runner import PlayedEpisode, Players, TimeSplit, iter_games, load_players
 from codea1_agents.sandbox_check import SandboxPromise, promise_of
-from codea1_agents.seats import usage_of
 from codea1_agents.summary import Tally
 from codea1_agents.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext

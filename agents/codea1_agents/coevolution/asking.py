@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codea1_agents.evaluation.asking import Asker
+from codea1_agents.asking import Asker
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from codea1_agents.evaluation.asking import Asker, sample_turn
+from codea1_agents.asking import Asker
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.prompts import Message, Prompts
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.referee import Referee

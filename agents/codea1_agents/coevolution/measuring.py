@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from math import isnan, nan
 from typing import Literal
 
-from codea1_agents.evaluation.asking import Asker, sample_labels
+from codea1_agents.asking import Asker
+from codea1_agents.evaluation.turns import sample_labels
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.errors import SandboxError
 from codea1_env.problems import Problem, ProblemSet

@@ -14,8 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from codea1_agents.asking import Asker
 from codea1_agents.coevolution.lessons import Lesson, failing_programs, lessons
-from codea1_agents.evaluation.asking import Asker
 from codea1_agents.models.model_files import written
 from codea1_agents.prompts import load_prompts
 from codea1_env.agent import AgentContext, agent_name, load_agent

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from math import nan
 
-from codea1_agents.evaluation.asking import Asker, Reply, sample_turn
+from codea1_agents.asking import Asker, Reply
 from codea1_agents.evaluation.metrics import pass_at_k
 from codea1_agents.evaluation.records import CoderSample
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.problems.problem import Problem
 from codea1_env.referee import Referee

@@ -16,7 +16,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.evaluation.asking import Asker, sample_labels
+from codea1_agents.asking import Asker
+from codea1_agents.evaluation.turns import sample_labels
 from codea1_env import values
 from codea1_env.errors import MissingExtra, UserError
 from codea1_env.problems.own_rows import problem_to_row

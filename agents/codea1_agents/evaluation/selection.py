@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
-from codea1_agents.evaluation.asking import Asker, Reply, sample_turn
+from codea1_agents.asking import Asker, Reply
 from codea1_agents.evaluation.metrics import best_positions, pass_at_k, selected_score, spearman
 from codea1_agents.evaluation.records import SelectionRecord
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
 
-from codea1_agents.evaluation.asking import Asker, Reply, sample_turn
+from codea1_agents.asking import Asker, Reply
 from codea1_agents.evaluation.records import CoverageRecord, SelectionRecord, TesterRecord, TestRecord
 from codea1_agents.evaluation.selection import Contest, ask_candidates, run_contests
 from codea1_agents.evaluation.solution_runs import (
@@ -26,6 +26,7 @@ from codea1_agents.evaluation.solution_runs import (
     run_coverage,
     run_mutants,
 )
+from codea1_agents.evaluation.turns import sample_turn
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset

@@ -27,7 +27,7 @@ from codea1_agents.grpo.settings import Shape, TrainingSettings
 from codea1_agents.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
-from codea1_env.agent import AgentContext, load_agent
+from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.ruleset import Ruleset
@@ -120,7 +120,9 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             referee = self.env.referee
             context = AgentContext(referee.problems, referee.sandbox, self.settings.seed)
             try:
-                return AgentPlayer(load_agent(self.settings.agents[role], context, role=role))  # type: ignore[arg-type]
+                spec = self.settings.agents[role]
+                agent = load_agent(spec, context, role=role)  # type: ignore[arg-type]
+                return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
             except CodeA1Error as error:
                 if not self.worker_index:
                     raise

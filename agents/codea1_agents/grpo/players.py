@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from codea1_agents.asking import Asker
 from codea1_agents.grpo.rollout_engine import RolloutEngine
 from codea1_agents.grpo.sampling import Response, SamplingRules, single_seed
 from codea1_agents.models.chat_format import ChatFormat
@@ -100,25 +101,16 @@ def _misfit(prompt: Sequence[int], sampling: SamplingRules, longest: int | None,
 class AgentPlayer:
     """An agent that does not learn here: scripted, frozen, or at the other end of a wire."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(self, agent: Agent, name: str) -> None:
+        """Take an agent; one with `act_batch` keeps its seed, any other is reset by each turn's own."""
+        self._asker = Asker(agent, name, seed=None, seed_of=lambda turn: single_seed(turn.seed))
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Ask for all turns at once where the agent can answer so, else one by one with their own seeds."""
-        batch = getattr(self._agent, "act_batch", None)
-        if callable(batch):
-            replies = batch([turn.observation for turn in turns], [turn.info for turn in turns])
-            return [_answered(reply) for reply in replies]
-        return [self._alone(turn) for turn in turns]
-
-    def _alone(self, turn: Turn) -> Answer:
-        reset = getattr(self._agent, "reset", None)
-        if callable(reset):
-            reset(single_seed(turn.seed))
-        try:
-            return _answered(self._agent.act(turn.observation, turn.info))
-        except AgentUnavailable as error:
-            return _answered(error)
+        """Return what the agent replies; see `Asker.ask`."""
+        return [
+            Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
+            for reply in self._asker.ask(turns)
+        ]
 
 
 class MissingPlayer:
@@ -133,9 +125,3 @@ class MissingPlayer:
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
         """Raise the reason."""
         raise self._error
-
-
-def _answered(reply: object) -> Answer:
-    return (
-        Answer(unavailable=str(reply) or "unavailable") if isinstance(reply, AgentUnavailable) else Answer(str(reply))
-    )

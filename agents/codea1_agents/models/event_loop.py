@@ -32,8 +32,12 @@ class LoopThread:
         """Await the coroutine from another event loop; cancelling this cancels it."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._started()))
 
-    def close(self, last: Coroutine[Any, Any, object] | None = None) -> None:
-        """Cancel what still runs, run `last`, and end the thread; without a thread, nothing."""
+    def close(self, last: Coroutine[Any, Any, object] | None = None, *, patience_s: float | None = None) -> None:
+        """Cancel what still runs, run `last`, and end the thread; without a thread, nothing.
+
+        Raises:
+            TimeoutError: that took longer than `patience_s` seconds; the thread is left to the process's end.
+        """
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None
@@ -43,7 +47,7 @@ class LoopThread:
             return
         ended = asyncio.run_coroutine_threadsafe(_end(loop, last), loop)
         if thread is not threading.current_thread():  # garbage may be collected in any thread
-            ended.result()
+            ended.result(patience_s)
             thread.join()
             loop.close()
 

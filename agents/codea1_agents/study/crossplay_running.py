@@ -14,7 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from codea1_agents.evaluation.asking import Asker, Reply, sample_labels, sample_turn
+from codea1_agents.asking import Asker, Reply
+from codea1_agents.evaluation.turns import sample_labels, sample_turn
 from codea1_agents.study.crossplay import (
     Cells,
     CrossPlay,

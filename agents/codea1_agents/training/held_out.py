@@ -28,6 +28,7 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
+from codea1_env.secret import without_secrets
 from codea1_env.verdicts import GoldenFinding
 
 _STREAM = 1 << 32  # keeps the seeds apart from those of training
@@ -176,7 +177,7 @@ class _Bench:
                 self._runner.player("coder") if not self._runner.settings.module_of("coder") else self._player("coder")
             )
         context = AgentContext(self.problems, self._runner.env.referee.sandbox, self._runner.settings.seed)
-        return AgentPlayer(load_agent(name, context, role="coder"))
+        return AgentPlayer(load_agent(name, context, role="coder"), f"coder {without_secrets(name)}")
 
     def _envs(self, n_candidates: int, n_suites: int) -> GroupEnvs:
         n_problems = self._runner.settings.shape.problems_at_once

@@ -131,9 +131,9 @@ def test_an_interrupt_before_the_first_episode_names_the_line_that_continues(sta
         "--json",
         code="""
 import os, signal
-import codea1_agents.seats as seats
+import codea1_agents.asking as asking
 def act(*_): os.kill(os.getpid(), signal.SIGINT)
-seats.Seat.act = act
+asking.Asker.reply = act
 """,
     )
     _, err = process.communicate(timeout=60)

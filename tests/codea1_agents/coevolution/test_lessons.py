@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_agents.asking import Asker
 from codea1_agents.coevolution.lessons import FailingProgram, failing_programs, lessons
-from codea1_agents.evaluation.asking import Asker
 from codea1_agents.prompts import load_prompts
 from codea1_env.problems import GoldenCase, GoldenHarness, Problem, load_problems
 from codea1_env.rules.replies import read_suite

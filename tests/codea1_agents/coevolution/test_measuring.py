@@ -3,9 +3,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from codea1_agents.asking import Asker
 from codea1_agents.coevolution.measuring import FIGURES, Measurement, measure
 from codea1_agents.coevolution.problems import load
-from codea1_agents.evaluation.asking import Asker
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox

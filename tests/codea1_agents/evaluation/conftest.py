@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from codea1_agents.evaluation.asking import Asker
-from codea1_env.agent import Info, Observation
-from codea1_env.errors import AgentUnavailable
 from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
 from codea1_env.sandbox import Sandbox, load_sandbox
 
@@ -36,36 +33,6 @@ def problems() -> ProblemSet:
 @pytest.fixture
 def sandbox() -> Sandbox:
     return load_sandbox("local")
-
-
-class Scripted:
-    """Replies what a function says, or raises AgentUnavailable where it says None; remembers what it was asked."""
-
-    def __init__(self, reply: Callable[[Observation, Info], str | None]) -> None:
-        self.asked: list[tuple[Observation, Info]] = []
-        self.seeds: list[int] = []
-        self._reply = reply
-
-    def reset(self, seed: int) -> None:
-        self.seeds.append(seed)
-
-    def act(self, observation: Observation, info: Info) -> str:
-        self.asked.append((observation, info))
-        reply = self._reply(observation, info)
-        if reply is None:
-            raise AgentUnavailable("the endpoint is down")
-        return reply
-
-
-@pytest.fixture
-def scripted() -> Callable[[Callable[[Observation, Info], str | None]], tuple[Scripted, Asker]]:
-    """Make an agent out of a function, and what asks it."""
-
-    def make(reply: Callable[[Observation, Info], str | None]) -> tuple[Scripted, Asker]:
-        agent = Scripted(reply)
-        return agent, Asker(agent, "scripted")
-
-    return make
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from codea1_agents.evaluation.asking import Asker
+from codea1_agents.asking import Asker
 from codea1_agents.study.crossplay import CrossPlay, Submissions
 from codea1_agents.study.crossplay_running import Seat, play_all
 from codea1_env.errors import AgentUnavailable

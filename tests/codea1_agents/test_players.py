@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.seats import load_players, usage_of
+from codea1_agents.players import load_players, usage_of
 from codea1_env.agent import AgentContext
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox
