@@ -1,13 +1,12 @@
 """Many games at once: while some wait for their agents, others are judged.
 
 Theory of operation. Each environment has a thread, in which one game is played after the other, as without concurrency.
-One lock lets a single thread at a time read replies, judge, or run an agent with `act`; a game that waits for the
-sandbox, for `aact`, for `act_batch`, or for an agent that says it is `thread_safe` does not hold it. (CPython before
-3.11.8 cannot parse in two threads, python/cpython#106905; later ones gain nothing without the lock, since the
-interpreter has its own.) The caller's thread only takes finished games out of a queue, so that Ctrl-C reaches it at
-once, and the end of a run waits no longer than `PATIENCE_S` for threads. Games of the same problem never overlap and
-come in the order of their numbers. Entries of the Mistake Book belong to a problem, so each game finds the book as it
-would if all games were played one after the other.
+One lock lets a single thread at a time read replies and judge; a game that waits for the sandbox or for its agent does
+not hold it. (CPython before 3.11.8 cannot parse in two threads, python/cpython#106905: there an agent with `act` that
+does not say it is `thread_safe` holds it, too.) The caller's thread only takes finished games out of a queue, so that
+Ctrl-C reaches it at once, and the end of a run waits no longer than `PATIENCE_S` for threads. Games of the same problem
+never overlap and come in the order of their numbers. Entries of the Mistake Book belong to a problem, so each game
+finds the book as it would if all games were played one after the other.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,9 @@ from codea1_env.rounds import Turn
 PATIENCE_S = 5.0
 """How long the end of a run waits for agents that do not end by themselves."""
 
+_CAN_PARSE_IN_THREADS = sys.version_info >= (3, 11, 8)
+"""Before, the parser of CPython crashes in two threads (python/cpython#106905)."""
+
 _JOINING_S = 0.002
 """How long a batch waits for turns of games that are as far as the first."""
 
@@ -34,14 +38,17 @@ class GameAgent:
 
         Args:
             asker: the agent.
-            lock: of the run; held in every call of an agent that does not say it is `thread_safe`.
+            lock: of the run; held in every call of an agent that may parse while somebody else does.
             copies: of which each environment but the first gets one, if there are several.
             resets_each_game: before each game, else once for the run.
         """
         self.asker = asker
         self._lock, self._copies, self._resets_each_game = lock, copies, resets_each_game
-        is_thread_safe = getattr(asker.agent, "thread_safe", False) is True
-        self._asking: AbstractContextManager[Any] = nullcontext() if is_thread_safe else lock
+        self._asking: AbstractContextManager[Any] = lock
+        if getattr(asker.agent, "thread_safe", False) is True:
+            self._asking = nullcontext()
+        elif _CAN_PARSE_IN_THREADS:
+            self._asking = threading.Lock()
         self._unused = [asker]
         self._by_table: dict[int, Asker] = {}
 
