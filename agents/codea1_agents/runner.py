@@ -142,19 +142,15 @@ def iter_games(
         AgentUnavailable: an agent could not be asked in several games in a row; these are not yielded.
         SandboxError: the sandbox cannot be used at all.
     """
-    for name, value, least in (("episodes", episodes, 1), ("seed", seed, 0), ("start_at", start_at, 0)):
-        if value < least:
-            raise UserError(f"{name} must be at least {least}, not {value}")
+    _require_in_range(episodes=(episodes, 1), seed=(seed, 0), start_at=(start_at, 0))
     concurrency = whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
     known = early or {}
     schedule = Schedule(len(problems), start_at=start_at, episodes=episodes, done=known)
     with ExitStack() as stack:
-        askers = {
-            CODER: (Asker(players.coder, f"coder {players.coder_name}"), players.coder_copies),
-            TESTER: (Asker(players.tester, f"tester {players.tester_name}"), players.tester_copies),
-        }
-        for asker, _ in askers.values():
-            stack.callback(asker.close)
+        coder = Asker(players.coder, f"coder {players.coder_name}")
+        tester = Asker(players.tester, f"tester {players.tester_name}")
+        stack.callback(coder.close)
+        stack.callback(tester.close)
         options = {
             "problems": problems,
             "rules": rules,
@@ -165,9 +161,11 @@ def iter_games(
             "provenance": Provenance(run=run_id, coder=players.coder_name, tester=players.tester_name),
         }
         tables = _tables(min(concurrency, len(problems), episodes), sandbox, options)
-        serving = alone if concurrency == 1 else concurrent_agent
+        one = concurrency == 1
+        serving = alone if one else concurrent_agent
         lock, seeds = tables[0].sandbox.lock, EpisodeSeeds.of_run(seed)
-        agents = {name: serving(asker, lock, copies) for name, (asker, copies) in askers.items()}
+        agents = {CODER: serving(coder, lock, players.coder_copies)}
+        agents[TESTER] = serving(tester, lock, players.tester_copies)
 
         def play(number: int, table: Table) -> PlayedEpisode:
             return Game(table, number, problems[number % len(problems)], seed).play(agents)
@@ -175,13 +173,18 @@ def iter_games(
         for name, of_run in ((CODER, seeds.coder), (TESTER, seeds.tester)):
             stack.callback(agents[name].close)
             agents[name].open(of_run)
-        if concurrency == 1:
-            played = one_by_one(play, schedule, tables[0])
-        else:
-            played = ConcurrentGames(play, schedule, tables, agents).played()
-        stack.enter_context(closing(played))
-        available = while_available(played, is_new_run=start_at == 0 and not known)
+        played = (
+            one_by_one(play, schedule, tables[0]) if one else ConcurrentGames(play, schedule, tables, agents).played()
+        )
+        available = while_available(stack.enter_context(closing(played)), is_new_run=start_at == 0 and not known)
         yield from _in_order(available, start_at, known, on_early)
+
+
+def _require_in_range(**numbers: tuple[int, int]) -> None:
+    """Raise UserError unless each number is as large as the one beside it."""
+    for name, (value, least) in numbers.items():
+        if value < least:
+            raise UserError(f"{name} must be at least {least}, not {value}")
 
 
 def _tables(n_tables: int, sandbox: Sandbox, options: dict[str, Any]) -> list[Table]:
