@@ -32,8 +32,7 @@ To pay something else, derive a class and change what `step` returns.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -49,7 +48,7 @@ from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.observations import MAX_REPLY_CHARS, Seen, action_space, meeting_info, observation_space
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.referee import Referee
-from codea1_env.rounds import Label, Labels, RoundOptions, Turn, tree_labels
+from codea1_env.rounds import Label, RoundOptions, Turn, tree_labels
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox
@@ -133,7 +132,7 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         view = one_of("tester_view", tester_view, ("white_box", "black_box"))
         view = view if self.suites_per is SuitesPer.CANDIDATE else "black_box"
         self.round_options = RoundOptions(
-            labels=_labels(view),
+            labels=_ViewLabels(view),
             shows_program=view == "white_box",
             skips_invalid=skip_invalid,
             masks_sandbox_errors=masks_sandbox_errors,
@@ -345,10 +344,12 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         return action[:MAX_REPLY_CHARS]
 
 
-@cache  # equal functions for equal views, so that options compare
-def _labels(view: str) -> Labels:
-    def labels(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
-        label = tree_labels(tree, role, candidate, suite)
-        return replace(label, extra={"tester_view": view}) if role == "tester" else label
+@dataclass(frozen=True, slots=True)
+class _ViewLabels:
+    """Labels of turns, with what testers see. Equal ones compare, as options do."""
 
-    return labels
+    view: str
+
+    def __call__(self, tree: Tree, role: Role, candidate: int, suite: int) -> Label:
+        label = tree_labels(tree, role, candidate, suite)
+        return replace(label, extra={"tester_view": self.view}) if role == "tester" else label

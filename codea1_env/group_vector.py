@@ -54,11 +54,14 @@ class GroupVector:
             referee: judges for all, in its thread; hand the same to vectors that take turns. None: the first one's.
 
         Raises:
-            UserError: there is none, one is no group environment, or they differ in rules or in how they are played.
+            UserError: there is none, one is no group environment or stands there twice, or they differ in rules or in
+                how they are played.
         """
         members = [env.unwrapped for env in envs]
         if not members or not all(isinstance(member, GroupEnv) for member in members):
             raise UserError("a vector needs environments made by code_a1_v0.group_env, at least one")
+        if len(set(map(id, members))) < len(members):
+            raise UserError("an environment can stand in a vector only once")
         self.envs = list(envs)
         self._members: list[GroupEnv] = members
         self._options = self._members[0].round_options

@@ -3,7 +3,7 @@
 ::
 
     referee = Referee("starter", "fixed")
-    scored = referee.rewards(["starter/000"], ["def f(x): ..."], ["assert f(1) == 2"])
+    scored = referee.rewards(["starter/count_carries"], ["def count_carries..."], ["assert count_carries(5, 5) == 1"])
     scored[0].coder, scored[0].tester, scored[0].masked_because, scored[0].parts
 """
 

@@ -186,6 +186,8 @@ class _BatchAgent(GameAgent):
         return reply
 
     def stop(self) -> None:
+        if self._is_stopped:
+            return
         self._is_stopped = True
         if self._thread.is_alive():
             self._waiting.put(_Question(Turn({}, {}), ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -400,3 +401,9 @@ def test_a_derived_class_may_pay_something_else(group, add):
 
     _, second = played(Generous(add, rules=RULES, n_candidates=1, n_suites=1), (RIGHT,), (NAIVE,))
     assert second[1] == {"coder_0": 2.0, "tester_0_0": 1.5}
+
+
+def test_round_options_travel():
+    env = code_a1_v0.group_env("starter", n_candidates=2, n_suites=1)
+    assert pickle.loads(pickle.dumps(env.round_options)) == env.round_options
+    env.close()

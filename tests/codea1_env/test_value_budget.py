@@ -17,7 +17,7 @@ from codea1_env.value_budget import ValueBudget
 from codea1_env.verdicts import Verdict
 
 SOLUTION = "def f(x):\n    return [x / 7] * 1_000"
-JUNK = "def f(x):\n    return [x, *range(30_000)]"
+JUNK = "def f(x):\n    return [x, *range(42_000)]"
 NOISY = "def f(x):\n    return [x / 7 + 1e-15 * n for n in range(1_000)]"
 PLAIN, TEXTS = "assert f({n}) == 0", "assert len(repr(f({n}))) == 0"
 
@@ -30,11 +30,19 @@ def test_only_what_is_much_longer_than_expected_takes_from_it() -> None:
     budget, right = ValueBudget(), value(200_000)
     for each in (right, value(400_000, "y"), value(256), Outcome(OutcomeKind.ERROR)):
         assert [budget.take(each, right) for _ in range(50)] == [each] * 50
-    long = value(500_000, "z")  # by 100,000 bytes, ten times
+    long = value(500_024, "z")  # by 100,000 bytes, ten times
     kinds = [budget.take(long, right).kind for _ in range(12)]
     assert kinds == [OutcomeKind.VALUE] * 10 + [OutcomeKind.OUTPUT_LIMIT] * 2
     assert budget.take(right, right) is right
     assert budget.take(value(200), right).kind is OutcomeKind.VALUE
+
+
+def test_floats_written_in_full_cost_a_right_program_nothing() -> None:
+    right, noisy = (
+        Outcome(OutcomeKind.VALUE, b"[%b]" % b",".join([x] * 7_000)) for x in (b"0.3", b"0.30000000000000004")
+    )
+    budget = ValueBudget()
+    assert {budget.take(noisy, right).kind for _ in range(80)} == {OutcomeKind.VALUE}
 
 
 def test_items_and_arguments_count() -> None:
