@@ -148,7 +148,12 @@ def test_the_schedule_takes_the_first_episode_whose_problem_is_free() -> None:
 
 
 def test_all_open_observations_go_to_one_batch(many: ProblemSet, sandbox: Sandbox) -> None:
-    engine = Engine()
+    class Slow(Engine):
+        def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Any]:
+            time.sleep(1.0)  # the others wait by then
+            return super().act_batch(observations, infos)
+
+    engine = Slow()
     played(many, engine, asserting, sandbox, episodes=6, concurrency=6)
     assert sum(engine.batches) == 6
     assert len(engine.batches) <= 2
