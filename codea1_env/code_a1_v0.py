@@ -45,7 +45,7 @@ from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_para
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.arguments import of_type, one_of, whole_number
+from codea1_env.arguments import one_of, whole_number
 from codea1_env.book.store import MistakeBook
 from codea1_env.episode_source import EpisodeSource
 from codea1_env.errors import UserError
@@ -66,7 +66,7 @@ from codea1_env.referee import Referee
 from codea1_env.rounds import RoundOptions, Rounds
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.trees import Tree
 from codea1_env.verdicts import ProblemReport, SuiteReport, ValidSuite
@@ -150,9 +150,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         """
         super().__init__()
         self.problems = load_problems(problems)
-        self.rules = of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
-        limits = None if limits is None else of_type("limits", limits, Limits)
-        self.referee = Referee(self.problems, self.rules, sandbox=sandbox, limits=limits)
+        self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
+        self.rules = self.referee.rules
         self.tester_view = one_of("tester_view", tester_view, ("white_box", "black_box"))
         self.told_view = self.tester_view  # what the tester's infos call it
         self.render_mode = render_mode and one_of("render_mode", render_mode, self.metadata["render_modes"])

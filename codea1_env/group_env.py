@@ -50,7 +50,7 @@ from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.referee import Referee
 from codea1_env.rounds import Label, RoundOptions, Turn, tree_labels
 from codea1_env.rules.mistake_book import BookDelta, Provenance
-from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.shared_round import SharedRound
 from codea1_env.trees import JudgedTree, SuitesPer, Tree
@@ -123,9 +123,8 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
                 problem has not.
         """
         self.problems = load_problems(problems)
-        self.rules = of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
-        limits = None if limits is None else of_type("limits", limits, Limits)
-        self.referee = Referee(self.problems, self.rules, sandbox=sandbox, limits=limits)
+        self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
+        self.rules = self.referee.rules
         self.n_candidates = whole_number("n_candidates", n_candidates, most=MAX_GROUP)
         self.n_suites = whole_number("n_suites", n_suites, most=MAX_GROUP, least=0)
         self.suites_per = SuitesPer(one_of("suites_per", suites_per, [each.value for each in SuitesPer]))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Any, TypeAlias
 
+from codea1_env.arguments import of_type
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.golden import require_golden_tests
 from codea1_env.golden_runs import run_golden
@@ -94,7 +95,8 @@ class Referee:
                 problem has not.
         """
         self.problems = load_problems(problems)
-        self.rules = preset(rules) if isinstance(rules, str) else rules
+        self.rules = of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
+        limits = None if limits is None else of_type("limits", limits, Limits)
         require_golden_tests(self.problems, self.rules)
         self.sandbox = load_sandbox(sandbox)
         self.judge = Judge(self.sandbox, self.rules, limits=limits, golden=golden)

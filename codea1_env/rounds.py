@@ -366,8 +366,8 @@ class Rounds:
         return replace(report, candidates=tuple(candidates))
 
     def _settled(self, report: CandidateReport, candidate: Candidate, check: CandidateCheck) -> CandidateReport:
-        fails_golden = self._judge.golden and check.verdict is not Verdict.INTERNAL_ERROR
-        rate = 0.0 if fails_golden else None
+        # The empty program in its place has failed golden tests, as it would have; of a masked one nothing is known.
+        rate = None if check.verdict is Verdict.INTERNAL_ERROR else report.golden_pass_rate
         return replace(report, candidate=candidate, verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
 
     def _candidate(self, tree: Tree, reply: Program) -> Candidate:

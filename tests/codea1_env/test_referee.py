@@ -156,3 +156,10 @@ def test_a_referee_travels_and_opens_its_sandbox_again_by_name(sandbox, toys):
 def test_a_sandbox_without_a_registered_name_keeps_a_referee_at_home(broken_sandbox, toys):
     with pytest.raises(UserError, match="none is registered as 'broken'"):
         pickle.dumps(Referee(toys, sandbox=broken_sandbox))
+
+
+@pytest.mark.parametrize("wrong", [{"rules": None}, {"rules": 3}, {"limits": 3}])
+def test_rules_and_limits_of_another_type_are_refused(toys, wrong):
+    (name,) = wrong
+    with pytest.raises(UserError, match=f"{name} must be of type"):
+        Referee(toys, **wrong)
