@@ -1,6 +1,6 @@
 """What judging costs, for one group and for a step of several, next to the release's protocol on the same cases.
 
-    python benchmarks/judge.py [--quick] [--groups N] [--rounds N] [--json]
+    python benchmarks/judge.py [--quick] [--groups N] [--rounds N] [--only NAME] [--alone] [--json]
 
 A group is 8 candidates x 8 suites x 8 asserts, all calls distinct, and 8 replayed cases: 64 + 8 asserts per candidate,
 and 64 for the solution, which runs them twice. The group of property tests has the same calls within lists. Groups of 8
@@ -90,6 +90,7 @@ class Figures:
 def main() -> None:
     options = arguments()
     sizes = {"one group": 1, PROPERTIES: 1, f"a step of {options.groups} groups": options.groups}
+    sizes = {name: size for name, size in sizes.items() if options.only in (None, name)}
     found = {name: Figures() for name in sizes}
     agreement = Agreement()
     with LocalSandbox() as sandbox:
@@ -103,7 +104,8 @@ def main() -> None:
                     continue
                 ours, reports = judged(those, sandbox)
                 found[name].add(ours)
-                found[name].add(compared(those[:MAX_COMPARED], reports, ours, agreement))
+                if not options.alone:
+                    found[name].add(compared(those[:MAX_COMPARED], reports, ours, agreement))
     about = {**machine(), "tier": tier, "guarantee": guarantee, "rounds": options.rounds, "agreement": str(agreement)}
     if options.json:
         scenarios = {name: {row: s.to_json() for row, s in f.spreads().items()} for name, f in found.items()}
@@ -117,6 +119,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a step of 2 groups, 3 rounds")
     parser.add_argument("--groups", type=int, help="size of a step; 256 is a whole one (default 8)")
     parser.add_argument("--rounds", type=int, help="default 7")
+    parser.add_argument("--only", metavar="NAME", help=f"one row of figures: 'one group', '{PROPERTIES}', ...")
+    parser.add_argument("--alone", action="store_true", help="without the release's protocol")
     parser.add_argument("--json", action="store_true", help="figures for programs")
     options = parser.parse_args()
     options.groups = options.groups or (2 if options.quick else 8)

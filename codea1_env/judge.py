@@ -12,9 +12,10 @@ in a harness process with a stand-in for the entry point. So tests, solution and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, repeat
+from functools import partial
+from itertools import chain, islice
 
 from codea1_env import values
 from codea1_env.candidate_runs import run_candidates
@@ -25,10 +26,9 @@ from codea1_env.rechecks import Answered, recheck_failures
 from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
-from codea1_env.rules.validation import validate, values_equal, without_doubted
+from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_doubted
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 from codea1_env.solution_values import (
-    Answers,
     SolutionValues,
     SuiteCalls,
     call_of_case,
@@ -143,7 +143,7 @@ class Judge:
         )
         validated = [
             [
-                tuple(map(self._validate_suite, repeat(duel.problem), suites, questions, repeat(known)))
+                tuple(map(self._validation(duel.problem), suites, [each.evidence(known) for each in questions]))
                 for suites, questions in zip(_distinct(duel), of_duel, strict=True)
             ]
             for duel, of_duel, known in zip(duels, asked, answers, strict=True)
@@ -153,12 +153,10 @@ class Judge:
             for duel, found in zip(duels, validated, strict=True)
         ]
 
-    def _validate_suite(self, problem: Problem, suite: Suite, questions: SuiteCalls, answers: Answers) -> ValidSuite:
-        evidence = questions.evidence(answers)
+    def _validation(self, problem: Problem) -> Callable[[Suite, Sequence[SolutionEvidence]], ValidSuite]:
         canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if self.rules.drop_rewritten else None
-        return validate(
-            suite,
-            evidence,
+        return partial(
+            validate,
             validation=self.rules.validation,
             comparison=self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,

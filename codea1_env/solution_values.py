@@ -204,7 +204,7 @@ def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
     unheard = [question for question, ended in kinds.items() if OutcomeKind.NOT_RUN in ended]
     for start in range(0, len(unheard), n_together):
         yield tuple(unheard[start : start + n_together])
-    slept = {question for question, runs in answers.items() if SLEPT in (runs.first.error_type, runs.second.error_type)}
+    slept = {each for each in kinds if SLEPT in (answers[each].first.error_type, answers[each].second.error_type)}
     yield from (
         (question,)
         for question, ended in kinds.items()

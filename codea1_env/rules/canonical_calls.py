@@ -113,8 +113,6 @@ def calls_of(
     sees_arguments: bool = False,
 ) -> tuple[str, ...]:
     """Return what a case calls: written canonically, or, without that, as the case writes it."""
-    if case.direct and not case.calls and "=" not in case.expression:  # most are written so
-        return (case.expression,)
     if canonical is not None:
         return canonical.of_case(case, record, sees_arguments=sees_arguments)
     return (case.expression,) if case.direct else case.calls

@@ -59,7 +59,6 @@ def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mappin
 
 
 _CLOSE = 1e-6  # statements round
-_BRACKETS = str.maketrans("({)}", "[[]]")
 _WHOLE = re.compile(r"(?<=\d)\.0(?!\d)")
 
 
@@ -70,7 +69,8 @@ def _without_types(call: str) -> str:
     """
     if "'" in call or '"' in call:
         return call
-    call = call.translate(_BRACKETS).replace(",]", "]")
+    # Several times as fast as `str.translate` on a text so short.
+    call = call.replace("(", "[").replace("{", "[").replace(")", "]").replace("}", "]").replace(",]", "]")
     if "." in call:
         call = _WHOLE.sub("", call)
     return call.replace("True", "1").replace("False", "0") if "e" in call else call
