@@ -1,6 +1,6 @@
 """What it costs to run a program and 8 asserts: this sandbox at each tier, a fresh interpreter, a fork of the grader.
 
-    python benchmarks/sandbox.py [--quick] [--rounds N] [--also SANDBOX] [--json]
+    python benchmarks/sandbox.py [--quick] [--rounds N] [--only TIER] [--also SANDBOX] [--json]
 
 All contestants run the same programs, in blocks, each round with new calls and in an order drawn anew; ratios are
 within a round. A block starts with some programs that are not measured: a contestant must not pay for the traces of
@@ -170,7 +170,7 @@ def small_task(problem: Problem, n_asserts: int, rng: random.Random) -> Task:
 
 def evalplus_tasks(number: int) -> list[Task]:
     """Return tasks from rows spread over the file; none where it is not at hand."""
-    if not EVALPLUS_ROWS.exists():
+    if not (number and EVALPLUS_ROWS.exists()):
         return []
     rows = [problem for problem in load_problems(EVALPLUS_ROWS) if isinstance(problem.golden[0], GoldenHarness)]
     return [heavy_task(problem) for problem in rows[:: max(1, len(rows) // number)][:number]]
@@ -256,7 +256,7 @@ class Run:
 
     def enter_tiers(self) -> None:
         """Add our sandbox at each tier that can be had, the strongest first."""
-        for tier in TIERS:
+        for tier in (self.options.only,) if self.options.only else TIERS:
             before = set(descendants())
             sandbox = LocalSandbox(tiers=(tier,))
             ours = Ours(f"ours, {tier}", Metered(sandbox))
@@ -324,17 +324,18 @@ def main() -> None:
     run = Run(arguments())
     try:
         run.enter_tiers()
-        run.enter(Interpreters())
-        run.enter(Forks())
+        if not run.options.only:
+            run.enter(Interpreters())
+            run.enter(Forks())
         run.enter_others()
         for number in range(run.options.rounds):
             run.round(number)
-        heavy = evalplus_tasks(run.options.heavy)
+        heavy = evalplus_tasks(0 if run.options.only else run.options.heavy)
         for number in range(1 + run.options.heavy_rounds if heavy else 0):
             run.heavy_round(heavy, counts=number > 0)  # the first one starts workers that have imported numpy
     finally:
         run.close()
-    if not heavy:
+    if not (heavy or run.options.only):
         run.notes.append(f"no EvalPlus rows: {EVALPLUS_ROWS.name} is not at hand")
     failed = {name: results.n_failed for name, results in run.results.items() if results.n_failed}
     run.notes.append(f"right programs that did not pass: {failed or 'none'}")
@@ -348,6 +349,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds of fewer programs")
     parser.add_argument("--rounds", type=int, help="default 9")
+    parser.add_argument("--only", choices=TIERS, help="this tier and nothing else")
     parser.add_argument("--also", action="append", default=[], metavar="SANDBOX", help="another sandbox, by name")
     parser.add_argument("--json", action="store_true", help="figures for programs")
     options = parser.parse_args()
