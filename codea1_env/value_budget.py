@@ -42,7 +42,7 @@ class ValueBudget:
             outcomes: one per call.
             expected: the encoded right values.
         """
-        if all(_length(outcome) <= _SHORT for outcome in outcomes):  # most are
+        if max(map(_length, outcomes), default=0) <= _SHORT:  # most are
             return outcomes
         right = (Outcome(OutcomeKind.VALUE, value) for value in expected)
         return [*map(self.take, outcomes, right)]
