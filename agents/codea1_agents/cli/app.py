@@ -1,4 +1,4 @@
-"""All commands put together. Only signatures are imported here, so that `codea1 --help` is quick."""
+"""All commands put together. Only their options are imported here, so that `codea1 --help` is quick."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from codea1_agents.cli import (
     check,
     crossplay,
     demo,
-    doctor,
     evaluate,
     experiment,
-    export_model,
-    export_tests,
     game,
-    listing,
+    inventory,
     play,
     pretrain,
     report,
     rescore,
     sandbox,
-    select,
     sft_tester,
     train,
 )
 from codea1_agents.cli.boundary import Boundary
+from codea1_agents.cli.options import add_command
 
 app = typer.Typer(cls=Boundary, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
@@ -54,25 +51,60 @@ def _codea1(
     """
 
 
-app.command("play")(play.play)
-app.command("rescore")(rescore.rescore)
-app.command("report")(report.report)
-app.add_typer(evaluate.app, name="eval")
-app.command("select")(select.select)
-app.command("train")(train.train)
-app.command("presets")(listing.presets)
-app.command("export-model")(export_model.export_model)
-app.command("pretrain")(pretrain.pretrain)
-app.command("sft-tester")(sft_tester.sft_tester)
-app.command("export-tests")(export_tests.export_tests)
-app.add_typer(game.app, name="game")
-app.command("crossplay")(crossplay.crossplay)
-app.add_typer(demo.app, name="demo")
-app.command("experiment")(experiment.experiment)
-app.add_typer(check.app, name="check")
-app.add_typer(book.app, name="book")
-app.add_typer(sandbox.app, name="sandbox")
-app.command("audit")(audit.audit)
-app.add_typer(listing.problems_app, name="problems")
-app.command("agents")(listing.agents)
-app.command("doctor")(doctor.doctor)
+def _group(name: str, about: str) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, help=about)
+    app.add_typer(group, name=name)
+    return group
+
+
+add_command(app, "play", play.PlayOptions, "playing:run")
+add_command(app, "rescore", rescore.RescoreOptions, "rescoring:run_rescore")
+add_command(app, "report", report.ReportOptions, "reporting:run_report")
+add_command(app, "select", evaluate.SelectOptions, "evaluating_selection:run_select")
+add_command(app, "train", train.TrainOptions, "training_runs:run_training")
+add_command(app, "presets", train.PresetsOptions, "training_runs:run_presets")
+add_command(app, "export-model", train.ExportModelOptions, "training_runs:run_export")
+add_command(app, "pretrain", pretrain.PretrainOptions, "pretraining:run_pretrain")
+add_command(app, "sft-tester", sft_tester.SftTesterOptions, "fine_tuning:run_sft_tester")
+add_command(app, "export-tests", evaluate.ExportTestsOptions, "evaluating_export:run_export")
+add_command(app, "crossplay", crossplay.CrossplayOptions, "crossplaying:run_crossplay")
+add_command(app, "experiment", experiment.ExperimentOptions, "experimenting:run_experiment")
+add_command(app, "audit", audit.AuditOptions, "auditing:run_audit_command")
+add_command(app, "agents", inventory.AgentsOptions, "listing:list_agents")
+add_command(app, "doctor", inventory.DoctorOptions, "listing:tell_machine")
+
+_eval = _group("eval", "What agents are worth, in numbers that the field knows.")
+add_command(_eval, "coder", evaluate.CoderOptions, "evaluating_agents:run_coder")
+add_command(_eval, "tester", evaluate.TesterOptions, "evaluating_agents:run_tester")
+add_command(_eval, "compare", evaluate.CompareOptions, "evaluating_pairs:run_compare")
+
+_game = _group("game", "The game as a matrix: equilibria, dynamics, and what follows from them.")
+add_command(_game, "solve", game.SolveOptions, "game_commands:solve_game")
+add_command(_game, "dynamics", game.DynamicsOptions, "game_commands:follow_dynamics")
+add_command(_game, "questions", game.QuestionsOptions, "game_questions:answer_questions")
+
+_demo = _group("demo", "Things to watch.")
+add_command(_demo, "coevolve", demo.CoevolveOptions, "coevolving:run_coevolve")
+
+_check = _group("check", "Check problems, the environment, an agent, or this machine's sandbox.")
+add_command(_check, "problems", check.CheckProblemsOptions, "checking:run_check_problems")
+add_command(_check, "env", check.CheckEnvOptions, "checking:run_check_env")
+add_command(_check, "agent", check.CheckAgentOptions, "checking:run_check_agent")
+add_command(_check, "sandbox", check.CheckSandboxOptions, "checking:run_check_sandbox")
+
+_book = _group("book", "Show, study, minimise, export, merge and import Mistake Books.")
+add_command(_book, "show", book.ShowOptions, "book_commands:show_book")
+add_command(_book, "stats", book.StatsOptions, "book_history:show_statistics")
+add_command(_book, "survival", book.SurvivalOptions, "book_history:show_survival")
+add_command(_book, "relapses", book.RelapsesOptions, "book_history:show_relapses")
+add_command(_book, "minimise", book.MinimiseOptions, "book_minimising:minimise_book")
+add_command(_book, "export", book.ExportOptions, "book_commands:export_book")
+add_command(_book, "merge", book.MergeOptions, "book_commands:merge_books")
+add_command(_book, "import", book.ImportOptions, "book_commands:import_book")
+
+_sandbox = _group("sandbox", "Places where programs run.")
+add_command(_sandbox, "clean", sandbox.CleanOptions, "sandbox_commands:clean")
+add_command(_sandbox, "serve", sandbox.ServeOptions, "sandbox_commands:serve")
+
+_problems = _group("problems", "Sources of problems.")
+add_command(_problems, "list", inventory.ProblemsOptions, "listing:list_problems")

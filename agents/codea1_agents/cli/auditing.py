@@ -11,8 +11,9 @@ from itertools import islice
 
 import typer
 
+from codea1_agents.cli.audit import AuditOptions
 from codea1_agents.cli.boundary import NOT_OK
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.progress import Progress
 from codea1_env.audit import Attacks, AuditReport, AuditResult, Finding, load_attacks, run_audit
 from codea1_env.audit.plain_grader import Comparison, PlainGrader, PlainResult
@@ -22,24 +23,25 @@ from codea1_env.sandbox import load_sandbox
 _AT_A_TIME = 4  # scripts of the plain grader, most of which wait for their time limit
 
 
-def run_audit_command(
-    name: str, *, only: str | None, with_comparison: bool, markdown: bool, as_json: bool, quiet: bool
-) -> None:
+def run_audit_command(asked: AuditOptions) -> None:
     """Play the attacks and tell what each has gained.
 
     Raises:
+        BadParameter: JSON and Markdown at the same time.
         UserError: no such sandbox or attack.
         SandboxError: the sandbox does not answer right even before the first attack.
         typer.Exit: something was forged, escaped or was left behind (1).
     """
-    page = Page(as_json=as_json, quiet=quiet)
-    attacks = load_attacks() if only is None else load_attacks().only(only)
-    with closing(load_sandbox(name)) as backend, Progress("attacking", len(attacks), page) as progress:
+    if asked.markdown and asked.as_json:
+        raise typer.BadParameter("choose one of --json and --markdown")
+    page = Page(as_json=asked.as_json, quiet=asked.quiet)
+    attacks = load_attacks() if asked.only is None else load_attacks().only(asked.only)
+    with closing(load_sandbox(asked.sandbox)) as backend, Progress("attacking", len(attacks), page) as progress:
         report = run_audit(backend, attacks=attacks, progress=progress.reach)
-    compared = _compared(attacks, page) if with_comparison else None
+    compared = _compared(attacks, page) if asked.comparison else None
     rows = list(_rows(attacks, report, compared))
-    columns = ("attack", "tries to", *(["plain grader"] if with_comparison else []), report.sandbox)
-    if markdown:
+    columns = ("attack", "tries to", *(["plain grader"] if asked.comparison else []), report.sandbox)
+    if asked.markdown:
         typer.echo(_as_markdown(attacks, rows, columns))
     else:
         page.show(new_table(columns, rows, whole=(0, 2, 3)))
@@ -88,13 +90,10 @@ def _tell(report: AuditReport, compared: dict[str, Comparison] | None, page: Pag
     for finding in report.findings:
         if finding.result is not AuditResult.HELD:
             page.say(f"{finding.attack}: {finding.result.value.replace('_', ' ')}: {finding.sentence}")
-    page.say(f"{report.sandbox} ({report.guarantee}, by {report.tier or 'its own means'}): {_counted(report)}")
+    counts = tally(report.counts.items())
+    page.say(f"{report.sandbox} ({report.guarantee}, by {report.tier or 'its own means'}): {counts}")
     if compared is not None:
         page.say(f"plain grader: {_plainly_counted(compared)}")
-
-
-def _counted(report: AuditReport) -> str:
-    return ", ".join(f"{n} {result.value.replace('_', ' ')}" for result, n in report.counts.items())
 
 
 def _plainly_counted(compared: dict[str, Comparison]) -> str:

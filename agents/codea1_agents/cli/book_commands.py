@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
+from codea1_agents.cli.book import ExportOptions, ImportOptions, MergeOptions, ShowOptions
 from codea1_agents.cli.console import Page, new_table
 from codea1_env import values
 from codea1_env.book.files import ExportReport, export_official, import_official, merge
@@ -21,62 +22,62 @@ from codea1_env.runs.folder import stored_config
 _BOOK_OF_RUN = "book.sqlite"
 
 
-def show_book(path: Path, *, problem: str | None, top: int, as_json: bool) -> None:
+def show_book(asked: ShowOptions) -> None:
     """Show the most frequent cases.
 
     Raises:
         UserError: no book there, or no such problem in it.
     """
-    page = Page(as_json=as_json)
-    with opened_book(path) as book:
+    page, problem = Page(as_json=asked.as_json), asked.problem
+    with opened_book(asked.book) as book:
         if problem is not None and problem not in book.problem_ids():
             raise UnknownName.of("problem of this book", problem, book.problem_ids())
-        entries = nsmallest(top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
+        entries = nsmallest(asked.top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
         size, version = book.size(problem), book.judge_version
     rows = [_cells(stored) for stored in entries]
-    if not as_json:  # the object holds all of it
+    if not asked.as_json:  # the object holds all of it
         headings = ("problem", "test", "solution", "times", "failed", "first program gave")
         page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
         page.say(f"{len(rows)} of {size} cases, found by version {version} of the judge")
     page.finish({"size": size, "judge_version": version, "entries": [_entry_to_json(stored) for stored in entries]})
 
 
-def export_book(path: Path, *, pytest: Path | None, official: Path | None, problems: str | None, as_json: bool) -> None:
+def export_book(asked: ExportOptions) -> None:
     """Write a book in other formats.
 
     Raises:
         UserError: nothing to write, no book there, the problems are not known, or a file cannot be written.
     """
-    page = Page(as_json=as_json)
+    page, pytest, official = Page(as_json=asked.as_json), asked.pytest, asked.official
     if pytest is None and official is None:
         raise UserError("nothing to write: name a file with --pytest or --official")
     done: dict[str, Any] = {}
-    with opened_book(path) as book:
+    with opened_book(asked.book) as book:
         if official is not None:
             done["official"] = _reported(page, official, export_official(book, official))
         if pytest is not None:
-            known = load_problems(problems if problems is not None else problems_of_run(path))
+            known = load_problems(problems_of_run(asked.book) if asked.problems is None else asked.problems)
             done["pytest"] = _reported(page, pytest, export_pytest(book, pytest, known))
     page.finish(done)
 
 
-def merge_books(paths: Sequence[Path], *, into: Path, as_json: bool) -> None:
+def merge_books(asked: MergeOptions) -> None:
     """Merge books into a new one.
 
     Raises:
         UserError: the new one is there already, or one of the others is not.
     """
-    page = Page(as_json=as_json)
+    page, into = Page(as_json=asked.as_json), asked.into
     if _is_there(into):
         raise UserError(f"{into} is there already: merging twice would count every case twice")
     seen: set[Path | None] = set()
-    for path in paths:  # before anything is written
+    for path in asked.books:  # before anything is written
         with opened_book(path) as book:
             if book.path in seen:
                 raise UserError(f"{path} is named twice: its cases would count twice")
             seen.add(book.path)
     with target_book(into) as target:
-        for path in paths:
+        for path in asked.books:
             with opened_book(path) as book:
                 report = merge(target, book)
             page.say(f"{path}: {report.added} cases added, {report.combined} were there already")
@@ -85,18 +86,18 @@ def merge_books(paths: Sequence[Path], *, into: Path, as_json: bool) -> None:
     page.finish({"into": str(into), "size": size, "judge_version": version})
 
 
-def import_book(source: Path, *, into: Path, problems: str | None, as_json: bool) -> None:
+def import_book(asked: ImportOptions) -> None:
     """Add the cases of the release's JSON to a book.
 
     Raises:
         UserError: the JSON or the book cannot be read or written.
     """
-    page = Page(as_json=as_json)
-    known = None if problems is None else load_problems(problems)
-    if not _is_there(source):
-        raise BrokenInput(f"{source}: there is no such file")
+    page, into = Page(as_json=asked.as_json), asked.into
+    known = None if asked.problems is None else load_problems(asked.problems)
+    if not _is_there(asked.source):
+        raise BrokenInput(f"{asked.source}: there is no such file")
     with target_book(into) as book:
-        report = import_official(book, source, known)
+        report = import_official(book, asked.source, known)
         size = book.size()
     page.say(f"{into}: {report.added} cases added, {report.combined} were there already; {size} in all")
     page.note_skipped(report.skipped)

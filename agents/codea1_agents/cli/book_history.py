@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import isnan
-from pathlib import Path
 from statistics import median
 from typing import Any
 
+from codea1_agents.cli.book import RelapsesOptions, StatsOptions, SurvivalOptions
 from codea1_agents.cli.book_commands import opened_book
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.summary_table import counted
@@ -38,44 +38,45 @@ _TONES = ("t2", "coder", "tester", "t3", "t4", "t5", "t6")
 _MANY_ROWS = 20
 
 
-def show_statistics(path: Path, *, top: int, as_json: bool) -> None:
+def show_statistics(asked: StatsOptions) -> None:
     """Show what a book has been through.
 
     Raises:
         UserError: no book there.
     """
-    page = Page(as_json=as_json)
-    with opened_book(path) as book:
+    page = Page(as_json=asked.as_json)
+    with opened_book(asked.book) as book:
         spells = spells_of(book)
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
     counts = _counts(spells)
     hard = difficulties(spells, rounds)
     sources = {kind: origins(spells, name) for kind, name in _ORIGINS.items()}
-    if not as_json:
+    if not asked.as_json:
         _show_counts(page, counts)
-        page.show(_difficulty_table(hard[:top]))
+        page.show(_difficulty_table(hard[: asked.top]))
         for kind, found in sources.items():
-            page.show(_origin_table(kind, found[:top]))
+            page.show(_origin_table(kind, found[: asked.top]))
     page.finish(
         {
             **counts,
             "problems": [asdict(each) for each in hard],
-            "origins": {kind: [asdict(each) for each in found[:top]] for kind, found in sources.items()},
+            "origins": {kind: [asdict(each) for each in found[: asked.top]] for kind, found in sources.items()},
         }
     )
 
 
-def show_survival(path: Path, *, by: str | None, picture: Path | None, as_json: bool) -> None:
+def show_survival(asked: SurvivalOptions) -> None:
     """Show how long cases stay until a program passes them.
 
     Raises:
         MissingExtra: scipy is not installed.
         UserError: no book there, nothing to group by, or the picture cannot be written.
     """
-    page = Page(as_json=as_json)
+    page = Page(as_json=asked.as_json)
+    by = asked.by
     if by is not None and by not in _SOURCES:
         raise UnknownName.of("source", by, _SOURCES)
-    with opened_book(path) as book:
+    with opened_book(asked.book) as book:
         spells = spells_of(book)
     grouped: dict[str, list[Spell]] = defaultdict(list)
     for spell in spells:
@@ -84,33 +85,35 @@ def show_survival(path: Path, *, by: str | None, picture: Path | None, as_json: 
         name: survival([each.duration for each in stays], [each.is_fixed for each in stays])
         for name, stays in sorted(grouped.items())
     }
-    if picture is not None:
-        write_picture(_survival_panel(found), picture)
-    if not as_json:
+    if asked.picture is not None:
+        write_picture(_survival_panel(found), asked.picture)
+    if not asked.as_json:
         for name, estimate in found.items():
             _show_survival(page, name, estimate)
     page.finish({"groups": {name: _survival_to_json(estimate) for name, estimate in found.items()}})
 
 
-def show_relapses(path: Path, *, top: int, as_json: bool) -> None:
+def show_relapses(asked: RelapsesOptions) -> None:
     """Show the mistakes that were fixed and came back.
 
     Raises:
         UserError: no book there.
     """
-    page = Page(as_json=as_json)
-    with opened_book(path) as book:
+    page = Page(as_json=asked.as_json)
+    with opened_book(asked.book) as book:
         spells = spells_of(book)
     found, n_fixed = relapses(spells), sum(spell.is_fixed for spell in spells)
     n = sum(relapse.n_relapses for relapse in found)
-    if not as_json:
-        rows = [_relapse_cells(relapse) for relapse in found[:top]]
+    if not asked.as_json:
+        rows = [_relapse_cells(relapse) for relapse in found[: asked.top]]
         if rows:
             heads = ("problem", "test", "times", "rounds in the book", "rounds away")
             page.show(new_table(heads, rows, right=(2,), whole=(0,)))
         share = f" ({n / n_fixed:.1%})" if n_fixed else ""
         page.say(f"{n} of {counted(n_fixed, 'fixed mistake')} came back{share}, of {counted(len(found), 'case')}")
-    page.finish({"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[:top]]})
+    page.finish(
+        {"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[: asked.top]]}
+    )
 
 
 def _counts(spells: Sequence[Spell]) -> dict[str, Any]:

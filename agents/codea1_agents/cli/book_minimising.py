@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from codea1_agents.cli.book import MinimiseOptions
 from codea1_agents.cli.book_commands import opened_book, problems_of_run, target_book
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.progress import Progress
@@ -26,16 +27,7 @@ from codea1_env.sandbox import load_sandbox
 _SHOWN = 10
 
 
-def minimise_book(
-    path: Path,
-    *,
-    into: Path,
-    runs: Sequence[Path],
-    problems: str | None,
-    sandbox: str,
-    limit: int | None,
-    as_json: bool,
-) -> None:
+def minimise_book(asked: MinimiseOptions) -> None:
     """Write a book with smaller cases that beat the same programs, no case twice.
 
     Raises:
@@ -43,21 +35,21 @@ def minimise_book(
             programs, or the problems are not known.
         SandboxError: the sandbox cannot be used.
     """
-    page = Page(as_json=as_json)
+    page, path, into = Page(as_json=asked.as_json), asked.book, asked.into
     if into.exists():
         raise UserError(f"{into} is there already: name a new file")
-    places = list(runs) or ([path] if path.is_dir() else [])
+    places = asked.run or ([path] if path.is_dir() else [])
     if not places:
         raise UserError(f"{path} is a file: name the run folders that hold its programs with --run")
-    known = load_problems(problems if problems is not None else problems_of_run(places[0]))
+    known = load_problems(problems_of_run(places[0]) if asked.problems is None else asked.problems)
     rules = _rules(places[0])
     with opened_book(path) as book:
         book.require_this_judge()
-        entries = list(book.entries())[:limit]
+        entries = list(book.entries())[: asked.limit]
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
     failures = failures_in(places)
     found: list[Minimised] = []
-    with page.apart(), closing(load_sandbox(sandbox)) as box, Progress("cases", len(entries), page, done=0) as progress:
+    with page.apart(), closing(load_sandbox(asked.sandbox)) as box, Progress("cases", len(entries), page) as progress:
         for each in minimise(entries, Referee(known, rules, sandbox=box, golden=False), failures):
             found.append(each)
             progress.reach(len(found), len(entries))

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import cast, get_args
 
 import typer
 
 from codea1_agents.cli.boundary import NOT_OK
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.check import CheckAgentOptions, CheckEnvOptions, CheckProblemsOptions, CheckSandboxOptions
+from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.progress import Progress
 from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
@@ -21,15 +22,10 @@ from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.secret import without_secrets
 
-if TYPE_CHECKING:
-    from codea1_agents.conformance import AgentReport
-
 _TOY_PROBLEMS = 3
 
 
-def run_check_problems(
-    source: str, *, limit: int | None, runs: int, slow_s: float, sandbox: str, as_json: bool, quiet: bool
-) -> None:
+def run_check_problems(asked: CheckProblemsOptions) -> None:
     """Check every solution of a source, and tell the rows that are not fit to be played.
 
     Raises:
@@ -37,10 +33,10 @@ def run_check_problems(
         SandboxError: the sandbox cannot be used at all.
         typer.Exit: a row is not ok (1).
     """
-    page = Page(as_json=as_json, quiet=quiet)
-    problems = load_problems(source, limit=limit)
-    with closing(load_sandbox(sandbox)) as backend, Progress("checking", len(problems), page) as progress:
-        found = check_problems(problems, backend, runs=runs, slow_s=slow_s, progress=progress.reach)
+    page = Page(as_json=asked.as_json, quiet=asked.quiet)
+    problems = load_problems(asked.source, limit=asked.limit)
+    with closing(load_sandbox(asked.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
+        found = check_problems(problems, backend, runs=asked.runs, slow_s=asked.slow, progress=progress.reach)
     bad = [each for each in found if each.status is not CheckStatus.OK]
     rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
     rows += [(each.problem_id, each.status.value, each.detail) for each in bad]
@@ -59,7 +55,7 @@ def run_check_problems(
         raise typer.Exit(NOT_OK)
 
 
-def run_check_env(*, as_json: bool) -> None:
+def run_check_env(asked: CheckEnvOptions) -> None:
     """Run the conformance tests.
 
     Raises:
@@ -68,7 +64,7 @@ def run_check_env(*, as_json: bool) -> None:
     """
     from codea1_agents.env_check import check_environment  # noqa: PLC0415  only here, and heavy
 
-    page = Page(as_json=as_json)
+    page = Page(as_json=asked.as_json)
     found = check_environment(load_problems("starter", limit=_TOY_PROBLEMS))
     page.show(new_table(("test", "result"), [(each.name, each.fault or "passed") for each in found], whole=(0,)))
     page.finish({"tests": [asdict(each) for each in found]})
@@ -76,7 +72,7 @@ def run_check_env(*, as_json: bool) -> None:
         raise typer.Exit(NOT_OK)
 
 
-def run_check_agent(spec: str, *, role: str, slow_s: float, sandbox: str, as_json: bool) -> None:
+def run_check_agent(asked: CheckAgentOptions) -> None:
     """Test an agent.
 
     Raises:
@@ -86,17 +82,19 @@ def run_check_agent(spec: str, *, role: str, slow_s: float, sandbox: str, as_jso
     """
     from codea1_agents.conformance import Conformance, check_agent  # noqa: PLC0415  only here
 
-    if role not in ("", "coder", "tester"):
-        raise UnknownName.of("role", role, ("coder", "tester"))
+    spec, roles = asked.spec, get_args(Role)
+    if asked.role not in ("", *roles):
+        raise UnknownName.of("role", asked.role, roles)
     if getattr(resolve("agents", spec.partition(",")[0]), "interactive", False) is True:
         raise UserError(f"agent {without_secrets(spec)!r} cannot be checked: somebody would have to answer")
-    page = Page(as_json=as_json)
-    asked: Role | None = "coder" if role == "coder" else "tester" if role == "tester" else None
-    with page.apart(), closing(load_sandbox(sandbox)) as backend:
-        report = check_agent(spec, role=asked, sandbox=backend, slow_s=slow_s)
+    page = Page(as_json=asked.as_json)
+    role = cast(Role, asked.role) if asked.role else None
+    with page.apart(), closing(load_sandbox(asked.sandbox)) as backend:
+        report = check_agent(spec, role=role, sandbox=backend, slow_s=asked.slow)
         rows = [(each.role, each.name, each.result.value, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
-        page.say(f"{report.agent}: {_results(report)}; the slowest reply took {report.slowest_s:.2f} s")
+        results = tally(Counter(each.result.value for each in report.findings).items())
+        page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
         tests = [asdict(each) | {"result": each.result.value} for each in report.findings]
         page.finish({"agent": report.agent, "ok": report.ok, "slowest_s": report.slowest_s, "tests": tests})
     if not report.ok:
@@ -106,12 +104,7 @@ def run_check_agent(spec: str, *, role: str, slow_s: float, sandbox: str, as_jso
         raise AgentUnavailable(f"{report.agent}: nothing was tested; {answers[0].detail}")
 
 
-def _results(report: AgentReport) -> str:
-    counts = Counter(each.result.value for each in report.findings)
-    return ", ".join(f"{n} {result}" for result, n in counts.items())
-
-
-def run_check_sandbox(name: str, *, require: str, as_json: bool) -> None:
+def run_check_sandbox(asked: CheckSandboxOptions) -> None:
     """Obtain every kind of outcome twice.
 
     Raises:
@@ -121,8 +114,8 @@ def run_check_sandbox(name: str, *, require: str, as_json: bool) -> None:
     """
     from codea1_agents.sandbox_check import check_sandbox, promise_of  # noqa: PLC0415  only here
 
-    page = Page(as_json=as_json)
-    with closing(_sandbox(name, require)) as backend:
+    page = Page(as_json=asked.as_json)
+    with closing(_sandbox(asked.name, asked.require)) as backend:
         found = check_sandbox(backend)
         promise = promise_of(backend)
     rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
@@ -147,5 +140,5 @@ def _sandbox(name: str, require: str) -> Sandbox:
 
 def _counted(found: Sequence[ProblemCheck], n_skipped: int) -> str:
     counts = Counter(each.status for each in found)
-    parts = [f"{counts[status]} {status.value}" for status in CheckStatus if counts[status]]
-    return ", ".join([*parts, *([f"{n_skipped} skipped"] if n_skipped else [])])
+    parts = [(status.value, counts[status]) for status in CheckStatus] + [("skipped", n_skipped)]
+    return tally((name, n) for name, n in parts if n)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page
+from codea1_agents.cli.demo import CoevolveOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.training_runs import require_training
 from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
@@ -33,7 +34,7 @@ _PRESET = "coevolve"
 _MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
 
 
-def run_coevolve(out: Path, *, seed: int, steps: int | None, as_json: bool, quiet: bool) -> None:
+def run_coevolve(asked: CoevolveOptions) -> None:
     """Run the demonstration, or what is missing of it.
 
     Raises:
@@ -45,10 +46,10 @@ def run_coevolve(out: Path, *, seed: int, steps: int | None, as_json: bool, quie
     # One thread is fastest for models this small; torch reads this when it is first imported.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    page = Page(as_json=as_json, quiet=quiet)
+    page, out = Page(as_json=asked.as_json, quiet=asked.quiet), asked.out
     with page.apart():
-        base = _base(out / "base", seed, page)
-        done = _trained(_settings(base, seed, steps), out / "run", page)
+        base = _base(out / "base", asked.seed, page)
+        done = _trained(_settings(base, asked.seed, asked.steps), out / "run", page)
         if done.interrupted:
             page.note(f"interrupted; the same command goes on (folder {out})", even_if_quiet=True)
             page.finish({"interrupted": True, "run": str(done.folder), "steps": done.steps})

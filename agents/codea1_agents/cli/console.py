@@ -138,6 +138,11 @@ def estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
     return number(estimate.mean), interval, str(estimate.n)
 
 
+def tally(counts: Iterable[tuple[str, int]]) -> str:
+    """Return counts by name in one line, as in "3 passed, 1 wrong answer"."""
+    return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts)
+
+
 def number(value: float) -> str:
     """Return three digits, or a dash for nan."""
     return "-" if isnan(value) else f"{value:z.3f}"

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast, get_args
 
-from codea1_agents.cli import evaluating
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.crossplay import CrossplayOptions
 from codea1_agents.cli.evaluating import Bench, bench
@@ -28,8 +27,7 @@ from codea1_env.runs.config import problems_digest
 from codea1_env.runs.journal import file_errors
 from codea1_env.whole_files import write_text
 
-_FIXED_CODERS = ("mutant",)
-_FIXED_TESTERS = ("fuzz", "boundary")
+_FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", "boundary")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +51,10 @@ def run_crossplay(asked: CrossplayOptions) -> None:
     if asked.transfer not in get_args(Transfer):
         raise UserError(f"--transfer: {asked.transfer!r} is none of {', '.join(get_args(Transfer))}")
     rules = varied(preset(asked.rules), alpha=asked.alpha, tests_per_suite=asked.tests)
-    shared = evaluating.Asked(
-        problems=asked.problems,
-        seed=asked.seed,
-        sandbox=asked.sandbox,
-        limit=asked.limit,
-        as_json=asked.as_json,
-    )
     if asked.out is not None:
         with file_errors(asked.out):
             asked.out.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, bench(shared) as room:
+    with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, bench(asked) as room:
         entries = _entries(asked, Path(scratch))
         findings, submissions = _played(asked, entries, room, rules)
         document = findings.document(_settings(asked, entries, room, rules))
@@ -77,34 +68,27 @@ def run_crossplay(asked: CrossplayOptions) -> None:
 
 def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
     both = players_of(asked.players or (), scratch / "both")
-    coders = [
-        *(p for p in both if p.role == "coder"),
-        *players_of(asked.coders or (), scratch / "coders", role="coder"),
-    ]
-    testers = [
-        *(p for p in both if p.role == "tester"),
-        *players_of(asked.testers or (), scratch / "testers", role="tester"),
-    ]
-    if not (coders or testers):
+    named: dict[Role, Sequence[str]] = {"coder": asked.coders or (), "tester": asked.testers or ()}
+    of = {
+        role: [*(p for p in both if p.role == role), *players_of(texts, scratch / role, role=role)]
+        for role, texts in named.items()
+    }
+    if not any(of.values()):
         raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
     fixed: tuple[Player, ...] = ()
     if asked.yardsticks:
-        coders += _missing(_FIXED_CODERS, coders, "coder", scratch)
-        testers += _missing(_FIXED_TESTERS, testers, "tester", scratch)
-        fixed = tuple(player for player in (*coders, *testers) if player.spec in (*_FIXED_CODERS, *_FIXED_TESTERS))
-    for role, found in (("coder", coders), ("tester", testers)):
-        names = [player.name for player in found]
+        for role, specs in _FIXED.items():
+            there = {player.spec for player in of[role]}
+            of[role] += players_of([spec for spec in specs if spec not in there], scratch, role=role)
+        fixed = tuple(player for role, players in of.items() for player in players if player.spec in _FIXED[role])
+    for role, players in of.items():
+        names = [player.name for player in players]
         if not names:
             raise UserError(f"nobody plays the {role}: name one with --{role}s")
         for name in names:
             if names.count(name) > 1:
                 raise UserError(f"two {role}s are called {name}: give one another name, as in other={name}")
-    return _Entries(tuple(coders), tuple(testers), fixed)
-
-
-def _missing(names: Sequence[str], there: Sequence[Player], role: Role, scratch: Path) -> tuple[Player, ...]:
-    known = {player.spec for player in there}
-    return players_of([name for name in names if name not in known], scratch, role=role)
+    return _Entries(tuple(of["coder"]), tuple(of["tester"]), fixed)
 
 
 def _played(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:

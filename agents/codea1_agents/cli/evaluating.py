@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import typer
 from pydantic import BaseModel
 
 from codea1_agents.asking import Asker
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page
+from codea1_agents.cli.console import Page, estimate_cells, new_table
+from codea1_agents.cli.options import BenchOptions, Options
 from codea1_agents.cli.progress import Progress
 from codea1_agents.evaluation.folder import EvaluationFolder
 from codea1_agents.sandbox_check import promise_of
@@ -22,31 +23,19 @@ from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.judge_version import JUDGE_VERSION
-from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox import Guarantee, Sandbox, load_sandbox
 
 _R = TypeVar("_R", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The options that these commands share."""
-
-    problems: str
-    seed: int = 0
-    sandbox: str = "local"
-    limit: int | None = None
-    without: str = ""
-    out: Path | None = None
-    as_json: bool = False
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class Bench:
     """Everything that an evaluation needs."""
 
-    asked: Asked
+    asked: BenchOptions
     page: Page
     problems: ProblemSet
     sandbox: Sandbox
@@ -64,6 +53,17 @@ class Bench:
         self.stack.callback(asker.close)
         return asker
 
+    def tested(self, what: str) -> list[Problem]:
+        """Return the problems that have golden tests.
+
+        Raises:
+            UserError: none has, so that `what` could not be judged.
+        """
+        found = [problem for problem in self.problems if problem.golden]
+        if not found:
+            raise UserError(f"{self.asked.problems}: no problem has golden tests, by which {what} could be judged")
+        return found
+
     def settings(self, kind: str, **options: Any) -> dict[str, Any]:
         """Return what decides the records of an evaluation."""
         digest = problems_digest(self.problems)
@@ -76,17 +76,26 @@ class Bench:
             **options,
         }
 
+    def show_figures(self, heading: str, figures: Mapping[str, Estimate]) -> None:
+        """Print estimates by name as a table."""
+        rows = [(name, *estimate_cells(each)[:2], str(each.n_problems)) for name, each in figures.items()]
+        self.page.show(new_table((heading, "mean", "95 % interval", "problems"), rows, right=(1, 3)))
+
 
 @contextmanager
-def bench(asked: Asked) -> Iterator[Bench]:
+def bench(asked: BenchOptions, *, without: str = "") -> Iterator[Bench]:
     """Give what an evaluation needs; within, what others print lands on stderr.
+
+    Args:
+        asked: what the command was asked for.
+        without: ids of problems to leave out, with commas between them.
 
     Raises:
         UserError: problems or sandbox cannot be had, or a problem to be left out is not there.
     """
     page = Page(as_json=asked.as_json)
     problems = load_problems(asked.problems, limit=asked.limit)
-    left_out = [name.strip() for name in asked.without.split(",") if name.strip()]
+    left_out = [name.strip() for name in without.split(",") if name.strip()]
     for name in left_out:
         problems.by_id(name)
     if left_out:
@@ -105,10 +114,10 @@ class Keeping(Generic[_R]):
     A later record of the same key replaces an earlier one: what was masked is asked for again when a run goes on.
     """
 
-    def __init__(self, bench: Bench, settings: Mapping[str, Any], model: type[_R], key: Callable[[_R], Any]) -> None:
-        self._bench = bench
-        self._key = key
-        out = bench.asked.out
+    def __init__(
+        self, bench: Bench, out: Path | None, settings: Mapping[str, Any], model: type[_R], key: Callable[[_R], Any]
+    ) -> None:
+        self._page, self._settings, self._key = bench.page, settings, key
         self._folder = None if out is None else bench.stack.enter_context(EvaluationFolder(out, settings, model))
         self._records = {} if self._folder is None else {key(record): record for record in self._folder.known}
 
@@ -117,27 +126,34 @@ class Keeping(Generic[_R]):
         """All of them, each key once."""
         return list(self._records.values())
 
-    def take(self, batches: Iterator[Sequence[_R]], total: int, finish: Callable[[list[_R]], Any]) -> None:
-        """Keep all batches, then finish with what there is, also where it ends early.
+    def take(
+        self, batches: Iterator[Sequence[_R]], total: int, figures: Callable[[list[_R]], Mapping[str, Any]]
+    ) -> None:
+        """Keep all batches, then show and keep the figures of what there is, also where it ends early.
+
+        Args:
+            batches: records as they come.
+            total: how many records there should be.
+            figures: shows the figures of all records and returns them as plain data.
 
         Raises:
             typer.Exit: interrupted (130).
             AgentUnavailable: for a whole batch, so that nothing more was asked for; or for everything.
         """
-        page = self._bench.page
+        page = self._page
         try:
             with Progress("evaluating", total, page, done=len(self._records)) as progress:
                 for batch in batches:
                     self._add(batch)
                     progress.reach(len(self._records), total)
         except KeyboardInterrupt:
-            finish(self.records)
+            self._finish(figures(self.records))
             page.note(f"interrupted after {len(self._records)} of {total}{self._how_to_go_on()}", even_if_quiet=True)
             raise typer.Exit(INTERRUPTED) from None
         except CodeA1Error:
             page.note(f"{len(self._records)} of {total} done{self._how_to_go_on()}", even_if_quiet=True)
             raise
-        finish(self.records)
+        self._finish(figures(self.records))
         if len(self._records) < total:
             raise AgentUnavailable(
                 f"an agent was unavailable for a whole batch, so that {total - len(self._records)} of {total} were not"
@@ -146,11 +162,11 @@ class Keeping(Generic[_R]):
         if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):
             raise AgentUnavailable(f"an agent was unavailable for all of {total}{self._how_to_go_on()}")
 
-    def write(self, figures: Mapping[str, Any]) -> None:
-        """Keep the figures beside the records, if there is a folder."""
+    def _finish(self, figures: Mapping[str, Any]) -> None:
         if self._folder is not None:
             self._folder.write_figures(figures)
-            self._bench.page.say(f"folder: {self._folder.path}")
+            self._page.say(f"folder: {self._folder.path}")
+        self._page.finish({"settings": self._settings, **figures})
 
     def _add(self, batch: Sequence[_R]) -> None:
         if self._folder is not None:
@@ -159,6 +175,12 @@ class Keeping(Generic[_R]):
 
     def _how_to_go_on(self) -> str:
         return "; the same command goes on" if self._folder is not None else "; nothing is kept without --out"
+
+
+def named_alike(kind: type[_T], asked: Options, **others: Any) -> _T:
+    """Return a dataclass whose fields are the options of the same names, but for `others`."""
+    names = {each.name for each in fields(cast(Any, kind))} & {each.name for each in fields(asked)} - others.keys()
+    return kind(**{name: getattr(asked, name) for name in names}, **others)
 
 
 def with_option(spec: str, name: str, value: float | None) -> str:

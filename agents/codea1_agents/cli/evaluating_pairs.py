@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.cli.console import Page, new_table, number
+from codea1_agents.cli.evaluate import CompareOptions
 from codea1_agents.cli.evaluating import estimate_json, plain_number
 from codea1_agents.evaluation.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
 from codea1_agents.evaluation.comparison import PairedFigure, compare_figure
@@ -20,14 +21,14 @@ from codea1_env.judge_version import judge_version_in
 _Figures = dict[str, Mapping[str, float]]
 
 
-def run_compare(before: Path, after: Path, *, seed: int, as_json: bool) -> None:
+def run_compare(asked: CompareOptions) -> None:
     """Compare two evaluations' folders.
 
     Raises:
         UserError: no evaluations there, of different kinds or versions of the judge, or without a figure or problem in
             common.
     """
-    page = Page(as_json=as_json)
+    page, before, after = Page(as_json=asked.as_json), asked.before, asked.after
     settings = [stored_settings(path) for path in (before, after)]
     kinds = [each.get("kind") for each in settings]
     if kinds[0] != kinds[1] or kinds[0] not in ("coder", "tester"):
@@ -45,7 +46,7 @@ def run_compare(before: Path, after: Path, *, seed: int, as_json: bool) -> None:
         page.warn(f"the two were also asked with other settings: {', '.join(differing)}")
     read = _coder_figures if kinds[0] == "coder" else _tester_figures
     first, second = read(before), read(after)
-    found = {name: compare_figure(first[name], second[name], seed=seed) for name in first if name in second}
+    found = {name: compare_figure(first[name], second[name], seed=asked.seed) for name in first if name in second}
     found = {name: pair for name, pair in found.items() if pair.difference.n_problems}
     if not found:
         raise UserError(f"{before} and {after} have no figure of the same problem")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from codea1_agents.cli.console import estimate_cells, new_table
-from codea1_agents.cli.evaluating import Asked, Bench, Keeping, bench, estimate_json
+from codea1_agents.cli.evaluate import SelectOptions
+from codea1_agents.cli.evaluating import Bench, Keeping, bench, estimate_json
 from codea1_agents.evaluation.records import SelectionRecord
 from codea1_agents.evaluation.selection import SelectionFigures, select_candidates, selection_figures
-from codea1_env.errors import UserError
 from codea1_env.secret import read_secrets
 
 _ROWS = (
@@ -24,49 +23,34 @@ _ROWS = (
 )
 
 
-def run_select(asked: Asked, coder: str, tester: str, *, candidates: int, suites: int, tests: int) -> None:
+def run_select(asked: SelectOptions) -> None:
     """Choose candidates for every problem and tell what the choice is worth.
 
     Raises:
         UserError: something asked for does not exist or cannot be written, or an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    coder, tester = read_secrets(coder), read_secrets(tester)
-    with bench(asked) as room:
+    coder, tester = read_secrets(asked.coder), read_secrets(asked.tester)
+    with bench(asked, without=asked.without) as room:
         askers = room.asker(coder, "coder"), room.asker(tester, "tester")
-        tested = [problem for problem in room.problems if problem.golden]
-        if not tested:
-            raise UserError(f"{asked.problems}: no problem has golden tests, by which a choice could be judged")
-        options = {"candidates": candidates, "suites": suites, "tests": tests}
+        tested = room.tested("a choice")
+        options = {"candidates": asked.candidates, "suites": asked.suites, "tests": asked.tests}
         settings = room.settings("select", coder=coder, tester=tester, **options)
-        keeping = Keeping(room, settings, SelectionRecord, lambda each: each.problem_id)
+        keeping = Keeping(room, asked.out, settings, SelectionRecord, lambda each: each.problem_id)
         known = frozenset(each.problem_id for each in keeping.records if not each.masked)
-        batches = select_candidates(
-            tested,
-            *askers,
-            room.sandbox,
-            candidates=candidates,
-            suites=suites,
-            tests=tests,
-            known=known,
-        )
+        batches = select_candidates(tested, *askers, room.sandbox, **options, known=known)
 
-        def finish(records: list[SelectionRecord]) -> None:
+        def figures(records: list[SelectionRecord]) -> dict[str, Any]:
             found = selection_figures(records, seed=asked.seed)
             show_selection(room, found)
-            keeping.write(selection_json(found))
-            room.page.finish({"settings": settings, **selection_json(found)})
+            return selection_json(found)
 
-        keeping.take(batches, len(tested), finish)
+        keeping.take(batches, len(tested), figures)
 
 
 def show_selection(room: Bench, found: SelectionFigures) -> None:
     """Print the figures of a choice."""
-    rows = []
-    for label, name in _ROWS:
-        estimate = getattr(found, name)
-        rows.append((label, *estimate_cells(estimate)[:2], str(estimate.n_problems)))
-    room.page.show(new_table(("choice by tests", "mean", "95 % interval", "problems"), rows, right=(1, 3)))
+    room.show_figures("choice by tests", {label: getattr(found, name) for label, name in _ROWS})
     if found.n_masked:
         room.page.say(f"masked, in no figure above: {found.n_masked} problems")
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from codea1_agents.cli.console import number
-from codea1_agents.cli.evaluating import Asked, bench
+from codea1_agents.cli.evaluating import bench, named_alike
+from codea1_agents.cli.sft_tester import SftTesterOptions
 from codea1_agents.coevolution.supervised import SupervisedSettings, taught
 from codea1_agents.models.model_files import require_new
 
 
-def run_sft_tester(asked: Asked, model: str, settings: SupervisedSettings, out: Path) -> None:
+def run_sft_tester(asked: SftTesterOptions) -> None:
     """Teach a tester and write it.
 
     Raises:
         UserError: something asked for does not exist or cannot be written, nothing can be learnt, or an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    require_new(out)
+    settings = named_alike(SupervisedSettings, asked, coder=asked.coder or "")
+    require_new(asked.out)
     with bench(asked) as room:
-        done = taught(model, room.problems, room.sandbox, settings)
-        done.found.save(out)
+        done = taught(asked.model, room.problems, room.sandbox, settings)
+        done.found.save(asked.out)
         room.page.say(
-            f"{out}: {done.n_lessons} lessons of {done.n_problems} problems in {done.found.n_steps} steps;"
+            f"{asked.out}: {done.n_lessons} lessons of {done.n_problems} problems in {done.found.n_steps} steps;"
             f" loss per token {', '.join(map(number, done.found.losses))}"
         )
-        room.page.finish({"folder": str(out), **done.to_dict()})
+        room.page.finish({"folder": str(asked.out), **done.to_dict()})

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.game import BankOptions, DynamicsOptions, SolveOptions
 from codea1_agents.cli.playing import varied
 from codea1_agents.cli.progress import Progress
 from codea1_agents.statistics import mean_interval
@@ -33,33 +33,19 @@ _MAX_PICTURED = 8
 _MAX_SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Which game is meant."""
-
-    source: str
-    rules: str
-    alpha: float | None
-    limit: int | None
-    problem: str | None
-    solution: bool | None
-    """Whether the coder can choose the right program; None: as the source has it."""
-    sandbox: str
-
-
-def solve_game(asked: Asked, *, save: Path | None, out: Path | None, as_json: bool) -> None:
+def solve_game(asked: SolveOptions) -> None:
     """Solve every problem's game.
 
     Raises:
         UserError: no such source, rules or problem, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=as_json)
-    bank = loaded_bank(asked, page)
-    if save is not None:
-        if not save.name.endswith(".bank.jsonl"):
-            raise UserError(f"{save}: a bank's name ends in .bank.jsonl")
-        bank.bank.save(save)
+    page = Page(as_json=asked.as_json)
+    bank = _loaded_bank(asked, page)
+    if asked.save is not None:
+        if not asked.save.name.endswith(".bank.jsonl"):
+            raise UserError(f"{asked.save}: a bank's name ends in .bank.jsonl")
+        bank.bank.save(asked.save)
     game = BankGame.of(bank.payoffs())
     equilibria, seen = game.solve(), game.solve_white_box()
     ids = [each.bank.problem.id for each in bank.problems]
@@ -79,7 +65,7 @@ def solve_game(asked: Asked, *, save: Path | None, out: Path | None, as_json: bo
     worst = max(each.residual for each in equilibria)
     methods = ", ".join(f"{n} {name}" for name, n in Counter(each.method for each in equilibria).items())
     page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
-    pictures = _payoff_pictures(bank, game, equilibria, out)
+    pictures = _payoff_pictures(bank, game, equilibria, asked.out)
     page.finish(
         {
             "judge_version": JUDGE_VERSION,
@@ -98,31 +84,31 @@ def solve_game(asked: Asked, *, save: Path | None, out: Path | None, as_json: bo
     )
 
 
-def follow_dynamics(asked: Asked, *, method: str, steps: int, out: Path | None, as_json: bool) -> None:
+def follow_dynamics(asked: DynamicsOptions) -> None:
     """Follow one kind of learning on every problem's game.
 
     Raises:
         UserError: no such source, rules, problem or method, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=as_json)
-    bank = loaded_bank(asked, page)
+    page = Page(as_json=asked.as_json)
+    bank = _loaded_bank(asked, page)
     game = BankGame.of(bank.payoffs())
-    ways = [run_dynamics(method, each, n_steps=steps) for each in game.games]
+    ways = [run_dynamics(asked.method, each, n_steps=asked.steps) for each in game.games]
     at = ways[0].steps
     now = np.mean([way.exploitability for way in ways], axis=0)
     average = np.mean([way.average_exploitability for way in ways], axis=0)
     shown = sorted({int(i) for i in np.linspace(0, len(at) - 1, 8)})
     rows = [(str(int(at[i])), number(float(now[i])), number(float(average[i]))) for i in shown]
     page.show(new_table(("step", "NashConv", "of the averages"), rows, right=(0, 1, 2)))
-    page.say(f"{_named(bank)}: {method}, mean over {len(ways)} problems")
-    pictures = _dynamics_pictures(bank, ways, method, out)
+    page.say(f"{_named(bank)}: {asked.method}, mean over {len(ways)} problems")
+    pictures = _dynamics_pictures(bank, ways, asked.method, asked.out)
     page.finish(
         {
             "judge_version": JUDGE_VERSION,
             "source": asked.source,
             "rules": bank.rules.name,
-            "method": method,
+            "method": asked.method,
             "steps": at.tolist(),
             "exploitability": now.tolist(),
             "average_exploitability": average.tolist(),
@@ -139,11 +125,9 @@ def follow_dynamics(asked: Asked, *, method: str, steps: int, out: Path | None, 
     )
 
 
-def loaded_bank(asked: Asked, page: Page, recipe: BankRecipe | None = None) -> JudgedBank:
-    """Return the judged bank that was asked for."""
+def _loaded_bank(asked: BankOptions, page: Page) -> JudgedBank:
     rules = varied(preset(asked.rules), alpha=asked.alpha, tests_per_suite=None)
-    if recipe is None and asked.solution is not None:
-        recipe = BankRecipe(solution=asked.solution)
+    recipe = None if asked.solution is None else BankRecipe(solution=asked.solution)  # None: as the source has it
     with closing(load_sandbox(asked.sandbox)) as backend, Progress("judging", 1, page) as progress:
         bank = load_bank(
             asked.source, rules=rules, recipe=recipe, limit=asked.limit, sandbox=backend, progress=progress.reach

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.game import QuestionsOptions
 from codea1_agents.cli.game_commands import picture_folder
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_agents.study.bank_game import BankGame, stacked
@@ -46,29 +47,27 @@ class _Threshold:
     """That share at each of `_ALPHAS`."""
 
 
-def answer_questions(
-    source: str, *, limit: int | None, rounds: int, seed: int, sandbox: str, out: Path | None, as_json: bool
-) -> None:
+def answer_questions(asked: QuestionsOptions) -> None:
     """Compute the answers and tell them.
 
     Raises:
         UserError: no such source, or a picture cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=as_json)
-    with closing(load_sandbox(sandbox)) as backend:
-        asking = _Asking(source, limit, seed, backend)
+    page = Page(as_json=asked.as_json)
+    with closing(load_sandbox(asked.sandbox)) as backend:
+        asking = _Asking(asked, backend)
         thresholds = list(asking.thresholds())
-        books = asking.books(rounds)
+        books = asking.books()
         schemes = list(asking.schemes())
     _show_thresholds(page, thresholds)
-    _show_books(page, books, rounds)
+    _show_books(page, books, asked.rounds)
     _show_schemes(page, schemes)
-    pictures = _draw(thresholds, books, out)
+    pictures = _draw(thresholds, books, asked.out)
     page.finish(
         {
             "judge_version": JUDGE_VERSION,
-            "source": source,
+            "source": asked.source,
             "alpha": [asdict(t) | {"mean": estimate_to_json(t.mean)} for t in thresholds],
             "alphas": _ALPHAS.tolist(),
             "book": {name: [[asdict(step) for step in run] for run in runs] for name, runs in books.items()},
@@ -81,14 +80,16 @@ def answer_questions(
     )
 
 
+@dataclass(frozen=True, slots=True)
 class _Asking:
     """The banks of a source, as the questions need them."""
 
-    def __init__(self, source: str, limit: int | None, seed: int, sandbox: Sandbox) -> None:
-        self._source, self._limit, self._seed, self._sandbox = source, limit, seed, sandbox
+    asked: QuestionsOptions
+    sandbox: Sandbox
 
     def bank(self, rules: str, recipe: BankRecipe) -> JudgedBank:
-        return load_bank(self._source, rules=preset(rules), recipe=recipe, limit=self._limit, sandbox=self._sandbox)
+        asked = self.asked
+        return load_bank(asked.source, rules=preset(rules), recipe=recipe, limit=asked.limit, sandbox=self.sandbox)
 
     def thresholds(self) -> Iterator[_Threshold]:
         """From which alpha on is a validity-only tester a best response?"""
@@ -98,16 +99,16 @@ class _Asking:
                 for coder, chances in _coders(bank):
                     found = validity_thresholds(bank, chances)
                     least = np.array(list(found.values()))
-                    mean = mean_interval({name: [value] for name, value in found.items()}, seed=self._seed)
+                    mean = mean_interval({name: [value] for name, value in found.items()}, seed=self.asked.seed)
                     curve = tuple(float((least <= alpha + 1e-9).mean()) for alpha in _ALPHAS)
                     yield _Threshold(rules, testers, coder, mean, float((least <= 0.5 + 1e-9).mean()), curve)
 
-    def books(self, rounds: int) -> dict[str, list[tuple[BookStep, ...]]]:
+    def books(self) -> dict[str, list[tuple[BookStep, ...]]]:
         """What does the Mistake Book change?"""
         bank = self.bank("fixed", BankRecipe(solution=False))
         return {
             name: [
-                rounds_with_book(bank, n_rounds=rounds, with_book=with_book, seed=self._seed + n)
+                rounds_with_book(bank, n_rounds=self.asked.rounds, with_book=with_book, seed=self.asked.seed + n)
                 for n in range(_N_SEEDS)
             ]
             for name, with_book in (("without", False), ("with", True))
@@ -118,7 +119,7 @@ class _Asking:
         for solution in (True, False):
             for rules in ("fixed", "paper", "zero_sum"):
                 bank = self.bank(rules, BankRecipe(solution=solution))
-                figures = equilibrium_figures(bank, failure_shares(bank), seed=self._seed)
+                figures = equilibrium_figures(bank, failure_shares(bank), seed=self.asked.seed)
                 yield rules, solution, {field.name: getattr(figures, field.name) for field in fields(figures)}
 
 

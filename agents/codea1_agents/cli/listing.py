@@ -1,51 +1,33 @@
-"""`codea1 problems list` and `codea1 agents`: what there is, by name."""
+"""What `codea1 problems list`, `codea1 agents` and `codea1 doctor` do: tell what there is."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import get_args
 
-import typer
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.extras import missing_extra
+from codea1_agents.cli.inventory import AgentsOptions, DoctorOptions, ProblemsOptions
+from codea1_agents.machine import examine
+from codea1_env.agent import Role
+from codea1_env.errors import UserError
+from codea1_env.plugins import Group, names, resolve
 
-from codea1_agents.cli.options import Json
-
-if TYPE_CHECKING:
-    from codea1_env.plugins import Group
-
-problems_app = typer.Typer(no_args_is_help=True, help="Sources of problems.")
-
-_ROLES = ("coder", "tester")
-
-
-@problems_app.callback()
-def _problems() -> None:
-    """Sources of problems."""  # a callback keeps `list` a command of its own
+_ROLES = get_args(Role)
 
 
-@problems_app.command("list")
-def list_problems(as_json: Json = False) -> None:
-    """List the registered sources of problems; files, folders and module:attribute also are sources.
-
-    \b
-    Example:
-      codea1 problems list
-    """
-    _list("problems", as_json)
+def list_problems(asked: ProblemsOptions) -> None:
+    """List the registered sources of problems."""
+    page = Page(as_json=asked.as_json)
+    found = [_described("problems", name) for name in names("problems")]
+    page.show(new_table(("name", "options", "what it is"), [(each.name, each.options, each.what) for each in found]))
+    page.finish({"problems": [{"name": each.name, "options": each.options, "what": each.what} for each in found]})
 
 
-def agents(as_json: Json = False) -> None:
-    """List the registered agents: whom they play, their options, what is missing here; module:attribute also is one.
-
-    \b
-    Example:
-      codea1 agents
-    """
-    from codea1_agents.cli.console import Page, new_table  # noqa: PLC0415  heavy
-    from codea1_agents.cli.extras import missing_extra  # noqa: PLC0415  heavy
-    from codea1_env.plugins import names  # noqa: PLC0415  heavy
-
-    page, rows, data = Page(as_json=as_json), [], []
+def list_agents(asked: AgentsOptions) -> None:
+    """List the registered agents, and what each lacks here."""
+    page, rows, data = Page(as_json=asked.as_json), [], []
     for name in names("agents"):
         found = _described("agents", name)
         missing = missing_extra("codea1_env.agents", name)
@@ -56,26 +38,12 @@ def agents(as_json: Json = False) -> None:
     page.finish({"agents": data})
 
 
-def presets(as_json: Json = False) -> None:
-    """List the presets of codea1 train: named settings, which a TOML file may extend.
-
-    \b
-    Example:
-      codea1 presets
-    """
-    from codea1_agents.cli.training_runs import run_presets  # noqa: PLC0415  heavy
-
-    run_presets(as_json=as_json)
-
-
-def _list(group: Group, as_json: bool) -> None:
-    from codea1_agents.cli.console import Page, new_table  # noqa: PLC0415  heavy
-    from codea1_env.plugins import names  # noqa: PLC0415  heavy
-
-    page = Page(as_json=as_json)
-    found = [_described(group, name) for name in names(group)]
-    page.show(new_table(("name", "options", "what it is"), [(each.name, each.options, each.what) for each in found]))
-    page.finish({group: [{"name": each.name, "options": each.options, "what": each.what} for each in found]})
+def tell_machine(asked: DoctorOptions) -> None:
+    """Tell what this machine offers, and what installs the rest."""
+    page, findings = Page(as_json=asked.as_json), examine()
+    rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
+    page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
+    page.finish({"findings": [asdict(each) for each in findings]})
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +59,6 @@ class _Described:
 
 
 def _described(group: Group, name: str) -> _Described:
-    from codea1_env.errors import UserError  # noqa: PLC0415  heavy
-    from codea1_env.plugins import resolve  # noqa: PLC0415  heavy
-
     try:
         target = resolve(group, name)
     except UserError as error:

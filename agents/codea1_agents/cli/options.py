@@ -1,34 +1,59 @@
-"""A command whose options are the fields of one dataclass; what every command has."""
+"""A command's options are the fields of one dataclass, its help that class's docstring; what many commands share."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_type_hints
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Annotated, Any, get_type_hints
 
-import typer
+from typer import Option, Typer
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, all else on stderr.")]
+Alpha = Annotated[
+    float | None, Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the preset's")
+]
+Limit = Annotated[int | None, Option(min=1, help="Only so many problems, from the front.", show_default="all")]
+NoProgress = Annotated[bool, Option("--quiet", "-q", help="No progress.")]
+Problems = Annotated[str, Option(help="Source by name or path.")]
+Rules = Annotated[str, Option("--rules", "--preset", help="Preset of the rules.")]
+Sandbox = Annotated[str, Option(help="Where programs run.")]
+SummaryOnly = Annotated[bool, Option("--quiet", "-q", help="Only the summary.")]
+TestsPerSuite = Annotated[int, Option(min=1, max=1000, help="Tests asked for per suite.")]
 
-_T = TypeVar("_T")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What every command has."""
+
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout, all else on stderr.")] = False
 
 
-def takes(options: type[_T]) -> Callable[[Callable[[_T], None]], Callable[..., None]]:
-    """Return a decorator that gives a command the fields of a dataclass as its options, as annotated there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchOptions(Options):
+    """What the commands have in which agents answer for problems."""
+
+    problems: Problems
+    seed: Annotated[int, Option(min=0, help="Of the agents and the intervals.")] = 0
+    sandbox: Sandbox = "local"
+    limit: Limit = None
+
+
+def add_command(group: Typer, name: str, options: type[Options], body: str) -> None:
+    """Register a command, whose module is imported only when it runs.
 
     Args:
-        options: the dataclass; a field's annotation is that of an option, its default the option's.
+        group: where to.
+        name: what is typed.
+        options: a dataclass; help shows its own fields before the inherited ones.
+        body: `module:function` of this package; takes the options.
     """
 
-    def decorator(command: Callable[[_T], None]) -> Callable[..., None]:
-        def run(**given: Any) -> None:
-            command(options(**given))
+    def run(**given: Any) -> None:
+        resolve_name(f"{__package__}.{body}")(options(**given))
 
-        hints = get_type_hints(options, include_extras=True)
-        signature = inspect.signature(options)
-        parameters = [each.replace(annotation=hints[name]) for name, each in signature.parameters.items()]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__, run.__doc__, run.__name__ = hints, command.__doc__, command.__name__
-        return run
-
-    return decorator
+    hints = get_type_hints(options, include_extras=True)
+    known = inspect.signature(options).parameters
+    order = dict.fromkeys(field for each in options.__mro__ for field in getattr(each, "__annotations__", ()))
+    run.__signature__ = inspect.Signature([known[field].replace(annotation=hints[field]) for field in order])  # type: ignore[attr-defined]
+    run.__annotations__, run.__doc__ = hints, options.__doc__
+    group.command(name)(run)

@@ -6,82 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from codea1_agents.cli.options import Json, takes
+from codea1_agents.cli.options import Alpha, Limit, Options, SummaryOnly
 
 
+# None stands for "not given", so that a resumed run can tell what was asked from a default.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlayOptions:
-    """The options; None stands for "not given", so that a resumed run can tell what was asked from a default."""
-
-    problems: Annotated[
-        str | None, typer.Option("--problems", "-p", help="Source by name or path.", show_default="humaneval")
-    ] = None
-    coder: Annotated[
-        str | None,
-        typer.Option(
-            help="Coder: a name (see codea1 agents), options behind it as in mutant,strength=0.3, or module:attribute.",
-            show_default="mutant",
-        ),
-    ] = None
-    tester: Annotated[str | None, typer.Option(help="Tester: likewise.", show_default="fuzz")] = None
-    episodes: Annotated[
-        int | None,
-        typer.Option("--episodes", "-n", min=1, help="Episodes; number k plays problem k.", show_default="10"),
-    ] = None
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000_000, help="Rounds per episode; from the second on the coder may repair.", show_default="1"
-        ),
-    ] = None
-    seed: Annotated[int | None, typer.Option(min=0, help="Of everything random.", show_default="0")] = None
-    rules: Annotated[
-        str | None,
-        typer.Option(
-            "--rules",
-            "--preset",
-            help="fixed, paper, release, skillxiv, golden, zero_sum, cure, utrl, atgen or learnability.",
-            show_default="fixed",
-        ),
-    ] = None
-    alpha: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the preset's"),
-    ] = None
-    tests_per_suite: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Cases asked of the tester.", show_default="the preset's")
-    ] = None
-    tester_view: Annotated[
-        str | None,
-        typer.Option(help="white_box (the tester sees the program) or black_box.", show_default="white_box"),
-    ] = None
-    sandbox: Annotated[str | None, typer.Option(help="Where programs run.", show_default="local")] = None
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Use only so many problems, from the front.", show_default="all")
-    ] = None
-    strict: Annotated[
-        bool | None, typer.Option("--strict", help="Fail at a broken row of the source instead of skipping it.")
-    ] = None
-    concurrency: Annotated[
-        int, typer.Option(min=1, max=4096, help="Games in progress at the same time; never two of one problem.")
-    ] = 1
-    show: Annotated[
-        int | None, typer.Option(min=0, help="Duels to picture.", show_default="1; 0 with --json or --quiet")
-    ] = None
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder, new or empty.", show_default="a new one under runs/")
-    ] = None
-    resume: Annotated[
-        Path | None, typer.Option(help="Continue the run in this folder; other options must agree with it.")
-    ] = None
-    as_json: Json = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary.")] = False
-
-
-@takes(PlayOptions)
-def play(options: PlayOptions) -> None:
+class PlayOptions(Options):
     """Play games and record them: each is one problem, one program, one suite of tests.
 
     Every run writes a folder: config.toml, episodes.jsonl (one line per episode), book.sqlite, metrics.json.
@@ -92,6 +24,57 @@ def play(options: PlayOptions) -> None:
     Example:
       codea1 play --problems humaneval --coder mutant,strength=0.5 --tester fuzz -n 20
     """
-    from codea1_agents.cli.playing import run  # noqa: PLC0415  heavy
 
-    run(options)
+    problems: Annotated[
+        str | None, Option("--problems", "-p", help="Source by name or path.", show_default="humaneval")
+    ] = None
+    coder: Annotated[
+        str | None,
+        Option(
+            help="Coder: a name (see codea1 agents), options behind it as in mutant,strength=0.3, or module:attribute.",
+            show_default="mutant",
+        ),
+    ] = None
+    tester: Annotated[str | None, Option(help="Tester: likewise.", show_default="fuzz")] = None
+    episodes: Annotated[
+        int | None, Option("--episodes", "-n", min=1, help="Episodes; number k plays problem k.", show_default="10")
+    ] = None
+    rounds: Annotated[
+        int | None,
+        Option(
+            min=1, max=1_000_000, help="Rounds per episode; from the second on the coder may repair.", show_default="1"
+        ),
+    ] = None
+    seed: Annotated[int | None, Option(min=0, help="Of everything random.", show_default="0")] = None
+    rules: Annotated[
+        str | None,
+        Option(
+            "--rules",
+            "--preset",
+            help="fixed, paper, release, skillxiv, golden, zero_sum, cure, utrl, atgen or learnability.",
+            show_default="fixed",
+        ),
+    ] = None
+    alpha: Alpha = None
+    tests_per_suite: Annotated[
+        int | None, Option(min=1, max=10_000, help="Cases asked of the tester.", show_default="the preset's")
+    ] = None
+    tester_view: Annotated[
+        str | None, Option(help="white_box (the tester sees the program) or black_box.", show_default="white_box")
+    ] = None
+    sandbox: Annotated[str | None, Option(help="Where programs run.", show_default="local")] = None
+    limit: Limit = None
+    strict: Annotated[
+        bool | None, Option("--strict", help="Fail at a broken row of the source instead of skipping it.")
+    ] = None
+    concurrency: Annotated[
+        int, Option(min=1, max=4096, help="Games in progress at the same time; never two of one problem.")
+    ] = 1
+    show: Annotated[int | None, Option(min=0, help="Duels to picture.", show_default="1; 0 with --json or --quiet")] = (
+        None
+    )
+    out: Annotated[Path | None, Option(help="Run folder, new or empty.", show_default="a new one under runs/")] = None
+    resume: Annotated[
+        Path | None, Option(help="Continue the run in this folder; other options must agree with it.")
+    ] = None
+    quiet: SummaryOnly = False

@@ -6,40 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from codea1_agents.cli.options import Json, takes
+from codea1_agents.cli.options import NoProgress, Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PretrainOptions:
-    """The options."""
-
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the model; must be new or empty.")] = Path(
-        "tiny-base"
-    )
-    seed: Annotated[int, typer.Option(min=0, help="Of the weights and the corpus.")] = 0
-    steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps.", show_default="the size's own")] = None
-    size: Annotated[
-        str, typer.Option(help="laptop (0.5 million parameters, minutes on one core) or gpu (30 million).")
-    ] = "laptop"
-    variant: Annotated[
-        str, typer.Option(help="plain, or rare: mistakes that naive inputs do not find (problems tiny:rare-train).")
-    ] = "plain"
-    aware: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake."),
-    ] = 0.0
-    evaluate: Annotated[
-        bool, typer.Option("--evaluate", help="Measure the model on training and held-out problems afterwards.")
-    ] = False
-    sandbox: Annotated[str, typer.Option(help="Where programs run, for --evaluate.")] = "local"
-    as_json: Json = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False
-
-
-@takes(PretrainOptions)
-def pretrain(options: PretrainOptions) -> None:
+class PretrainOptions(Options):
     """Make a tiny language model from nothing: a coder and a tester of generated problems, both mostly wrong.
 
     \b
@@ -47,6 +20,21 @@ def pretrain(options: PretrainOptions) -> None:
       codea1 pretrain --out base --evaluate
       codea1 play --problems tiny --coder transformers,model=base,prompts=tiny --tester fuzz
     """
-    from codea1_agents.cli.pretraining import run_pretrain  # noqa: PLC0415  heavy
 
-    run_pretrain(options)
+    out: Annotated[Path, Option("--out", "-o", help="Folder of the model; must be new or empty.")] = Path("tiny-base")
+    seed: Annotated[int, Option(min=0, help="Of the weights and the corpus.")] = 0
+    steps: Annotated[int | None, Option(min=1, help="Optimiser steps.", show_default="the size's own")] = None
+    size: Annotated[str, Option(help="laptop (0.5 million parameters, minutes on one core) or gpu (30 million).")] = (
+        "laptop"
+    )
+    variant: Annotated[
+        str, Option(help="plain, or rare: mistakes that naive inputs do not find (problems tiny:rare-train).")
+    ] = "plain"
+    aware: Annotated[
+        float, Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake.")
+    ] = 0.0
+    evaluate: Annotated[
+        bool, Option("--evaluate", help="Measure the model on training and held-out problems afterwards.")
+    ] = False
+    sandbox: Annotated[str, Option(help="Where programs run, for --evaluate.")] = "local"
+    quiet: NoProgress = False

@@ -7,35 +7,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_agents.cli.console import Page
+from codea1_agents.cli.report import ReportOptions
 from codea1_agents.cli.summary_table import counted
 from codea1_agents.report.writing import read_run, write_pictures, write_report
 from codea1_env.errors import UserError
 
 
-def run_report(
-    paths: Sequence[Path],
-    *,
-    out: Path,
-    title: str | None,
-    pictures: Path | None,
-    png: bool,
-    max_mb: float,
-    as_json: bool,
-) -> None:
+def run_report(asked: ReportOptions) -> None:
     """Read the runs and write their report.
 
     Raises:
         UserError: no run there, it is named twice, or the file cannot be written.
     """
-    page = Page(as_json=as_json)
-    if png and pictures is None:
+    page, out, pictures = Page(as_json=asked.as_json), asked.out, asked.pictures
+    if asked.png and pictures is None:
         raise UserError("--png needs a folder: name it with --pictures")
     if out.is_dir():
         raise UserError(f"{out}: a folder; name a file")
-    names = _names(paths)
-    runs = [read_run(path, name) for path, name in zip(paths, names, strict=True)]
-    written = write_report(runs, out, title or ", ".join(names), max_bytes=int(max_mb * 1e6))
-    drawn = write_pictures(runs, pictures, png=png) if pictures is not None else []
+    names = _names(asked.runs)
+    runs = [read_run(path, name) for path, name in zip(asked.runs, names, strict=True)]
+    written = write_report(runs, out, asked.title or ", ".join(names), max_bytes=int(asked.max_mb * 1e6))
+    drawn = write_pictures(runs, pictures, png=asked.png) if pictures is not None else []
     for note in written.notes:
         page.note(note)
     read = f"{counted(len(runs), 'run')}, {counted(written.n_candidates, 'candidate')}"

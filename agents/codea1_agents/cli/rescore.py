@@ -6,45 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from codea1_agents.cli.options import Json, takes
+from codea1_agents.cli.options import Options
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RescoreOptions:
-    """The options."""
-
-    run: Annotated[Path, typer.Argument(help="Run folder, of codea1 play, or with --sweep of codea1 train.")]
-    alpha: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
-    ] = None
-    rules: Annotated[
-        str | None,
-        typer.Option("--rules", "--preset", help="Preset of the formulas.", show_default="the run's"),
-    ] = None
-    tests_per_suite: Annotated[
-        int | None, typer.Option(min=1, help="Denominator K of the tester's reward.", show_default="the run's")
-    ] = None
-    out: Annotated[Path | None, typer.Option(help="Also write the run with its new rewards into this new folder.")] = (
-        None
-    )
-    sweep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE,VALUE",
-            help="Compare many settings of alpha, rules, tests (per suite) or replay (share of replayed cases that"
-            " count); several give every combination.",
-            show_default=False,
-        ),
-    ] = None
-    picture: Annotated[Path | None, typer.Option(help="With --sweep of one number: draw it as SVG.")] = None
-    as_json: Json = False
-
-
-@takes(RescoreOptions)
-def rescore(options: RescoreOptions) -> None:
+class RescoreOptions(Options):
     """Score a recorded run by other rules, without running any program.
 
     The verdicts stay as they were found: how replies were read, suites validated and values compared cannot change.
@@ -54,6 +22,25 @@ def rescore(options: RescoreOptions) -> None:
       codea1 rescore runs/20260304-050607 --alpha 0.3
       codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
-    from codea1_agents.cli.rescoring import run_rescore  # noqa: PLC0415  heavy
 
-    run_rescore(options)
+    run: Annotated[Path, Argument(help="Run folder, of codea1 play, or with --sweep of codea1 train.")]
+    alpha: Annotated[
+        float | None, Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's")
+    ] = None
+    rules: Annotated[
+        str | None, Option("--rules", "--preset", help="Preset of the formulas.", show_default="the run's")
+    ] = None
+    tests_per_suite: Annotated[
+        int | None, Option(min=1, help="Denominator K of the tester's reward.", show_default="the run's")
+    ] = None
+    out: Annotated[Path | None, Option(help="Also write the run with its new rewards into this new folder.")] = None
+    sweep: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=VALUE,VALUE",
+            help="Compare many settings of alpha, rules, tests (per suite) or replay (share of replayed cases that"
+            " count); several give every combination.",
+            show_default=False,
+        ),
+    ] = None
+    picture: Annotated[Path | None, Option(help="With --sweep of one number: draw it as SVG.")] = None

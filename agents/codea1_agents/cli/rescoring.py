@@ -15,7 +15,6 @@ from codea1_agents.cli.playing import varied
 from codea1_agents.cli.rescore import RescoreOptions
 from codea1_agents.cli.rescoring_sweep import is_training_run, run_sweep, sampled_rules
 from codea1_agents.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
-from codea1_agents.statistics import Estimate
 from codea1_agents.summary import estimate_to_json, summarise
 from codea1_env.errors import UserError
 from codea1_env.judge_version import JUDGE_VERSION
@@ -24,6 +23,7 @@ from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, 
 from codea1_env.runs.records import EpisodeRecord
 
 _MAX_MOVED = 5
+_COMPARED = ("before", "after", "difference")
 
 
 def run_rescore(asked: RescoreOptions) -> None:
@@ -45,7 +45,7 @@ def run_rescore(asked: RescoreOptions) -> None:
     chosen = played if asked.rules is None else with_rewards_of(played, preset(asked.rules))
     chosen = varied(chosen, alpha=asked.alpha, tests_per_suite=asked.tests_per_suite)
     if asked.sweep:
-        run_sweep(run, asked.sweep, played=played, chosen=chosen, picture=asked.picture, as_json=asked.as_json)
+        run_sweep(asked, asked.sweep, played=played, chosen=chosen)
         return
     config = stored_config(run)
     reading = _Reading(run, config.rules, chosen)
@@ -101,10 +101,11 @@ def _written(
 
 def _show(page: Page, comparison: Comparison, played: Ruleset, chosen: Ruleset) -> None:
     page.show(Text(f"{_named(played)}  ->  {_named(chosen)}", style="bold"))
-    rows = []
-    for role, found in _roles(comparison):
-        for label, estimate in (("before", found.before), ("after", found.after), ("difference", found.difference)):
-            rows.append((role if label == "before" else "", label, *estimate_cells(estimate)))
+    rows = [
+        (role if label == "before" else "", label, *estimate_cells(getattr(found, label)))
+        for role, found in _roles(comparison)
+        for label in _COMPARED
+    ]
     page.show(new_table(("reward", "", "mean", "95 % interval", "rounds"), rows, right=(2, 4)))
     for role, found in _roles(comparison):
         page.say(_order_sentence(role, found))
@@ -145,13 +146,8 @@ def _to_json(run: Path, out: Path | None, comparison: Comparison, chosen: Rulese
 
 
 def _role_to_json(found: RoleComparison) -> dict[str, Any]:
-    estimates: dict[str, Estimate] = {
-        "before": found.before,
-        "after": found.after,
-        "difference": found.difference,
-    }
     return {
-        **{name: estimate_to_json(estimate) for name, estimate in estimates.items()},
+        **{name: estimate_to_json(getattr(found, name)) for name in _COMPARED},
         "order": asdict(found.order),
         "moved": [asdict(each) for each in found.moved],
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.rescore import RescoreOptions
 from codea1_agents.report.material import Panel, Point, Series
 from codea1_agents.report.training_run import sampled_groups, samples_of
 from codea1_agents.report.writing import write_picture
@@ -21,22 +22,19 @@ from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_conf
 _ROLES = ("coder", "tester")
 
 
-def run_sweep(
-    run: Path, dials: Sequence[str], *, played: Ruleset, chosen: Ruleset, picture: Path | None, as_json: bool
-) -> None:
+def run_sweep(asked: RescoreOptions, dials: Sequence[str], *, played: Ruleset, chosen: Ruleset) -> None:
     """Score a run, or the rollouts that a training run has kept, by every combination of some settings.
 
     Args:
-        run: its folder.
+        asked: the options of the command.
         dials: each `NAME=VALUE,VALUE`.
         played: the rules of the run.
         chosen: what the dials vary.
-        picture: where to draw a sweep of one number.
 
     Raises:
         UserError: a dial that cannot be read, no rollouts, or a picture that cannot be drawn or written.
     """
-    page = Page(as_json=as_json)
+    page, run = Page(as_json=asked.as_json), asked.run
     wanted = _read(dials)
     settings = settings_of(chosen, wanted)
     if not is_training_run(run) and ends_half_written(run):
@@ -45,9 +43,9 @@ def run_sweep(
     effects = sweep(_rollouts(run), base, settings, seed=0)
     if not effects or not effects[0].coder.reward.n:
         raise BrokenInput(f"{run}: holds no rollouts that could be scored")
-    if picture is not None:
-        write_picture(_panel(effects, wanted), picture)
-    if not as_json:
+    if asked.picture is not None:
+        write_picture(_panel(effects, wanted), asked.picture)
+    if not asked.as_json:
         _show(page, effects)
     page.finish({"run": str(run), "settings": [_to_json(effect) for effect in effects]})
 
@@ -136,26 +134,16 @@ def _panel(effects: Sequence[SettingEffect], dials: dict[str, list[str]]) -> Pan
     if len(dials) != 1 or "rules" in dials:
         raise UserError("--picture draws a sweep of one number: alpha, tests or replay")
     (name,) = dials
+    by_value = sorted(((float(dict(each.setting.values)[name]), each) for each in effects), key=lambda pair: pair[0])
     series = []
     for role in _ROLES:
-        points = []
-        for effect in effects:
-            reward = getattr(effect, role).reward
-            points.append(
-                Point(float(dict(effect.setting.values)[name]), reward.mean, reward.low, reward.high, reward.n)
-            )
-        series.append(Series(role, tuple(sorted(points, key=lambda p: p.x)), role))
-    flipped = tuple(
-        Point(float(dict(effect.setting.values)[name]), _ratio(effect.tester.signs.n_flipped, effect.tester.signs.n))
-        for effect in effects
-    )
-    series.append(Series("signs flipped", tuple(sorted(flipped, key=lambda p: p.x)), "t2"))
+        rewards = [(x, getattr(effect, role).reward) for x, effect in by_value]
+        series.append(Series(role, tuple(Point(x, r.mean, r.low, r.high, r.n) for x, r in rewards), role))
+    signs = [(x, effect.tester.signs) for x, effect in by_value]
+    flipped = tuple(Point(x, s.n_flipped / s.n if s.n else nan) for x, s in signs)
+    series.append(Series("signs flipped", flipped, "t2"))
     note = "Mean rewards, and the share of the tester's advantages whose sign would have been the other."
     return Panel("what-if", f"What if: {name}", note, tuple(series), name)
-
-
-def _ratio(n: int, n_all: int) -> float:
-    return n / n_all if n_all else nan
 
 
 def _to_json(effect: SettingEffect) -> dict[str, Any]:

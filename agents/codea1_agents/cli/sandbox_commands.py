@@ -1,4 +1,4 @@
-"""What `codea1 sandbox serve` does."""
+"""What `codea1 sandbox` does."""
 
 from __future__ import annotations
 
@@ -10,25 +10,41 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 
 from codea1_agents.cli.console import Page
+from codea1_agents.cli.sandbox import CleanOptions, ServeOptions
 from codea1_agents.sandbox_check import promise_of
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.sandbox.docker_cleaning import clean as clean_docker
 from codea1_env.sandbox.fusion_server import FusionServer
 from codea1_env.sandbox.local import LocalSandbox
 
 
-def serve(*, host: str, port: int, workers: int | None, sandbox: str, allow_remote: bool, as_json: bool) -> None:
+def clean(asked: CleanOptions) -> None:
+    """Remove what killed processes have left of the docker sandbox."""
+    page = Page(as_json=asked.as_json)
+    cleaned = clean_docker()
+    for kind, names in (("container", cleaned.containers), ("image", cleaned.images), ("folder", cleaned.folders)):
+        for name in names:
+            page.say(f"removed {kind} {name}")
+    if not (cleaned.containers or cleaned.images or cleaned.folders):
+        page.say("nothing to remove")
+    if cleaned.n_left:
+        page.say(f"left {cleaned.n_left} in use")
+    page.finish(asdict(cleaned))
+
+
+def serve(asked: ServeOptions) -> None:
     """Serve `/run_code` until this process is asked to end.
 
     Raises:
         UserError: the address cannot be had or is not a loopback one, or there is no such sandbox.
         SandboxError: the sandbox cannot be used at all.
     """
-    page = Page(as_json=as_json)
+    page = Page(as_json=asked.as_json)
     with (
         _asked_to_end() as end,
-        closing(_backend(sandbox, workers)) as backend,
-        FusionServer(backend, host, port, allow_remote=allow_remote) as server,
+        closing(_backend(asked.sandbox, asked.workers)) as backend,
+        FusionServer(backend, asked.host, asked.port, allow_remote=asked.allow_remote) as server,
     ):
         promise = promise_of(backend)
         threading.Thread(target=server.serve_forever, name="codea1-serve", daemon=True).start()

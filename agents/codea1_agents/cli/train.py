@@ -1,32 +1,18 @@
-"""`codea1 train`: the options. What it does: `training_runs`."""
+"""`codea1 train`, `codea1 presets` and `codea1 export-model`: the options. What they do: `training_runs`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from codea1_agents.cli.options import Json
+from codea1_agents.cli.options import Options, SummaryOnly
 
 
-def train(
-    config: Annotated[
-        str | None, typer.Argument(help="A TOML file, or a preset (see codea1 presets).", show_default=False)
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Replace a setting: section.key=value, as often as needed.", metavar="KEY=VALUE"),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Continue the run in this folder from its last checkpoint.")
-    ] = None,
-    as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the summary.")] = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions(Options):
     """Train a coder and a tester against each other with GRPO, as a TOML file or a preset says.
 
     Every run writes a folder: config.toml, metrics.jsonl (one line per step), checkpoints, samples, models, events of
@@ -37,6 +23,39 @@ def train(
     Example:
       codea1 train my_run.toml --set run.steps=20 --set training.lr=3e-6 -o runs/first
     """
-    from codea1_agents.cli.training_runs import run_training  # noqa: PLC0415  heavy
 
-    run_training(config, changes or [], out=out, resume=resume, as_json=as_json, quiet=quiet)
+    config: Annotated[
+        str | None, Argument(help="A TOML file, or a preset (see codea1 presets).", show_default=False)
+    ] = None
+    changes: Annotated[
+        list[str] | None,
+        Option("--set", help="Replace a setting: section.key=value, as often as needed.", metavar="KEY=VALUE"),
+    ] = None
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
+    ] = None
+    resume: Annotated[Path | None, Option(help="Continue the run in this folder from its last checkpoint.")] = None
+    quiet: SummaryOnly = False
+
+
+class PresetsOptions(Options):
+    """List the presets of codea1 train: named settings, which a TOML file may extend.
+
+    \b
+    Example:
+      codea1 presets
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportModelOptions(Options):
+    """Write a trained model as a plain directory that transformers loads: weights, configuration, tokenizer.
+
+    \b
+    Example:
+      codea1 export-model runs/first --role coder -o models/coder
+    """
+
+    source: Annotated[Path, Argument(help="Run folder of codea1 train, or one of its checkpoints.")]
+    role: Annotated[str, Option(help="coder or tester.")]
+    out: Annotated[Path, Option("--out", "-o", help="Directory to write, new or empty.")]

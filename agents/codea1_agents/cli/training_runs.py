@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.train import ExportModelOptions, PresetsOptions, TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.training.loading import load_training, preset_names
 from codea1_env.errors import MissingExtra, UserError
 
 
-def run_training(
-    source: str | None, changes: Iterable[str], *, out: Path | None, resume: Path | None, as_json: bool, quiet: bool
-) -> None:
+def run_training(asked: TrainOptions) -> None:
     """Train, and tell how it goes.
 
     Raises:
@@ -25,28 +22,29 @@ def run_training(
         TrainingFailed: it was stopped, e.g. because the loss became no number.
         typer.Exit: interrupted (130).
     """
-    if resume is not None and out is not None:
+    resume, changes = asked.resume, asked.changes or ()
+    if resume is not None and asked.out is not None:
         raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
-    if source is None and resume is None:
+    if asked.config is None and resume is None:
         raise UserError("name a TOML file or a preset (see codea1 presets), or a run to --resume")
-    config = None if source is None else load_training(source, () if resume else changes)
+    config = None if asked.config is None else load_training(asked.config, () if resume else changes)
     require_training()
     from codea1_agents.training import loop  # noqa: PLC0415  heavy
 
-    page = Page(as_json=as_json, quiet=quiet)
+    page = Page(as_json=asked.as_json, quiet=asked.quiet)
     watcher = LiveTable(page) if page.is_live else PlainLines(page)
     with page.apart(), watcher:
         if resume is not None:
             done = loop.resume(resume, changes, config=config, watcher=watcher)
         else:
             assert config is not None
-            done = loop.train(config, out=out, watcher=watcher)
+            done = loop.train(config, out=asked.out, watcher=watcher)
     _tell(page, done)
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def run_export(source: Path, role: str, out: Path, *, as_json: bool) -> None:
+def run_export(asked: ExportModelOptions) -> None:
     """Write a trained model.
 
     Raises:
@@ -55,16 +53,16 @@ def run_export(source: Path, role: str, out: Path, *, as_json: bool) -> None:
     require_training()
     from codea1_agents.training.export import export_model  # noqa: PLC0415  heavy
 
-    page = Page(as_json=as_json)
+    page = Page(as_json=asked.as_json)
     with page.apart():
-        export_model(source, role, out)
-    page.say(f"{role} written to {out}")
-    page.finish({"role": role, "out": str(out)})
+        export_model(asked.source, asked.role, asked.out)
+    page.say(f"{asked.role} written to {asked.out}")
+    page.finish({"role": asked.role, "out": str(asked.out)})
 
 
-def run_presets(*, as_json: bool) -> None:
+def run_presets(asked: PresetsOptions) -> None:
     """List the presets."""
-    page = Page(as_json=as_json)
+    page = Page(as_json=asked.as_json)
     found = {name: load_training(name) for name in preset_names()}
     page.show(new_table(("preset", "what it is"), [(name, each.about) for name, each in found.items()], whole=(0,)))
     page.finish({"presets": [{"name": name, "about": each.about} for name, each in found.items()]})

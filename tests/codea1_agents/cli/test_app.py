@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 import typer
 
 from codea1_agents.cli.app import app
+from codea1_env.errors import MissingExtra
 
 COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check agent", "check env", "check sandbox"]
 COMMANDS += ["report", "book stats", "book survival", "book relapses", "book minimise"]
@@ -37,6 +40,20 @@ def test_the_list_of_commands_in_these_tests_is_complete() -> None:
         return [leaf for name, each in command.commands.items() for leaf in leaves(each, f"{path} {name}".strip())]
 
     assert sorted(leaves(typer.main.get_command(app))) == sorted(COMMANDS)
+
+
+GROUPS = [app, *(each.typer_instance for each in app.registered_groups if each.typer_instance)]
+
+
+@pytest.mark.parametrize("callback", [command.callback for group in GROUPS for command in group.registered_commands])
+def test_every_command_has_a_body_that_takes_its_options(callback: Callable[..., None]) -> None:
+    registered = inspect.getclosurevars(callback).nonlocals
+    try:
+        body = resolve_name(f"codea1_agents.cli.{registered['body']}")
+    except MissingExtra as missing:
+        pytest.skip(str(missing))
+    (parameter,) = inspect.signature(body).parameters.values()
+    assert parameter.annotation == registered["options"].__name__
 
 
 @pytest.mark.parametrize("command", COMMANDS)
