@@ -38,7 +38,7 @@ def run_select(asked: SelectOptions) -> None:
         settings = room.settings("select", coder=coder, tester=tester, **options)
         keeping = Keeping(room, asked.out, settings, SelectionRecord, lambda each: each.problem_id)
         known = frozenset(each.problem_id for each in keeping.records if not each.masked)
-        batches = select_candidates(tested, *askers, room.sandbox, **options, known=known)
+        batches = select_candidates(tested, askers[0], askers[1], room.sandbox, known=known, **options)
 
         def figures(records: list[SelectionRecord]) -> dict[str, Any]:
             found = selection_figures(records, seed=asked.seed)

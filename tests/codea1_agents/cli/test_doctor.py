@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from codea1_agents import machine
 from codea1_agents.machine import Finding
 
 
@@ -16,7 +15,7 @@ def test_what_is_missing_comes_with_the_line_that_installs_it(
         Finding("Python", True, "3.11"),
         Finding("extra data", False, "pyarrow (missing)", "pip install x[data]"),
     )
-    monkeypatch.setattr(machine, "examine", lambda: findings)
+    monkeypatch.setattr("codea1_agents.cli.listing.examine", lambda: findings)
     result = codea1("doctor")
     assert result.exit_code == 0
     assert "pip install x[data]" in result.stdout
