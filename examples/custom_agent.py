@@ -4,7 +4,7 @@ from codea1_env import AgentContext, code_a1_v0, load_agent
 
 
 def tester(observation):
-    return f"assert {observation['entry_point']}([]) == 0"
+    return f"assert {observation['entry_point']}([]) == []"
 
 
 env = code_a1_v0.env(problems="starter", render_mode="ansi")

@@ -21,7 +21,9 @@ def prose(text: str) -> str:
 
 def blocks(language: str) -> list[list[str]]:
     """Return the lines of README's fenced blocks of a language that hold something."""
-    return [[line for line in code.splitlines() if line.strip()] for name, code in FENCE.findall(README) if name == language]
+    return [
+        [line for line in code.splitlines() if line.strip()] for name, code in FENCE.findall(README) if name == language
+    ]
 
 
 def symbols(path: Path) -> set[str]:

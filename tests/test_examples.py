@@ -30,12 +30,12 @@ def test_example_runs_from_anywhere(example, tmp_path):
     assert done.stdout.strip()
 
 
-def run_with_ray(example, tmp_path):
+def run_with_ray(arguments, tmp_path):
     for name in ("ray", "torch", "transformers"):
         pytest.importorskip(name, reason=f"{name} is not installed")
     settings = {"RAY_AUTH_MODE": "disabled", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, str(example)],
+        [sys.executable, *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -49,17 +49,27 @@ def run_with_ray(example, tmp_path):
 
 @pytest.mark.xdist_group("ray")
 def test_ppo_plays_the_bank_game(tmp_path):
-    assert "equilibrium" in run_with_ray(BANK_PPO, tmp_path).stdout
+    assert "equilibrium" in run_with_ray([BANK_PPO], tmp_path).stdout
 
 
 @pytest.mark.xdist_group("ray")
 def test_two_models_are_trained_with_rllib(tmp_path):
-    done = run_with_ray(WITH_RLLIB, tmp_path)
+    done = run_with_ray([WITH_RLLIB], tmp_path)
     programs = re.findall(r"^step \d+ .*valid_candidates (\S+)$", done.stdout, re.MULTILINE)
     assert len(programs) == 15
     assert "goes on at 16" in done.stdout
     first, last = (sum(map(float, part)) for part in (programs[:5], programs[-5:]))
     assert last > first  # it has learnt to write programs that load
+
+
+@pytest.mark.xdist_group("ray")
+def test_the_readmes_training_runs(tmp_path):
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    assert "codea1 pretrain -o models/tiny" in (ROOT / "README.md").read_text()
+    command = "from codea1_agents.cli import main; main()"
+    run_with_ray(["-c", command, "pretrain", "-o", "models/tiny", "--steps", "2", "--quiet"], tmp_path)
+    done = run_with_ray(["-c", code.replace("range(50)", "range(2)")], tmp_path)
+    assert re.findall(r"^(\d) \S+ \S+$", done.stdout, re.MULTILINE) == ["0", "1"]
 
 
 def test_the_readmes_agent_is_the_tested_one():
