@@ -6,7 +6,6 @@ takes an agent (views, runner, command line) takes all of these, through `load_a
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from functools import partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from codea1_env.errors import CodeA1Error, UserError
+from codea1_env.event_loop import PATIENCE_S, LoopThread
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
@@ -80,22 +80,22 @@ AgentSpec = str | Agent | Callable[..., Any]
 class _AsyncAgent:
     """An agent whose function returns an awaitable; all its turns run in one event loop of its own.
 
+    The loop has a thread of its own, so that Ctrl-C does not wait for the agent.
+
     Who has a loop uses `aact`, `areset` and `aclose` instead, and only these.
     """
 
     def __init__(self, inner: Any, function: Callable[[Observation, Info], Any]) -> None:
         self._inner = inner
         self._function = function
-        self._runner = asyncio.Runner()
+        self._loop = LoopThread(type(inner).__name__)
         self.stateless = getattr(inner, "stateless", False) is True
 
     def act(self, observation: Observation, info: Info) -> str:
-        return cast(str, self._finished(self._function, observation, info))
+        return self._loop.run(self.aact(observation, info))
 
     def reset(self, seed: int) -> None:
-        reset = getattr(self._inner, "reset", None)
-        if callable(reset):
-            self._finished(reset, seed)
+        self._loop.run(self.areset(seed))
 
     async def aact(self, observation: Observation, info: Info) -> str:
         return cast(str, await _awaited(self._function, observation, info))
@@ -107,24 +107,11 @@ class _AsyncAgent:
 
     async def aclose(self) -> None:
         close = getattr(self._inner, "close", None)
-        self._runner.close()
         if callable(close):
             await _awaited(close)
 
     def close(self) -> None:
-        close = getattr(self._inner, "close", None)
-        try:
-            if callable(close):
-                self._finished(close)
-        finally:
-            self._runner.close()
-
-    def _finished(self, function: Callable[..., Any], *arguments: object) -> object:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:  # there is none, as it should be
-            return self._runner.run(_awaited(function, *arguments))
-        raise UserError(f"agent {self!r} is async, and this thread runs an event loop already: play in another")
+        self._loop.close(self.aclose(), patience_s=PATIENCE_S)
 
     def __repr__(self) -> str:
         return repr(self._inner)

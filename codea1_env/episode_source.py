@@ -6,13 +6,14 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium.utils import seeding
 
-from codea1_env.arguments import of_type
+from codea1_env.arguments import of_type, whole_number
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.golden import require_golden_tests
@@ -85,9 +86,13 @@ class EpisodeSource:
         return options
 
     def seeded(self, seed: int | None) -> np.random.Generator:
-        """Return what draws; with a seed, all that is random starts anew from it."""
+        """Return what draws; with a seed, all that is random starts anew from it.
+
+        Raises:
+            UserError: the seed is no whole number, or negative.
+        """
         if seed is not None or self._rng is None:
-            self._rng, _ = seeding.np_random(seed)
+            self._rng, _ = seeding.np_random(None if seed is None else whole_number("seed", seed, least=0, most=inf))
             self._queue = []
         return self._rng
 
@@ -102,7 +107,7 @@ class EpisodeSource:
             problem = of_type("reset option problem", options["problem"], Problem)
             require_golden_tests([problem], self._rules)
         elif options.get("problem_id") is not None:
-            problem = self.problems.by_id(of_type("reset option problem_id", options["problem_id"], str))
+            problem = self.problems.by_id(options["problem_id"])
         else:
             if not self._queue:
                 self._queue = rng.permutation(len(self.problems)).tolist()

@@ -174,8 +174,9 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
 
         With a seed, all that is random starts anew from it; without, the stream goes on.
         """
-        self.tree = self._chosen(seed, self._source.checked(options or {}))
-        self.join(SharedRound(self.referee.open([self.tree], self.round_options, in_background=False)), 0)
+        tree = self._chosen(seed, self._source.checked(options or {}))
+        self.join(SharedRound(self.referee.open([tree], self.round_options, in_background=False)), 0)
+        self.tree = tree
         self.last_tree = None
         self.agents = self.possible_agents[:]
         self._n_cut: dict[str, int] = {}
@@ -187,7 +188,8 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         """Take the replies of those whose turn it is; any text is legal.
 
         Raises:
-            UserError: an agent that is to act has no action, or one that is neither text nor AgentUnavailable.
+            UserError: these are no mapping, or an agent that is to act has no action, or one that is neither text nor
+                AgentUnavailable.
             SandboxError: the sandbox cannot be used at all; the same actions may be tried again.
         """
         if not self.agents:
@@ -213,7 +215,8 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         Raises:
             UserError: as `step`.
         """
-        return [self._accepted(agent, actions.get(agent)) for agent in self.turns]
+        given = of_type("actions", actions, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
+        return [self._accepted(agent, given.get(agent)) for agent in self.turns]
 
     def submit(self, actions: Mapping[str, Action]) -> None:
         """Hand on the replies of those whose turn it is, as `step` does that follows with the same actions.

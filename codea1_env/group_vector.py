@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from pettingzoo.utils.env import ParallelEnv
 
+from codea1_env.arguments import as_lists, of_type, whole_number
 from codea1_env.errors import UserError
 from codea1_env.group_env import Action, GroupEnv, coder_name, tester_name
 from codea1_env.referee import Referee
@@ -57,15 +59,15 @@ class GroupVector:
             UserError: there is none, one is no group environment or stands there twice, or they differ in rules or in
                 how they are played.
         """
-        members = [env.unwrapped for env in envs]
+        self.envs = as_lists(envs=envs)[0]
+        members: list[Any] = [getattr(env, "unwrapped", None) for env in self.envs]
         if not members or not all(isinstance(member, GroupEnv) for member in members):
             raise UserError("a vector needs environments made by code_a1_v0.group_env, at least one")
         if len(set(map(id, members))) < len(members):
             raise UserError("an environment can stand in a vector only once")
-        self.envs = list(envs)
         self._members: list[GroupEnv] = members
         self._options = self._members[0].round_options
-        self.referee = referee or self._members[0].referee
+        self.referee = of_type("referee", referee or self._members[0].referee, Referee)
         for member in self._members:
             if member.rules != self.referee.rules or member.round_options != self._options:
                 raise UserError("environments of a vector must have the same rules, view and handling of faults")
@@ -86,19 +88,24 @@ class GroupVector:
 
         Returns:
             One per environment that plays.
+
+        Raises:
+            UserError: as `GroupEnv.reset`, or there are more options than environments. Then nobody plays.
         """
-        given = [None] * len(self.envs) if options is None else list(options)
+        self._shared, self._steps, self._sent, self._earned = None, [], [], []
+        given = [None] * len(self.envs) if options is None else as_lists(options=options)[0]
         if not 1 <= len(given) <= len(self.envs):
             raise UserError(f"options for {len(given)} environments of {len(self.envs)}")
-        self._steps = []
+        first = None if seed is None else whole_number("seed", seed, least=0, most=inf)
+        steps = []
         for position, (env, its_options) in enumerate(zip(self.envs, given, strict=False)):
-            found = env.reset(seed=None if seed is None else seed + position, options=its_options and dict(its_options))
-            self._steps.append(GroupStep(found[0], {}, {}, {}, found[1]))
-        trees = [member.tree for member in self._playing()]
-        self._shared = SharedRound(self.referee.open(trees, self._options))
-        for place, member in enumerate(self._playing()):
+            found = env.reset(seed=None if first is None else first + position, options=its_options)
+            steps.append(GroupStep(found[0], {}, {}, {}, found[1]))
+        members = self._members[: len(steps)]
+        self._shared = SharedRound(self.referee.open([member.tree for member in members], self._options))
+        for place, member in enumerate(members):
             member.join(self._shared, place)
-        self._sent, self._earned = [], [{} for _ in trees]
+        self._steps, self._earned = steps, [{} for _ in steps]
         return self._steps
 
     def turns(self) -> list[Turn]:
@@ -116,11 +123,11 @@ class GroupVector:
         """Return actions by agent, one mapping per environment, from replies in the order of `turns`.
 
         Raises:
-            ValueError: there are more or fewer.
+            UserError: there are more or fewer.
         """
         names = [(place, agent) for place, member in enumerate(self._playing()) for agent in member.turns]
         found: list[dict[str, Action]] = [{} for _ in self._playing()]
-        for (place, agent), reply in zip(names, replies, strict=True):
+        for (place, agent), reply in zip(*as_lists(turns=names, replies=replies), strict=True):
             found[place][agent] = reply
         return found
 
@@ -128,23 +135,25 @@ class GroupVector:
         """Take the actions of all environments that play, and return at once; what follows from them is under way.
 
         Raises:
-            UserError: as `GroupEnv.step`, or there is no reset or `recv` before.
+            UserError: as `GroupEnv.step`, there are more or fewer, or there is no reset or `recv` before.
         """
         members = self._playing()
         if self._sent or not any(member.agents for member in members):
             raise UserError("send comes after reset, and again after recv until the episode is over")
-        for member, its_actions in zip(members, actions, strict=True):
+        members, given = as_lists(environments=members, actions=actions)
+        for member, its_actions in zip(members, given, strict=True):
             member.replies(its_actions)  # so that nothing is under way if one of them cannot be taken
-        for member, its_actions in zip(members, actions, strict=True):
+        for member, its_actions in zip(members, given, strict=True):
             member.submit(its_actions)
-        self._sent = list(actions)
+        self._sent = given
 
     def recv(self) -> list[GroupStep]:
         """Return one step per environment that plays; waits.
 
         Raises:
             UserError: nothing was sent.
-            SandboxError: the sandbox cannot be used at all, and the environments do not mask that.
+            SandboxError: the sandbox cannot be used at all, and the environments do not mask that. The episode is lost:
+                begin another one by `reset`.
         """
         if not self._sent or self._shared is None:
             raise UserError("recv comes after send")
@@ -172,12 +181,12 @@ class GroupVector:
 
     def coder_rewards(self, place: int) -> Rewards:
         """Return what one *environment* has paid its coders, (N,): nan where masked."""
-        earned, tree = self._earned[place], self._members[place].tree
+        earned, tree = self._paid(place), self._members[place].tree
         return np.array([earned.get(coder_name(n), np.nan) for n in range(tree.n_candidates)])
 
     def tester_rewards(self, place: int) -> Rewards:
         """Return what one *environment* has paid its testers, (G, M): nan where masked, or where none had a turn."""
-        earned, tree = self._earned[place], self._members[place].tree
+        earned, tree = self._paid(place), self._members[place].tree
         names = [tester_name(g, m) for g in range(tree.n_groups) for m in range(tree.n_suites)]
         return np.array([earned.get(name, np.nan) for name in names]).reshape(tree.n_groups, tree.n_suites)
 
@@ -190,6 +199,9 @@ class GroupVector:
         """Close all environments."""
         for env in self.envs:
             env.close()
+
+    def _paid(self, place: int) -> dict[str, float]:
+        return self._earned[whole_number("place", place, least=0, most=len(self._earned) - 1)]
 
     def _playing(self) -> list[GroupEnv]:
         return self._members[: len(self._steps)]

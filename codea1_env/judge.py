@@ -12,7 +12,7 @@ in a harness process with a stand-in for the entry point. So tests, solution and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -168,30 +168,31 @@ class Judge:
 
     def _judge_candidates(self, entries: Sequence[_Entry]) -> list[CandidateReport]:
         run = [entry for entry in entries if entry.candidate.program]
+        found = iter(self._run(run) if run else ())
         rate_of_none = 0.0 if self.golden else None
-        if not run:
-            return [self._report(entry, self._checked(None, entry.candidate), None, rate_of_none) for entry in entries]
-        jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.expected) for entry in run]
-        goldens = [self._golden_jobs(entry) for entry in run]
+        return [
+            next(found)
+            if entry.candidate.program
+            else self._report(entry, self._checked(None, entry.candidate), None, rate_of_none)
+            for entry in entries
+        ]
+
+    def _run(self, entries: Sequence[_Entry]) -> Iterator[CandidateReport]:
+        jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.expected) for entry in entries]
+        goldens = [self._golden_jobs(entry) for entry in entries]
         others = [job for golden in goldens for job in golden]
-        expected = self._expected.of(entry.duel.problem for entry in run if self.golden)
+        expected = self._expected.of(entry.duel.problem for entry in entries if self.golden)
         comparison = self.rules.comparison
         reports = run_candidates(jobs, others, self.sandbox, confirm=self.rules.confirm, comparison=comparison)
         answered = [
             entry.answered(replace(report, outcomes=self._outcomes(report)))
-            for entry, report in zip(run, reports, strict=False)
+            for entry, report in zip(entries, reports, strict=False)
         ]
         answered = recheck_failures(answered, self.sandbox, limits=self.limits, comparison=comparison)
-        position = len(jobs)
-        found: dict[int, CandidateReport] = {}
-        for entry, golden, report, answers in zip(run, goldens, reports, answered, strict=False):
-            rate = self._golden_rate(entry.duel.problem, reports[position : position + len(golden)], expected)
-            position += len(golden)
-            found[id(entry)] = self._report(entry, self._checked(report, entry.candidate), answers, rate)
-        return [
-            found.get(id(entry)) or self._report(entry, self._checked(None, entry.candidate), None, rate_of_none)
-            for entry in entries
-        ]
+        of_golden = iter(reports[len(jobs) :])
+        for entry, golden, report, answers in zip(entries, goldens, reports, answered, strict=False):
+            rate = self._golden_rate(entry.duel.problem, tuple(islice(of_golden, len(golden))), expected)
+            yield self._report(entry, self._checked(report, entry.candidate), answers, rate)
 
     def _report(
         self, entry: _Entry, check: CandidateCheck, answers: Answered | None, golden_pass_rate: float | None

@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Any, TypeAlias
 
-from codea1_env.arguments import of_type
+from codea1_env.arguments import as_lists, of_type
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.golden import require_golden_tests
 from codea1_env.golden_runs import run_golden
 from codea1_env.judge import Judge
 from codea1_env.plugins import names
 from codea1_env.problems import ProblemSet, ProblemSource, load_problems
-from codea1_env.rounds import RoundOptions, Rounds
-from codea1_env.rules.replies import read_candidate
+from codea1_env.rounds import RoundOptions, Rounds, candidate_of
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 from codea1_env.trees import JudgedTree, Tree
@@ -114,8 +113,9 @@ class Referee:
                 while the caller goes on; False: in the caller's thread, when it waits.
 
         Raises:
-            UserError: the rules pay for golden tests that a problem has not.
+            UserError: one is no tree, or the rules pay for golden tests that a problem has not.
         """
+        trees = [of_type("trees", tree, Tree) for tree in as_lists(trees=trees)[0]]
         require_golden_tests([tree.problem for tree in trees], self.rules)
         return Rounds(trees, self.judge, options, executor=self._executor() if in_background else None)
 
@@ -143,16 +143,17 @@ class Referee:
 
         Raises:
             UnknownName: no problem of that id.
-            ValueError: different numbers.
-            UserError: a reply is neither text nor chat messages.
+            UserError: different numbers, or a reply is neither text nor chat messages.
         """
-        given = [None] * len(problem_ids) if suites is None else suites
-        rows = list(zip(map(_reply, programs), map(_suites, given), strict=True))
+        given = {"problem_ids": problem_ids, "programs": programs} | ({} if suites is None else {"suites": suites})
+        ids, replies, *tests = as_lists(**given)
+        rows = list(zip(map(_reply, replies), map(_suites, *(tests or [[None] * len(ids)])), strict=True))
+        cases = of_type("replayed", replayed or {}, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
         places: dict[str, list[int]] = {}
-        for position, (problem_id, _) in enumerate(zip(problem_ids, rows, strict=True)):
-            places.setdefault(problem_id, []).append(position)
+        for position, problem_id in enumerate(ids):
+            places.setdefault(self.problems.by_id(problem_id).id, []).append(position)
         trees = [
-            Tree(self.problems.by_id(name), len(rows_of), 1, replayed=tuple((replayed or {}).get(name, ())))
+            Tree(self.problems.by_id(name), len(rows_of), 1, replayed=tuple(cases.get(name, ())))
             for name, rows_of in places.items()
         ]
         options = RoundOptions(skips_invalid=False, masks_sandbox_errors=True)
@@ -165,10 +166,15 @@ class Referee:
         return [found[position] for position in range(len(rows))]
 
     async def arewards(
-        self, problem_ids: Sequence[str], programs: Sequence[Reply], suites: Sequence[Reply | None] | None = None
+        self,
+        problem_ids: Sequence[str],
+        programs: Sequence[Reply],
+        suites: Sequence[Reply | None] | None = None,
+        *,
+        replayed: Mapping[str, Sequence[ValidCase]] | None = None,
     ) -> list[Scored]:
         """Return what `rewards` does without blocking the event loop."""
-        return await asyncio.to_thread(self.rewards, problem_ids, programs, suites)
+        return await asyncio.to_thread(self.rewards, problem_ids, programs, suites, replayed=replayed)
 
     def golden(self, problem_ids: Sequence[str], programs: Sequence[Reply]) -> list[GoldenFinding]:
         """Return how programs fare with all golden tests of their problems, in order; waits.
@@ -182,16 +188,12 @@ class Referee:
 
         Raises:
             UnknownName: no problem of that id.
-            ValueError: different numbers.
-            UserError: a reply is neither text nor chat messages.
+            UserError: different numbers, or a reply is neither text nor chat messages.
             SandboxError: the sandbox cannot be used at all.
         """
-        problems = [self.problems.by_id(problem_id) for problem_id in problem_ids]
-        replies = list(map(_reply, programs))
-        read = [
-            read_candidate(reply if isinstance(reply, str) else "", self.rules.reading, entry_point=problem.entry_point)
-            for problem, reply in zip(problems, replies, strict=True)
-        ]
+        ids, given = as_lists(problem_ids=problem_ids, programs=programs)
+        problems, replies = list(map(self.problems.by_id, ids)), list(map(_reply, given))
+        read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
         asked = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
         found = run_golden(asked, self.sandbox, self.rules.comparison)
         return [

@@ -22,17 +22,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 
 from codea1_env.agent import Info, Observation, Role
-from codea1_env.errors import AgentUnavailable, SandboxError
+from codea1_env.errors import AgentUnavailable, SandboxError, UserError
 from codea1_env.judge import Duel, Judge
 from codea1_env.observations import Seen, turn_info
+from codea1_env.problems.problem import Problem
 from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.ruleset import Ruleset
 from codea1_env.submissions import Candidate, Suite
 from codea1_env.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
 from codea1_env.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
@@ -240,9 +241,8 @@ class Rounds:
         """
         if self._programs is None:
             raise RuntimeError("fork needs submit_programs first")
-        other = copy(self)
-        other._options = replace(self._options, **options)
-        other.judge_s, other._groups, other._reports = 0.0, [], None
+        other = Rounds(self.trees, self._judge, replace(self._options, **options), executor=self._executor)
+        other._replies, other._programs = self._replies, self._programs
         return other
 
     def results(self) -> list[JudgedTree]:
@@ -261,6 +261,9 @@ class Rounds:
             scored_tree(*each, self._judge.rules)
             for each in zip(self.trees, self._replies, self._groups, self._reports(), strict=True)
         ]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise UserError("a round stays in its process: pickle an environment before its first reset")
 
     # -- how it is done --
 
@@ -305,7 +308,7 @@ class Rounds:
 
     def _read_and_check(self) -> list[_Programs]:
         read = [
-            tuple(self._candidate(tree, reply) for reply in replies)
+            tuple(candidate_of(reply, tree.problem, self._judge.rules) for reply in replies)
             for tree, replies in zip(self.trees, self._replies, strict=True)
         ]
         settled = [list(map(_missing, replies)) for replies in self._replies]
@@ -370,11 +373,6 @@ class Rounds:
         rate = None if check.verdict is Verdict.INTERNAL_ERROR else report.golden_pass_rate
         return replace(report, candidate=candidate, verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
 
-    def _candidate(self, tree: Tree, reply: Program) -> Candidate:
-        if isinstance(reply, str):
-            return read_candidate(reply, self._judge.rules.reading, entry_point=tree.problem.entry_point)
-        return reply if isinstance(reply, Candidate) else Candidate("")
-
     def _suite(self, tree: Tree, reply: Tests) -> Suite:
         if isinstance(reply, Suite):
             return reply
@@ -382,6 +380,14 @@ class Rounds:
         return read_suite(
             text, rules.reading, entry_point=tree.problem.entry_point, tests_per_suite=rules.tests_per_suite
         )
+
+
+def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
+    """Return what is read in a reply: an empty candidate where none came."""
+    if not isinstance(reply, str):
+        return reply if isinstance(reply, Candidate) else Candidate("")
+    bound = rules.max_program_bytes
+    return read_candidate(reply, rules.reading, entry_point=problem.entry_point, max_program_bytes=bound)
 
 
 def _missing(reply: Program) -> CandidateCheck | None:

@@ -19,7 +19,7 @@ class RejectionReason(StrEnum):
     NO_CODE = "no_code"
     """No block and no bare text that could be a program or an assert."""
     TOO_LONG = "too_long"
-    """Longer than the reader takes; nothing of it was parsed."""
+    """A reply that is longer than the reader takes, or a program than the rules take; it was not parsed, or not run."""
     SYNTAX_ERROR = "syntax_error"
     """Not Python."""
     NOT_AN_ASSERT = "not_an_assert"

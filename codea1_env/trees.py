@@ -83,8 +83,8 @@ class JudgedTree:
     """(N,) what the rules pay for the report, with parts; () without a report. What is masked for a reply that did
     not come is masked in the two arrays only."""
     coder_rewards: Rewards
-    """(N,), nan where masked: the sandbox failed on it, its reply or that of a suite of its group did not come, or the
-    rules mask it."""
+    """(N,), nan where masked: the sandbox failed on it, its reply did not come or, if it loads, that of a suite of
+    its group, or the rules mask it."""
     tester_rewards: Rewards
     """(G, M), nan where masked or not wanted. A suite of all candidates earns its mean over those that load."""
 
@@ -143,10 +143,11 @@ def scored_tree(
         coder_rewards=np.full(tree.n_candidates, np.nan),
         tester_rewards=_tester_rewards(tree, suites, report, rewards),
     )
-    for n, each in enumerate(rewards):
-        # A suite that did not come might have failed the program.
-        if not any(map(is_unavailable, (found.programs[n], *found.group_of(n)))):
-            found.coder_rewards[n] = each.coder.value
+    for n, judged in enumerate(report.candidates if report is not None else ()):
+        # A suite that did not come might have failed a program that loads.
+        met = found.group_of(n) if judged.is_valid else ()
+        if not any(map(is_unavailable, (found.programs[n], *met))):
+            found.coder_rewards[n] = rewards[n].coder.value
     return found
 
 

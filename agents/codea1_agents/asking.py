@@ -119,15 +119,15 @@ class Asker:
 
     @contextmanager
     def blamed(self, where: str) -> Iterator[None]:
-        """Turn what agents raise into one sentence; errors made on purpose pass."""
+        """Turn what agents raise into one sentence; errors made on purpose pass, and Ctrl-C."""
         try:
             yield
-        except CodeA1Error:
+        except (CodeA1Error, KeyboardInterrupt):
             raise
-        except Exception as error:  # the boundary to agents, which are anyone's code
-            raise UserError(f"{self.name} failed in {where}: {_blame(error)}") from error
         except SystemExit as error:  # its end must not be taken for ours, nor its exit code for the command line's
             raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}") from error
+        except BaseException as error:  # the boundary to agents, which are anyone's code
+            raise UserError(f"{self.name} failed in {where}: {_blame(error)}") from error
 
     def _alone(self, turn: Turn, where: str) -> Reply:
         self.reset(self._seed_of(turn), where)
@@ -148,7 +148,7 @@ def _seed_of(info: Info, run_seed: int) -> int:
     return int.from_bytes(digest[:8], "big") >> (64 - _SEED_BITS)
 
 
-def _blame(error: Exception) -> str:
+def _blame(error: BaseException) -> str:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     said = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}{f': {said}' if said else ''} ({frame.filename}:{frame.lineno})"

@@ -18,8 +18,9 @@ import time
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import ExitStack
 
-from codea1_agents.game_agents import PATIENCE_S, GameAgent
+from codea1_agents.game_agents import GameAgent
 from codea1_agents.games import PlayedEpisode, Table
+from codea1_env.event_loop import PATIENCE_S
 
 
 class Schedule:

@@ -13,13 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_agents.asking import Asker, Reply
-from codea1_agents.models.event_loop import LoopThread
 from codea1_agents.players import Copies
 from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.event_loop import PATIENCE_S, LoopThread
 from codea1_env.rounds import Turn
-
-PATIENCE_S = 5.0
-"""How long the end of a run waits for agents that do not end by themselves."""
 
 _CAN_PARSE_IN_THREADS = sys.version_info >= (3, 11, 8)
 """Before, the parser of CPython crashes in two threads (python/cpython#106905)."""
@@ -76,11 +73,10 @@ class GameAgent:
             return self._by_table.get(table, self.asker).reply(turn, where)
 
     def stop(self) -> None:
-        """Cancel what is under way."""
+        """Begin to cancel what is under way, and to end; so all agents do before any is waited for."""
 
     def close(self) -> None:
         """End the run."""
-        self.stop()
         for asker in self._by_table.values():
             asker.close()
 
@@ -91,7 +87,9 @@ class GameAgent:
 
 def alone(asker: Asker, lock: threading.Lock, _: Copies | None) -> GameAgent:
     """Return the way in which an agent serves one game after the other."""
-    return GameAgent(asker, lock, resets_each_game=getattr(asker.agent, "stateless", False) is not True)
+    is_async = callable(getattr(asker.agent, "areset", None))
+    resets_each_game = getattr(asker.agent, "stateless", False) is not True
+    return (_AsyncAgent if is_async else GameAgent)(asker, lock, resets_each_game=resets_each_game)
 
 
 def concurrent_agent(asker: Asker, lock: threading.Lock, copies: Copies | None) -> GameAgent:
@@ -127,34 +125,44 @@ def concurrent_agent(asker: Asker, lock: threading.Lock, copies: Copies | None) 
 class _AsyncAgent(GameAgent):
     """Each turn is a task in one event loop."""
 
-    def __init__(self, asker: Asker, lock: threading.Lock) -> None:
-        super().__init__(asker, lock)
+    def __init__(self, asker: Asker, lock: threading.Lock, *, resets_each_game: bool = False) -> None:
+        super().__init__(asker, lock, resets_each_game=resets_each_game)
         self._loop = LoopThread(asker.name)
+        self._ended: Callable[[], None] | None = None
 
     def open(self, run_seed: int) -> None:
-        areset = getattr(self.asker.agent, "areset", None)
-        if not callable(areset):
-            super().open(run_seed)
-            return
-        self._awaited("reset()", areset, run_seed)
+        if not self._resets_each_game:
+            self._reset(run_seed, "reset()")
+
+    def begin(self, table: int, seed: int, where: str) -> None:
+        if self._resets_each_game:
+            self._reset(seed, where)
 
     def reply(self, turn: Turn, table: int, where: str) -> str:
         return self.asker.text(self._awaited(where, self.asker.agent.aact, turn.observation, turn.info), where)
 
     def stop(self) -> None:
-        aclose = getattr(self.asker.agent, "aclose", None)
-        if callable(aclose):
-            self.asker.is_closed = True
-        with suppress(TimeoutError):
-            self._loop.close(self._called("close()", aclose) if callable(aclose) else None, patience_s=PATIENCE_S)
+        if self._ended is None:
+            aclose = getattr(self.asker.agent, "aclose", None)
+            self.asker.is_closed = callable(aclose)
+            self._ended = self._loop.ending(aclose() if callable(aclose) else None, patience_s=PATIENCE_S)
+
+    def close(self) -> None:
+        self.stop()
+        assert self._ended is not None
+        with self.asker.blamed("close()"):
+            self._ended()
+
+    def _reset(self, seed: int, where: str) -> None:
+        areset = getattr(self.asker.agent, "areset", None)
+        if callable(areset):
+            self._awaited(where, areset, seed)
+        else:
+            self.asker.reset(seed, where)
 
     def _awaited(self, where: str, function: Callable[..., Any], *arguments: object) -> Any:
         with self.asker.blamed(where):
-            return self._loop.run(self._called(where, function, *arguments))
-
-    async def _called(self, where: str, function: Callable[..., Any], *arguments: object) -> Any:
-        with self.asker.blamed(where):  # here too, since sys.exit() would end the loop
-            return await function(*arguments)
+            return self._loop.run(function(*arguments))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +178,7 @@ class _BatchAgent(GameAgent):
     def __init__(self, asker: Asker, lock: threading.Lock) -> None:
         super().__init__(asker, lock)
         self._waiting: queue.SimpleQueue[_Question] = queue.SimpleQueue()
-        self._is_stopped = False
+        self._deadline: float | None = None
         self._thread = threading.Thread(target=self._work, name=asker.name, daemon=True)
 
     def open(self, run_seed: int) -> None:
@@ -186,12 +194,15 @@ class _BatchAgent(GameAgent):
         return reply
 
     def stop(self) -> None:
-        if self._is_stopped:
-            return
-        self._is_stopped = True
-        if self._thread.is_alive():
+        if self._deadline is None:
+            self._deadline = time.monotonic() + PATIENCE_S
             self._waiting.put(_Question(Turn({}, {}), ""))
-            self._thread.join(PATIENCE_S)
+
+    def close(self) -> None:
+        self.stop()
+        if self._thread.is_alive() and self._deadline is not None:
+            self._thread.join(max(0.0, self._deadline - time.monotonic()))
+        super().close()
 
     def _work(self) -> None:
         while True:
@@ -199,7 +210,7 @@ class _BatchAgent(GameAgent):
             time.sleep(_JOINING_S)
             while not self._waiting.empty():
                 batch.append(self._waiting.get())
-            if self._is_stopped:
+            if self._deadline is not None:
                 for each in batch:
                     each.reply.cancel()
                 return

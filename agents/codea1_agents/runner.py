@@ -170,8 +170,10 @@ def iter_games(
         def play(number: int, table: Table) -> PlayedEpisode:
             return Game(table, number, problems[number % len(problems)], seed).play(agents)
 
+        for end in ("close", "stop"):  # called in reverse: all begin to end before any is waited for
+            for agent in agents.values():
+                stack.callback(getattr(agent, end))
         for name, of_run in ((CODER, seeds.coder), (TESTER, seeds.tester)):
-            stack.callback(agents[name].close)
             agents[name].open(of_run)
         played = (
             one_by_one(play, schedule, tables[0]) if one else ConcurrentGames(play, schedule, tables, agents).played()

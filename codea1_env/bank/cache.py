@@ -96,10 +96,7 @@ def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bo
         "golden": [asdict(test) for test in problem.golden] if golden else None,
         "programs": [entry.reply for entry in bank.programs],
         "suites": [entry.reply for entry in bank.suites],
-        "rules": [
-            *(rules.reading, rules.drop_vacuous, rules.drop_rewritten, rules.validation, asdict(rules.comparison)),
-            *(rules.tests_per_suite, rules.confirm),
-        ],
+        "rules": asdict(rules.of_verdicts()),
         "limits": asdict(limits),
     }
     return digest_of(asked)

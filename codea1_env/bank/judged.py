@@ -99,7 +99,7 @@ class JudgedBank:
         Raises:
             UserError: the others read, validate or compare in another way, or pay for golden tests that were not run.
         """
-        if _makes_verdicts(rules) != _makes_verdicts(self.rules):
+        if replace(rules.of_verdicts(), tests_per_suite=1) != replace(self.rules.of_verdicts(), tests_per_suite=1):
             raise UserError(f"rules {rules.name} make other verdicts than {self.rules.name}: judge the bank again")
         rates = [each.golden_pass_rate for problem in self.problems for each in problem.report.candidates]
         if rules.reward.scheme == RewardScheme.GOLDEN and any(rate is None or math.isnan(rate) for rate in rates):
@@ -116,11 +116,3 @@ class JudgedBank:
         names = self.bank.problem_set.select(problem_ids)
         chosen = tuple(self.problems[order.index(problem.id)] for problem in names)
         return replace(self, bank=replace(self.bank, problems=tuple(c.bank for c in chosen)), problems=chosen)
-
-
-def _makes_verdicts(rules: Ruleset) -> tuple[object, ...]:
-    """Return what the judge reads of the rules."""
-    return (
-        *(rules.reading, rules.drop_vacuous, rules.drop_rewritten, rules.validation),
-        *(rules.comparison, rules.confirm),
-    )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
+from codea1_env.arguments import of_type
 from codea1_env.errors import UnknownName, UserError
 
 
@@ -120,8 +121,9 @@ class ProblemSet(Sequence[Problem]):
 
         Raises:
             UnknownName: there is none.
+            UserError: it is no text.
         """
-        if problem_id not in self._index:
+        if of_type("problem_id", problem_id, str) not in self._index:
             raise UnknownName.of(f"problem of {self.name}", problem_id, self._index)
         return self.problems[self._index[problem_id]]
 

@@ -1,7 +1,7 @@
 """Which calls of the entry point a case makes, each written in one way, so that a question put twice is seen to be one.
 
-`f(17)`, `f(n=17)`, `f(34 // 2)` and `[f(i) for i in [17]]` make the same call. Of a plain call the text says so; of
-any other case, what it has called when the solution ran.
+`f(17)`, `f(n=17)`, `f(34 // 2)` and `[f(i) for i in [17]]` make the same call, and so does `f(17, None)` where that is
+the solution's default. Of a plain call the text says so; of any other case, what it has called when the solution ran.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from codea1_env import values
 from codea1_env.outcomes import EntryPointCall
+from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.submissions import TestCase
 from codea1_env.values import tree
@@ -31,12 +32,24 @@ class CanonicalCalls:
     entry_point: str
     parameters: tuple[str, ...]
     """Names of the solution's positional parameters, in order; empty where its text does not tell."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """By parameter, those of the solution's defaults that are literals, written as arguments are."""
+    endings: tuple[str, ...] = ()
+    """How calls end whose last argument may be such a default; others need not be parsed."""
 
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, solution: str, entry_point: str) -> CanonicalCalls:
         """Return those of a problem's entry point."""
-        return cls(entry_point, _parameters(solution, entry_point))
+        made = _arguments(solution, entry_point)
+        if made is None:
+            return cls(entry_point, ())
+        places = [*made.posonlyargs, *made.args]
+        optional = [*places[len(places) - len(made.defaults) :], *made.kwonlyargs]
+        defaults = zip(optional, map(_literal, [*made.defaults, *made.kw_defaults]), strict=True)
+        known = {argument.arg: text for argument, text in defaults if text is not None}
+        endings = tuple(f"{text})" for text in known.values())
+        return cls(entry_point, tuple(argument.arg for argument in places), known, endings)
 
     def of_case(
         self, case: TestCase, record: Sequence[EntryPointCall] = (), *, sees_arguments: bool = False
@@ -60,7 +73,8 @@ class CanonicalCalls:
 
     def _positional(self, call: str) -> str:
         """Return a call with literal arguments, named ones in the places that they have in the solution."""
-        if "=" not in call:  # most
+        ends_with_default = call.endswith(self.endings)
+        if "=" not in call and not ends_with_default:  # most
             return call
         try:
             (statement,) = parse(call).body
@@ -69,7 +83,7 @@ class CanonicalCalls:
         if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
             return call
         keywords = {keyword.arg or "**": keyword.value for keyword in statement.value.keywords}
-        return self._written(statement.value.args, keywords) if keywords else call
+        return self._written(statement.value.args, keywords) if keywords or ends_with_default else call
 
     def _recorded(self, arguments: bytes) -> str:
         try:
@@ -78,7 +92,9 @@ class CanonicalCalls:
             source = None
         text = "" if source is None else source.expression
         if text.startswith("((") and text.endswith("), {})"):
-            return f"{self.entry_point}({text[2:-6].removesuffix(',')})"
+            call = f"{self.entry_point}({text[2:-6].removesuffix(',')})"
+            if not call.endswith(self.endings):
+                return call
         if not text or len(text) > _MAX_PARSED:
             return repr(arguments)
         try:
@@ -96,12 +112,20 @@ class CanonicalCalls:
         return repr(arguments)
 
     def _written(self, args: Sequence[ast.expr], keywords: Mapping[str, ast.expr]) -> str:
+        """Return a call as short as it can be put: what equals a default is left out, unless something follows."""
         texts, named = [*map(ast.unparse, args)], {name: ast.unparse(value) for name, value in keywords.items()}
+        given = {**self.defaults, **named}
+        for name in self.parameters[: len(args)]:
+            given.pop(name, None)
         for name in self.parameters[len(args) :]:
-            if name not in named:
+            if name not in given:
                 break
-            texts.append(named.pop(name))
-        texts += [f"{name}={value}" for name, value in sorted(named.items())]
+            texts.append(given.pop(name))
+        while 0 < len(texts) <= len(self.parameters) and texts[-1] == self.defaults.get(
+            self.parameters[len(texts) - 1]
+        ):
+            texts.pop()
+        texts += [f"{name}={value}" for name, value in sorted(given.items()) if value != self.defaults.get(name)]
         return f"{self.entry_point}({', '.join(texts)})"
 
 
@@ -140,10 +164,19 @@ def _is_mutable(node: Any) -> bool:
     return node.tag in _MUTABLE_TAGS or (node.tag == "t" and any(map(_is_mutable, node.payload)))
 
 
-def _parameters(solution: str, entry_point: str) -> tuple[str, ...]:
+def _arguments(solution: str, entry_point: str) -> ast.arguments | None:
     try:
         body = parse(solution).body
     except UnreadableError:
-        return ()
+        return None
     made = [node.args for node in body if isinstance(node, ast.FunctionDef) and node.name == entry_point]
-    return tuple(argument.arg for argument in (*made[-1].posonlyargs, *made[-1].args)) if made else ()
+    return made[-1] if made else None
+
+
+def _literal(node: ast.expr | None) -> str | None:
+    """Return a default as `_written` has arguments; None where there is none, or it is no literal."""
+    try:
+        source = values.to_source(encoded_literal(node)) if node is not None else None
+        return None if source is None else ast.unparse(ast.parse(source.expression, mode="eval"))
+    except LiteralError:
+        return None

@@ -67,7 +67,7 @@ _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
 
 
 def read_candidate(
-    reply: str, reading: Reading, *, entry_point: str = "", max_characters: int = MAX_CHARACTERS
+    reply: str, reading: Reading, *, entry_point: str = "", max_program_bytes: int | None = None
 ) -> Candidate:
     """Return the program in a coder's reply, or why there is none.
 
@@ -76,9 +76,10 @@ def read_candidate(
         reading: STRICT takes fences of any style, several blocks, or bare code; RELEASE the first ```` ```python ````
             block, else the whole reply.
         entry_point: the function that the program must define, used to choose among blocks; may be empty.
-        max_characters: a longer reply is TOO_LONG, as is one of more than `MAX_TOKENS` or `MAX_FIELDS`.
+        max_program_bytes: a longer program is TOO_LONG, in UTF-8, as is a reply of more than `MAX_CHARACTERS`,
+            `MAX_TOKENS` or `MAX_FIELDS`; None: no such bound.
     """
-    rejection = _unread(reply, max_characters)
+    rejection = _unread(reply, MAX_CHARACTERS)
     if rejection is not None:
         return Candidate("", rejection)
     detail = "holds no program"
@@ -90,6 +91,10 @@ def read_candidate(
         detail = _UNFINISHED if answer.unfinished else detail
     if not program.strip():
         return Candidate("", Rejection(RejectionReason.NO_CODE, _cut(reply), 0, detail))
+    n_bytes = len(program.encode("utf-8", "surrogatepass"))
+    if max_program_bytes is not None and n_bytes > max_program_bytes:
+        detail = f"a program of {n_bytes:,} bytes, and at most {max_program_bytes:,} are run"
+        return Candidate("", Rejection(RejectionReason.TOO_LONG, _cut(program), 0, detail))
     return Candidate(program)
 
 

@@ -261,6 +261,9 @@ class Ruleset:
     tests_per_suite: int = 8
     """Cases asked of the tester and the denominator K of its reward (paper: 5, release: 8)."""
     reading: Reading = Reading.STRICT
+    max_program_bytes: int | None = None
+    """Longest program that is run, in UTF-8; a longer one is none (TOO_LONG). So a coder cannot make a prompt that its
+    tester has no place for: byte-level tokenizers make no more tokens than bytes. None: no bound but the reader's."""
     drop_vacuous: bool = False
     """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.vacuity`)."""
     drop_rewritten: bool = False
@@ -278,6 +281,12 @@ class Ruleset:
     def __post_init__(self) -> None:
         _check_number("confirm", self.confirm, least=0.0, most=1.0)
         _check_count("tests_per_suite", self.tests_per_suite, least=1, most=MAX_TESTS_PER_SUITE)
+        if self.max_program_bytes is not None:
+            _check_count("max_program_bytes", self.max_program_bytes, least=1)
+
+    def of_verdicts(self) -> Ruleset:
+        """Return these rules as far as reports depend on them, the same whatever they pay, keep and are called."""
+        return replace(self, name="", reward=RewardRules(), book=BookRules())
 
 
 def _check_count(name: str, value: object, *, least: int, most: float = math.inf) -> None:
@@ -300,6 +309,7 @@ def _range(least: float, most: float) -> str:
 
 _FIXED = Ruleset(
     name="fixed",
+    max_program_bytes=16_384,  # four for each of the 4096 tokens of the paper's replies
     drop_vacuous=True,
     drop_rewritten=True,
     comparison=Comparison(rel_tol=1e-9, abs_tol=1e-9, nan_equal=True),

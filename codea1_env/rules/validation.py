@@ -153,7 +153,9 @@ def validate(
 def _calls(case: TestCase, item: SolutionEvidence, canonical: CanonicalCalls | None) -> tuple[str, ...]:
     if case.direct:
         is_canonical = not case.calls and "=" not in case.expression  # most are written so
-        return (case.expression,) if is_canonical else calls_of(case, canonical)
+        if is_canonical and not (canonical and case.expression.endswith(canonical.endings)):
+            return (case.expression,)
+        return calls_of(case, canonical)
     record = item.entry_point_calls
     # Where all arguments are literals, no name leads to them.
     sees_arguments = (

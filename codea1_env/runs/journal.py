@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
+from weakref import WeakValueDictionary
 
 from codea1_env.closing import Closing
 from codea1_env.errors import UserError
@@ -21,14 +22,16 @@ LOCK = ".lock"
 
 
 class Journal(Closing):
-    """The lines of a folder, open for appending; other processes are kept out meanwhile.
+    """The lines of a folder, open for appending; all others are kept out meanwhile.
 
     Raises:
-        UserError: another process is writing to the folder, or it cannot be written.
+        UserError: somebody is writing to the folder, it cannot be written, or the file is a link.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
+        if self.path.is_symlink():  # what is appended, cut and replaced here is the folder's own
+            raise UserError(f"{self.path}: a link, but a run is written into its own folder only")
         self._lock = hold_folder(folder)
         with file_errors(folder):
             self._file: BinaryIO = self.path.open("ab")
@@ -82,17 +85,27 @@ class Journal(Closing):
         self._lock.close()
 
 
+_held: WeakValueDictionary[tuple[int, int, int], BinaryIO] = WeakValueDictionary()
+"""By process, device and inode of the folder, since a process never locks itself out, and a fork inherits no lock."""
+
+
 def hold_folder(folder: Path) -> BinaryIO:
-    """Keep other processes out of a folder for as long as the returned file is open; a dead one's lock is free.
+    """Keep all others out of a folder for as long as the returned file is open; a dead process's lock is free.
 
     Raises:
-        UserError: another process is writing there, or it cannot be written.
+        UserError: this or another process is writing there, or it cannot be written.
     """
     with file_errors(folder):
+        place = folder.stat()
+        key = os.getpid(), place.st_dev, place.st_ino
+        held = _held.get(key)
+        if held is not None and not held.closed:
+            raise UserError(f"{folder}: this process is writing to it already")
         lock = (folder / LOCK).open("ab")
         if not take_lock(lock, wait=False):
             lock.close()
             raise UserError(f"{folder}: another process is writing to it")
+        _held[key] = lock
         return lock
 
 

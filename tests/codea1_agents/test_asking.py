@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,18 @@ def test_a_batch_that_is_no_list_of_texts_is_the_agents_fault(toys: ProblemSet, 
 def test_what_an_agent_raises_names_the_place(toys: ProblemSet, scripted: Callable[..., Any]) -> None:
     _, asker = scripted(lambda observation, info: 1 / 0)
     with pytest.raises(UserError, match="scripted failed in problem toy/add, sample 0: ZeroDivisionError"):
+        asker.ask([sample_turn(toys[0], "coder", 0)])
+
+
+@pytest.mark.parametrize("raised", [asyncio.CancelledError, GeneratorExit, StopIteration, SystemExit])
+def test_what_python_uses_for_its_own_ends_is_the_agents_fault_too(
+    toys: ProblemSet, scripted: Callable[..., Any], raised: type[BaseException]
+) -> None:
+    def agent(observation: Any, info: Any) -> str:
+        raise raised
+
+    _, asker = scripted(agent)
+    with pytest.raises(UserError, match=r"scripted .* in problem toy/add, sample 0"):
         asker.ask([sample_turn(toys[0], "coder", 0)])
 
 

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -316,6 +317,49 @@ def test_an_interrupt_ends_a_run_whose_agent_never_returns(
     with pytest.raises(KeyboardInterrupt):
         play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
     assert time.perf_counter() - start < 10
+
+
+async def deaf(observation: Observation, info: Info) -> str:
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("coder", [stuck_in_the_loop, deaf])
+def test_one_interrupt_ends_a_game_by_itself_too(
+    many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(game_agents, "PATIENCE_S", 0.2)
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        play(many, coder, asserting, sandbox=sandbox, episodes=6)
+    assert time.perf_counter() - start < 10
+
+
+class Clinging:
+    """Does not let itself be closed."""
+
+    def __init__(self, reply: Callable[[Observation], str]) -> None:
+        self._reply = reply
+
+    async def act(self, observation: Observation, info: Info) -> str:
+        return self._reply(observation)
+
+    async def close(self) -> None:
+        await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_two_agents_that_do_not_end_are_waited_for_at_the_same_time(
+    many: ProblemSet, sandbox: Sandbox, concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[float] = []
+    options: dict[str, Any] = {"on_episode": lambda game: ends.append(time.perf_counter())}
+    for module in (concurrent_games, game_agents):
+        monkeypatch.setattr(module, "PATIENCE_S", 2.0)
+    play(many, Clinging(good), Clinging(asserting), sandbox=sandbox, episodes=2, concurrency=concurrency, **options)
+    assert 1.9 < time.perf_counter() - ends[-1] < 3.5
 
 
 def test_a_sandbox_that_cannot_be_used_ends_a_concurrent_run(many: ProblemSet) -> None:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
+import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -53,14 +57,33 @@ def test_an_agent_with_only_aact_keeps_one_loop_until_it_is_closed(context: Agen
     assert inner.loops[0].is_closed()
 
 
-def test_an_async_agent_inside_a_running_loop_is_refused_in_one_sentence(context: AgentContext) -> None:
+def test_an_async_agent_can_be_asked_inside_a_running_loop(context: AgentContext) -> None:
     agent = load_agent(asynchronous, context)
 
-    async def inside() -> None:
-        with pytest.raises(UserError, match="this thread runs an event loop already"):
-            agent.act({"round": 1}, {})
+    async def inside() -> str:
+        return agent.act({"round": 1}, {})
 
-    asyncio.run(inside())
+    assert asyncio.run(inside()) == "saw 1"
+    agent.close()  # type: ignore[attr-defined]
+
+
+def test_an_async_agent_that_never_ends_holds_up_neither_an_interrupt_nor_its_end(
+    context: AgentContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_env.agent.PATIENCE_S", 0.2)
+
+    async def deaf(observation: Any) -> str:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    agent = load_agent(deaf, context)
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        agent.act({}, {})
+    agent.close()  # type: ignore[attr-defined]
+    assert time.perf_counter() - start < 5
 
 
 @pytest.mark.parametrize(("name", "role"), [("fuzz", "coder"), ("examples", "coder"), ("mutant", "tester")])

@@ -304,7 +304,7 @@ def test_reset_options(toys, caplog):
     ("options", "message"),
     [
         ({"problem": "toy/add"}, "reset option problem must be of type Problem, not str"),
-        ({"problem_id": 3}, "reset option problem_id must be of type str, not int"),
+        ({"problem_id": 3}, "problem_id must be of type str, not int"),
         ({"problem_ids": "toy/add"}, "unknown reset option 'problem_ids': did you mean 'problem_id'"),
     ],
 )

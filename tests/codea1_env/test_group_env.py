@@ -403,7 +403,32 @@ def test_a_derived_class_may_pay_something_else(group, add):
     assert second[1] == {"coder_0": 2.0, "tester_0_0": 1.5}
 
 
-def test_round_options_travel():
-    env = code_a1_v0.group_env("starter", n_candidates=2, n_suites=1)
+def test_an_environment_travels_before_its_first_reset(tmp_path):
+    env = code_a1_v0.group_env("starter", n_candidates=2, n_suites=1, book=tmp_path / "book.sqlite")
+    with pickle.loads(pickle.dumps(env)).book as arrived:
+        assert arrived.path == env.book.path
     assert pickle.loads(pickle.dumps(env.round_options)) == env.round_options
+    env.reset(seed=0)
+    with pytest.raises(UserError, match="a round stays in its process"):
+        pickle.dumps(env)
     env.close()
+
+
+def test_a_tester_that_cannot_be_asked_masks_no_program_that_does_not_load(group):
+    env = group(suites_per="problem")
+    _, second = played(env, (BROKEN, RIGHT), (NAIVE, GONE))
+    assert second[1]["coder_0"] == 0.0
+    assert math.isnan(second[1]["coder_1"])
+
+
+def test_a_program_that_is_too_long_is_none(group):
+    env = group(rules=replace(RULES, max_program_bytes=60))
+    env.reset(seed=0)
+    _, _, _, _, infos = env.step(coders(RIGHT, RIGHT.replace("```python", "```python\n# " + "\u00e9" * 30)))
+    assert list(env.turns) == ["tester_0_0", "tester_0_1"]
+    assert infos["tester_1_0"]["verdict"] == "no_code"
+    env.step(by_tester(env, NAIVE, NAIVE))
+    report = env.last_tree.report.candidates[1]
+    assert report.detail == "a program of 94 bytes, and at most 60 are run"
+    assert report.candidate.rejection.reason == "too_long"
+    assert env.last_tree.coder_rewards[1] == 0.0

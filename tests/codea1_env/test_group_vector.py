@@ -219,6 +219,32 @@ def test_a_sandbox_that_cannot_be_used_at_all_stops_all_before_any_has_stepped(g
     with pytest.raises(SandboxError, match="no processes"):
         vector.recv()
     assert len(vector.turns()) == 4
+    with pytest.raises(UserError, match="send comes after"):
+        vector.send(vector.actions([RIGHT] * 4))
+    watched.error = ""
+    vector.reset()
+    assert len(episode(vector)[1]) == 2
+
+
+def test_after_a_failed_reset_nobody_plays(group):
+    vector = GroupVector([group(), group()])
+    vector.reset(seed=0)
+    for wrong in (
+        {"options": [{}, {"problem_id": "toy/lost"}]},
+        {"options": [{}, 5]},
+        {"options": 5},
+        {"seed": "x"},
+        {"seed": -1},
+    ):
+        with pytest.raises(UserError, match=r"toy/lost|must be a"):
+            vector.reset(**wrong)
+        assert vector.turns() == []
+        with pytest.raises(UserError, match="send comes after"):
+            vector.send([])
+        with pytest.raises(UserError, match="place must be"):
+            vector.coder_rewards(0)
+    vector.reset(seed=0)
+    assert len(episode(vector)[1]) == 2
 
 
 def test_misuse_is_named(group, toys):
@@ -237,8 +263,11 @@ def test_misuse_is_named(group, toys):
     with pytest.raises(UserError, match="2 environments of 1"):
         vector.reset(options=[{}, {}])
     vector.reset()
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(UserError, match="2 turns and 1 replies: there must be one for each"):
         vector.actions([RIGHT])
+    for wrong, said in (([], "1 environments and 0 actions"), (5, "actions must be a list"), ([[]], "of type Mapping")):
+        with pytest.raises(UserError, match=said):
+            vector.send(wrong)
     with pytest.raises(UserError, match="coder_1's action"):
         vector.send([{"coder_0": "early"}])
     vector.send(vector.actions([RIGHT, RIGHT]))

@@ -49,6 +49,8 @@ def test_what_did_not_come_is_none_with_a_reason(sandbox, toys):
     assert (first.coder, first.tester, first.masked_because) == (None, None, "the server is down")
     assert (second.coder, second.tester, second.masked_because) == (None, None, "the server is down")
     assert (third.coder, third.tester, third.masked_because) == (0.5, None, "")  # `no_evidence`
+    (invalid,) = Referee(toys, sandbox=sandbox).rewards(["toy/add"], ["no code"], [gone])
+    assert (invalid.coder, invalid.tester, invalid.masked_because) == (0.0, None, "the server is down")
 
 
 def test_our_own_failure_is_none_with_a_reason(broken_sandbox, toys):
@@ -90,6 +92,7 @@ def test_replayed_cases_count(sandbox, toys):
         book.record(rounds.results()[0].book_report, referee.rules.book)
         replayed = [entry.to_valid_case() for entry in book.retrieve("toy/add", referee.rules.book)]
     (again,) = referee.rewards(["toy/add"], [WRONG], [SUITE], replayed={"toy/add": replayed})
+    assert asyncio.run(referee.arewards(["toy/add"], [WRONG], [SUITE], replayed={"toy/add": replayed})) == [again]
     assert (scored.parts["coder"], again.parts["coder"]) == (
         {"pass_new": 0.5},
         {"pass_replayed": 0.0, "pass_new": 0.25},
@@ -107,10 +110,25 @@ def test_numbers_and_names_must_fit(sandbox, toys):
     referee = Referee(toys, sandbox=sandbox)
     with pytest.raises(UnknownName, match="toy/lost"):
         referee.rewards(["toy/lost"], [RIGHT])
-    with pytest.raises(ValueError, match="argument"):
-        referee.rewards(["toy/add"], [RIGHT, RIGHT])
-    with pytest.raises(ValueError, match="argument"):
-        referee.rewards(["toy/add"], [RIGHT], [SUITE, SUITE])
+    for wrong in (
+        lambda: referee.rewards(["toy/add"], [RIGHT, RIGHT]),
+        lambda: referee.rewards(["toy/add"], [RIGHT], [SUITE, SUITE]),
+        lambda: referee.golden(["toy/add"], []),
+    ):
+        with pytest.raises(UserError, match="there must be one for each"):
+            wrong()
+    for wrong, said in (
+        (lambda: referee.rewards(5, [RIGHT]), "problem_ids must be a list, not int"),
+        (lambda: referee.rewards(["toy/add"], RIGHT), "programs must be a list, not str"),
+        (lambda: referee.rewards([5], [RIGHT]), "problem_id must be of type str"),
+        (lambda: referee.rewards([[]], [RIGHT]), "problem_id must be of type str"),
+        (lambda: referee.rewards(["toy/add"], [RIGHT], replayed=[5]), "replayed must be of type Mapping"),
+        (lambda: referee.golden(None, []), "problem_ids must be a list"),
+        (lambda: referee.open([toys[0]]), "trees must be of type Tree"),
+        (lambda: referee.open(5), "trees must be a list"),
+    ):
+        with pytest.raises(UserError, match=said):
+            wrong()
     assert referee.rewards([], []) == []
 
 

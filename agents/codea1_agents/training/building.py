@@ -91,11 +91,8 @@ def rules_of(game: GameOptions) -> Ruleset:
     Raises:
         UserError: no such preset or part, or a value that it cannot have.
     """
-    told = {
-        name: getattr(game, name)
-        for name in ("tests_per_suite", "reading", "validation", "confirm", "reward", "book", "comparison")
-        if getattr(game, name) not in (None, {})
-    }
+    parts = ("tests_per_suite", "reading", "max_program_bytes", "validation", "confirm", "reward", "book", "comparison")
+    told = {name: getattr(game, name) for name in parts if getattr(game, name) not in (None, {})}
     return _varied(preset(game.rules), told, "game")
 
 

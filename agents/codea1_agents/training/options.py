@@ -53,6 +53,7 @@ class GameOptions(_Section):
     """Preset of the rules; what follows up to `comparison` replaces parts of it."""
     tests_per_suite: _Count | None = None
     reading: str | None = None
+    max_program_bytes: _Count | None = None
     validation: str | None = None
     confirm: _Share | None = None
     reward: dict[str, Any] = Field(default_factory=dict)

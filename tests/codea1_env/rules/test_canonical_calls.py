@@ -52,8 +52,34 @@ def test_a_plain_call_and_a_recorded_one_with_the_same_arguments_are_one(plain, 
 
 
 def test_other_arguments_are_other_calls():
-    others = ["1", "1.0", "True", "'1'", "[1]", "(1,)", "{1}", "{1: 2}", "{2: 1}", "1, 9", "None", "by=1", "to=1"]
+    others = ["1", "1.0", "True", "'1'", "[1]", "(1,)", "{1}", "{1: 2}", "{2: 1}", "1, 8", "None", "by=2", "to=1"]
     assert len({CALLS.of_case(case(f"f({other}) == 1")) for other in others}) == len(others)
+
+
+@pytest.mark.parametrize(
+    ("written", "short"),
+    [
+        ("f(17, 9)", "f(17)"),
+        ("f(17, to=9, by=1)", "f(17)"),
+        ("f(17, 9.0)", "f(17, 9.0)"),
+        ("f(17, by=2)", "f(17, by=2)"),
+        ("f(17, 9, 5)", "f(17, 9, 5)"),  # something follows
+        ("f(9)", "f(9)"),
+    ],
+)
+def test_a_default_of_the_solutions_that_is_written_out_is_left_out(written, short):
+    direct = case(f"{written} == 1")
+    args, kwargs = eval(written.replace("f", "(lambda *a, **k: (a, k))"))
+    assert CALLS.of_case(direct) == (short,)
+    assert CALLS.of_case(case("[f(i) for i in [1]] == [1]"), [called(*args, **kwargs)]) == (short,)
+
+
+def test_only_literal_defaults_are_known():
+    found = CanonicalCalls.of("def f(a, /, b=None, c=[-1, ()], *, d='x', e, g=len): ...", "f")
+    assert found.defaults == {"b": "None", "c": "[-1, ()]", "d": "'x'"}
+    whole, short = case("f(1, c=[-1, ()], b=None, d='x', e=2) == 1"), case("f(1, e=2) == 1")
+    assert found.of_case(whole) == found.of_case(short) == ("f(1, e=2)",)
+    assert found.of_case(case("f(1, c=2) == 1")) == found.of_case(case("f(1, None, 2) == 1")) == ("f(1, None, 2)",)
 
 
 def test_names_of_parameters_are_those_of_the_last_definition_and_may_be_unknown():

@@ -147,8 +147,8 @@ def test_a_reply_that_is_too_long_is_not_read(reading):
     assert candidate.rejection.reason is RejectionReason.TOO_LONG
     assert len(candidate.rejection.source) == 200
     assert "262,145 characters" in candidate.rejection.detail
-    assert read_candidate("f = 1 ", reading, max_characters=6).rejection is None
-    assert read_candidate("f = 1 ", reading, max_characters=5).rejection.reason is RejectionReason.TOO_LONG
+    assert read_candidate("f = 1", reading, max_program_bytes=5).rejection is None
+    assert read_candidate("f = 1", reading, max_program_bytes=4).rejection.reason is RejectionReason.TOO_LONG
 
 
 # -- release, method.md 1.1 --

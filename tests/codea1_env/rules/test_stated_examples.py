@@ -30,3 +30,10 @@ STATED = stated_answers(("assert f(2, 3) == 5", "assert f([1, (2, 3)], {4}) == 6
 def test_an_example_in_other_types_is_a_copy(line: str, value: object, copied: bool) -> None:
     (case,) = read_suite(line, Reading.STRICT, entry_point="f", tests_per_suite=None).cases
     assert is_stated(case, calls_of(case, CANONICAL), values.encode(value), STATED) is copied
+
+
+def test_a_default_that_is_written_out_makes_no_new_example() -> None:
+    canonical = CanonicalCalls.of("def f(x, y=None): return x", "f")
+    (case,) = read_suite("assert f(2, None) == 2", Reading.STRICT, entry_point="f", tests_per_suite=None).cases
+    stated = stated_answers(("assert f(2) == 2",), "f", canonical)
+    assert is_stated(case, calls_of(case, canonical), values.encode(2), stated)

@@ -32,6 +32,25 @@ def test_a_journal_keeps_others_out_until_it_is_closed(tmp_path: Path, is_held: 
     assert journal.path.read_bytes() == b"2\n3\n"
 
 
+def test_a_process_keeps_itself_out_too(tmp_path: Path, is_held: Callable[[Path], bool]) -> None:
+    with Journal.begin(tmp_path / "run", "lines", "") as first:
+        (tmp_path / "other").symlink_to("run")
+        for folder in ("run", "other"):
+            with pytest.raises(UserError, match="this process is writing to it already"):
+                Journal(tmp_path / folder, "lines")
+        first.append(b"1\n")
+        assert is_held(tmp_path / "run")
+    Journal(tmp_path / "run", "lines").close()
+
+
+def test_lines_that_are_a_link_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "lines").symlink_to("../elsewhere")
+    with pytest.raises(UserError, match="a link, but a run is written"):
+        Journal(tmp_path / "run", "lines")
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_folder_is_new_as_long_as_its_journal_is_empty(tmp_path: Path) -> None:
     Journal.begin(tmp_path, "lines", "").close()
     with Journal.begin(tmp_path, "lines", "") as journal:

@@ -1,0 +1,94 @@
+"""An event loop in a thread of its own, so that one HTTP client serves every thread and every other loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+PATIENCE_S = 5.0
+"""How long the end of a run waits for agents that do not end by themselves."""
+
+
+class LoopThread:
+    """Runs coroutines; starts with the first one, and again after `close`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, awaitable: Awaitable[T]) -> T:
+        """Return what comes of it; Ctrl-C meanwhile cancels it, and does not wait for that."""
+        future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._started())
+        try:
+            return future.result().result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def join(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Await the coroutine from another event loop; cancelling this cancels it."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._started()))
+
+    def close(self, last: Awaitable[object] | None = None, *, patience_s: float | None = None) -> None:
+        """Do what `ending` begins."""
+        self.ending(last, patience_s=patience_s)()
+
+    def ending(self, last: Awaitable[object] | None = None, *, patience_s: float | None = None) -> Callable[[], None]:
+        """Begin to cancel what runs, to run `last`, and to end the thread; return what waits for that.
+
+        A thread that takes longer than `patience_s` seconds from now is left to the process's end.
+        """
+        loop = self._started() if last is not None else self._loop
+        with self._lock:
+            thread, self._loop, self._thread = self._thread, None, None
+        if loop is None or thread is None:
+            return lambda: None
+        deadline = None if patience_s is None else time.monotonic() + patience_s
+        ended = asyncio.run_coroutine_threadsafe(_end(loop, last), loop)
+
+        def waiting() -> None:
+            left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            # Garbage may be collected in any thread.
+            if thread is not threading.current_thread() and wait([ended], left_s).done:
+                thread.join()
+                loop.close()
+                ended.result().result()
+
+        return waiting
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread.start()
+            return self._loop
+
+
+async def _end(loop: asyncio.AbstractEventLoop, last: Awaitable[object] | None) -> Future[object]:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    try:
+        return await _outcome(last or asyncio.sleep(0))
+    finally:
+        loop.call_soon(loop.stop)
+
+
+async def _outcome(awaitable: Awaitable[T]) -> Future[T]:
+    """Return what comes of it, so that an exit ends its caller and not the loop."""
+    done = Future[T]()
+    try:
+        done.set_result(await awaitable)
+    except (KeyboardInterrupt, SystemExit) as error:
+        done.set_exception(error)
+    return done
