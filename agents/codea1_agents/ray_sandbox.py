@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from codea1_env.errors import MissingExtra, SandboxError
+from codea1_env.errors import SandboxError, extra_needed
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, LocalSandbox
@@ -240,11 +240,9 @@ def _lost(job: Job, error: Exception) -> JobReport:
 
 
 def _imported_ray() -> Any:
-    try:
+    with extra_needed("the sandbox of a Ray cluster", "rllib"):
         import ray  # noqa: PLC0415  -- heavy, and an extra
         import ray.util.scheduling_strategies  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtra.of("the sandbox of a Ray cluster", "rllib") from error
     return ray
 
 

@@ -14,16 +14,14 @@ from typing import Any
 
 from codea1_agents.coevolution.corpus import KINDS, Corpus, CorpusRules, Document
 from codea1_agents.models.model_files import no_progress_bars, written
-from codea1_env.errors import MissingExtra, UnknownName, UserError
+from codea1_env.errors import UnknownName, UserError, extra_needed
 
-try:
+with extra_needed("pretraining", "transformers"):
     import torch
     from torch import Tensor
     from torch.nn.functional import cross_entropy
 
     from codea1_agents.coevolution.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
-except ImportError as error:
-    raise MissingExtra.of("pretraining", "transformers") from error
 
 RECORD = "pretraining.json"
 """File beside the weights: how they were made."""

@@ -12,7 +12,7 @@ from codea1_agents.models.local_model import Answered, LocalModel, Request
 from codea1_agents.models.model_files import no_progress_bars, require_model, spoken
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
-from codea1_env.errors import AgentUnavailable, MissingExtra, UserError
+from codea1_env.errors import AgentUnavailable, UserError, extra_needed
 
 __all__ = ["DTYPES", "TransformersAgent"]
 
@@ -165,9 +165,7 @@ def _device(torch: Any, name: str) -> Any:
 
 
 def _imported() -> tuple[Any, Any]:
-    try:
+    with extra_needed("the agent 'transformers'", "transformers"):
         import torch  # noqa: PLC0415  heavy, and an extra
         import transformers  # noqa: PLC0415  heavy, and an extra
-    except ImportError as error:
-        raise MissingExtra.of("the agent 'transformers'", "transformers") from error
     return torch, transformers

@@ -11,7 +11,7 @@ from codea1_agents.models.local_model import Answered, LocalModel, Request
 from codea1_agents.models.model_files import require_model, spoken
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 
 __all__ = ["VllmAgent"]
 
@@ -124,8 +124,6 @@ class VllmAgent(LocalModel):
 
 
 def _imported() -> Any:
-    try:
+    with extra_needed("the agent 'vllm'", "vllm"):
         import vllm  # noqa: PLC0415  heavy, and an extra
-    except ImportError as error:
-        raise MissingExtra.of("the agent 'vllm'", "vllm") from error
     return vllm

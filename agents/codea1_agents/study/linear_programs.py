@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector
-from codea1_env.errors import MissingExtra
+from codea1_env.errors import extra_needed
 
 _EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _ZERO = 1e-8
@@ -97,8 +97,6 @@ def _sharpened(
 
 @cache
 def _linprog() -> Any:
-    try:
+    with extra_needed("solving a game", "study"):
         from scipy.optimize import linprog  # noqa: PLC0415  slow to import, and optional
-    except ImportError as error:
-        raise MissingExtra.of("solving a game", "study") from error
     return linprog
