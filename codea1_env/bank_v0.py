@@ -145,7 +145,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
     def observe(self, agent: str) -> Seen:
         """Return what the agent sees now: ones at the problem, at the chosen program, at the replayed cases."""
         n_problems, n_programs = len(self.bank.problems), self.bank.bank.n_programs
-        seen = np.zeros(self._observation_spaces[agent].shape, np.float32)
+        seen = np.zeros(n_problems + n_programs + self._n_cases, np.float32)
         seen[self._position] = 1.0
         if agent == TESTER and self.tester_view == "white_box" and self._program is not None:
             seen[n_problems + self._program] = 1.0

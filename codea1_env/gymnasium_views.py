@@ -31,7 +31,9 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
         self.observation_space = game.observation_space(self._role)
         self.action_space = game.action_space(self._role)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsType, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsType, dict[str, Any]]:
         """Start an episode; `options` are those of the game."""
         super().reset(seed=seed)
         self.game.reset(seed=seed, options=options)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.completing import Answered
 from codea1_agents.models.completions import Completion, Sampling
 from codea1_agents.models.drawing import OwnDraws
-from codea1_agents.models.local_model import Answered, LocalModel, Request
+from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import no_progress_bars, require_model, spoken
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
@@ -73,12 +74,13 @@ class TransformersAgent(LocalModel):
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
         _settle_generation(self._model, self._tokenizer, max_tokens)
         super().__init__(
+            context,
+            seed,
             name=f"transformers({model})",
             chat_format=ChatFormat(self._tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
             room=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
-            seed=context.seed if seed is None and context is not None else seed or 0,
         )
 
     def _generate(self, requests: Sequence[Request]) -> list[Answered]:

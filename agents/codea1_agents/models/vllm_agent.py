@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completions import Completion, Finish, Sampling
-from codea1_agents.models.local_model import Answered, LocalModel, Request
+from codea1_agents.models.completing import Answered
+from codea1_agents.models.completions import FINISHES, Completion, Sampling
+from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import require_model, spoken
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
 
 __all__ = ["VllmAgent"]
-
-_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
 
 
 class VllmAgent(LocalModel):
@@ -84,12 +83,13 @@ class VllmAgent(LocalModel):
                 **(engine or {}),
             )
         super().__init__(
+            context,
+            seed,
             name=f"vllm({model})",
             chat_format=ChatFormat(tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
             room=int(self._engine.llm_engine.model_config.max_model_len),
-            seed=context.seed if seed is None and context is not None else seed or 0,
         )
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class VllmAgent(LocalModel):
         first = output.outputs[0]
         return Completion(
             self._format.reply(list(first.token_ids)),
-            finish=_FINISHES.get(str(first.finish_reason), "other"),
+            finish=FINISHES.get(str(first.finish_reason), "other"),
             prompt_tokens=len(output.prompt_token_ids),
             completion_tokens=len(first.token_ids),
         )
