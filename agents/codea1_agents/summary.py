@@ -112,10 +112,6 @@ def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: i
     return tally.summary(seed=seed)
 
 
-def _coder_reward(played: RoundRecord, _: int) -> float | None:
-    return played.rewards.coder.value
-
-
 def _tester_reward(played: RoundRecord, _: int) -> float | None:
     known = [reward.value for reward in played.rewards.testers if reward.value is not None]
     return mean(known) if played.tester_reply is not None and known else None
@@ -123,14 +119,6 @@ def _tester_reward(played: RoundRecord, _: int) -> float | None:
 
 def _candidate_validity(played: RoundRecord, _: int) -> bool:
     return played.candidate.verdict is Verdict.PASSED
-
-
-def _pass_new(played: RoundRecord, _: int) -> float | None:
-    return _pass_rate(new_cases(played))
-
-
-def _pass_replayed(played: RoundRecord, _: int) -> float | None:
-    return _pass_rate(played.replayed)
 
 
 def _suite_validity(played: RoundRecord, tests_per_suite: int) -> float | None:
@@ -153,11 +141,11 @@ def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
 
 
 MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
-    "coder_reward": _coder_reward,
+    "coder_reward": lambda played, _: played.rewards.coder.value,
     "tester_reward": _tester_reward,
     "candidate_validity": _candidate_validity,
-    "pass_new": _pass_new,
-    "pass_replayed": _pass_replayed,
+    "pass_new": lambda played, _: _pass_rate(new_cases(played)),
+    "pass_replayed": lambda played, _: _pass_rate(played.replayed),
     "suite_validity": _suite_validity,
     "kill_rate": _kill_rate,
     "zero_evidence": _zero_evidence,

@@ -216,14 +216,10 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """
     if not rows:
         raise UserError(f"{path}: not written, since no test was confirmed")
-    content = _parquet(rows) if path.suffix == ".parquet" else _json_lines(rows)
+    content = _parquet(rows) if path.suffix == ".parquet" else b"".join(f"{json.dumps(row)}\n".encode() for row in rows)
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
-
-
-def _json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:

@@ -64,7 +64,9 @@ class VllmAgent(LocalModel):
             MissingExtra: vllm is not installed.
             UserError: an option out of range, no model there, or the engine does not start.
         """
-        vllm = _imported()
+        with extra_needed("the agent 'vllm'", "vllm"):
+            import vllm  # noqa: PLC0415  heavy, and an extra
+        self._params = vllm.SamplingParams
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
         place = require_model("vllm", str(model))
         if max_model_len and max_model_len <= max_tokens:
@@ -109,7 +111,7 @@ class VllmAgent(LocalModel):
 
     def _settings(self, seed: int) -> Any:
         sampling = self._sampling
-        return _imported().SamplingParams(
+        return self._params(
             temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_tokens, seed=seed
         )
 
@@ -121,9 +123,3 @@ class VllmAgent(LocalModel):
             prompt_tokens=len(output.prompt_token_ids),
             completion_tokens=len(first.token_ids),
         )
-
-
-def _imported() -> Any:
-    with extra_needed("the agent 'vllm'", "vllm"):
-        import vllm  # noqa: PLC0415  heavy, and an extra
-    return vllm

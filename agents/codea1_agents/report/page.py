@@ -113,14 +113,12 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
     rows = []
     for number, run in enumerate(runs):
         by_label = {figure.label: figure for figure in run.figures}
-        cells = "".join(f"<td>{_figure_cell(by_label.get(label))}</td>" for label in labels)
-        rows.append(f'<tr><th scope="row"><a href="#run-{number}">{safe(run.name)}</a></th>{cells}</tr>')
-    heads = "".join(f'<th scope="col">{safe(label)}</th>' for label in ("run", *labels))
-    table = f"<table><caption>Means, and their 95 % intervals.</caption><thead><tr>{heads}</tr></thead>"
+        cells = [f"<td>{_figure_cell(by_label.get(label))}</td>" for label in labels]
+        rows.append((f'<a href="#run-{number}">{safe(run.name)}</a>', cells))
+    table = _table("All runs", ("run", *labels), rows, "<table><caption>Means, and their 95 % intervals.</caption>")
     return (
         '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs</h2>'
-        f"{_scroll('All runs', table + '<tbody>' + ''.join(rows) + '</tbody></table>')}"
-        f'<div class="charts">{"".join(_chart(panel, "all") for panel in panels)}</div></section>'
+        f'{table}<div class="charts">{"".join(_chart(panel, "all") for panel in panels)}</div></section>'
     )
 
 
@@ -200,7 +198,6 @@ def _finite(value: float) -> float | None:
 
 def _numbers(panel: Panel) -> str:
     at = [{point.x: point for point in series.points} for series in panel.series]
-    heads = "".join(f'<th scope="col">{safe(name)}</th>' for name in (panel.x_label, *(s.name for s in panel.series)))
     rows = []
     for x in sorted({x for points in at for x in points}):
         cells = []
@@ -210,23 +207,18 @@ def _numbers(panel: Panel) -> str:
                 f" <span class='quiet'>({shown(p.low)} to {shown(p.high)})</span>" if p and isfinite(p.low) else ""
             )
             cells.append(f"<td>{shown(p.mean) + interval if p else NOTHING}</td>")
-        rows.append(f'<tr><th scope="row">{shown(x)}</th>{"".join(cells)}</tr>')
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return _scroll(panel.title, table)
+        rows.append((shown(x), cells))
+    return _table(panel.title, (panel.x_label, *(s.name for s in panel.series)), rows)
 
 
 def _heat_card(heat: HeatMap, number: int) -> str:
     title_id = f"matrix-{number}-{heat.key}"
-    heads = "".join(f'<th scope="col">{safe(name)}</th>' for name in ("", *heat.columns))
-    rows = "".join(
-        f'<tr><th scope="row">{safe(name)}</th>{"".join(f"<td>{shown(v)}</td>" for v in row)}</tr>'
-        for name, row in zip(heat.rows, heat.values, strict=True)
-    )
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    cells = ([f"<td>{shown(value)}</td>" for value in row] for row in heat.values)
+    table = _table(heat.title, ("", *heat.columns), zip(map(safe, heat.rows), cells, strict=True))
     return (
         f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(heat.title)}</h3><p>{safe(heat.note)}</p>'
         f'</figcaption><div class="plot">{heat_map_svg(heat, title_id=title_id)}</div>'
-        f"<details><summary>Numbers</summary>{_scroll(heat.title, table)}</details></figure>"
+        f"<details><summary>Numbers</summary>{table}</details></figure>"
     )
 
 
@@ -234,22 +226,24 @@ def _problems(number: int, rows: Sequence[ProblemRow]) -> str:
     heads = ("problem", "candidates", "coder reward", "tester reward", "beaten", "in the book")
     body = []
     for row in rows:
-        cells = "".join(
-            f'<td data-value="{value if isfinite(value) else ""}">{shown(value)}</td>'
-            for value in (row.n, row.coder_reward, row.tester_reward, row.beaten_share, row.n_entries)
-        )
-        body.append(f'<tr><th scope="row">{safe(row.problem_id)}</th>{cells}</tr>')
-    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-    table = (
+        values = (row.n, row.coder_reward, row.tester_reward, row.beaten_share, row.n_entries)
+        cells = [f'<td data-value="{value if isfinite(value) else ""}">{shown(value)}</td>' for value in values]
+        body.append((safe(row.problem_id), cells))
+    opening = (
         '<table class="sortable"><caption>Means of each problem, the hardest for the coder first; <i>beaten</i> is the'
-        f" share of valid programs that a new test beat.</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody></table>"
+        " share of valid programs that a new test beat.</caption>"
     )
     return (
         f'<div id="problems-{number}" class="card"><h3>Problems</h3><details{" open" if len(rows) <= 12 else ""}>'
-        f"<summary>{len(rows)} problems</summary>{_scroll('Problems', table)}</details></div>"
+        f"<summary>{len(rows)} problems</summary>{_table('Problems', heads, body, opening)}</details></div>"
     )
 
 
-def _scroll(label: str, content: str) -> str:
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(label)}">{content}</div>'
+def _table(
+    label: str, heads: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]], opening: str = "<table>"
+) -> str:
+    """Return a table that scrolls sideways; a row is HTML: its head, and its cells with their tags."""
+    head = "".join(f'<th scope="col">{safe(name)}</th>' for name in heads)
+    body = "".join(f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>' for first, cells in rows)
+    table = f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(label)}">{table}</div>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,10 +56,12 @@ def _probabilities(
     `payoffs[equal] @ z == v` and `payoffs[below] @ z <= v`; with `maximise` the bound is from below and as high as can
     be, as the safest strategy needs it.
     """
+    with extra_needed("solving a game", "study"):
+        from scipy.optimize import linprog  # noqa: PLC0415  slow to import, and optional
     used = payoffs[:, support]
     sign = -1.0 if maximise else 1.0
     n = len(support)
-    found = _linprog()(
+    found = linprog(
         c=np.append(np.zeros(n), sign),
         A_ub=np.hstack([sign * used[below], np.full((len(below), 1), -sign)]) if len(below) else None,
         b_ub=np.zeros(len(below)) if len(below) else None,
@@ -93,10 +94,3 @@ def _sharpened(
     sharp[free] = np.maximum(exact if np.abs(exact - z[free]).max() < 1e-6 else z[free], 0.0)
     total: Vector = sharp / sharp.sum()
     return total
-
-
-@cache
-def _linprog() -> Any:
-    with extra_needed("solving a game", "study"):
-        from scipy.optimize import linprog  # noqa: PLC0415  slow to import, and optional
-    return linprog
