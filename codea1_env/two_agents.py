@@ -49,7 +49,8 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
         super().__init__()
         self.tester_view = one_of("tester_view", tester_view, ("white_box", "black_box"))
         self.told_view = self.tester_view  # what the tester's infos call it
-        self.render_mode = render_mode and one_of("render_mode", render_mode, self.metadata["render_modes"])
+        modes = self.metadata["render_modes"]
+        self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, modes)
         self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
         self.possible_agents = [CODER, TESTER]
         self.agents: list[str] = []
