@@ -36,26 +36,22 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
-from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.arguments import whole_number
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank.sources import BankSource
-from codea1_env.code_a1_v0 import CODER, MAX_CYCLES, TESTER
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.judged_round import JudgedRound
-from codea1_env.observations import judged_info, turn_info
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
 from codea1_env.rules.rewards import CandidateRewards, score
 from codea1_env.rules.ruleset import BookUpdate
+from codea1_env.two_agents import CODER, TESTER, TwoAgentEnv
 from codea1_env.verdicts import ProblemReport
 
 __all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
 
-_VIEWS = ("white_box", "black_box")
 _log = logging.getLogger(__name__)
 
 Seen = NDArray[np.float32]
@@ -80,15 +76,10 @@ def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, Seen, int]:
     return aec_to_parallel(blind)
 
 
-class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, its name
-    """The environment without wrappers; see the module's docstring for the game."""
+class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
+    """The environment without wrappers; see the module's docstring for the game. An action is a number."""
 
-    metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it so
-        "name": "bank_v0",
-        "render_modes": ["human", "ansi"],
-        "render_fps": 1,
-        "is_parallelizable": False,
-    }
+    metadata = {**TwoAgentEnv.metadata, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
 
     def __init__(
         self,
@@ -115,22 +106,13 @@ class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N80
         Raises:
             UserError: an argument has no such value, or there is no such bank.
         """
-        super().__init__()
+        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode)
         if isinstance(bank, JudgedBank) and options:
             raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: judge it so")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
         self.rules = self.bank.rules
-        if tester_view not in _VIEWS:
-            raise UserError(f"tester_view must be one of {', '.join(_VIEWS)}, not {tester_view!r}")
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise UserError(f"render_mode must be one of human, ansi, not {render_mode!r}")
-        self.tester_view, self.render_mode = tester_view, render_mode
-        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
         self._tells = infos
         self.replay = replay and self.rules.book.update is not BookUpdate.OFF
-        self.possible_agents = [CODER, TESTER]
-        self.agents: list[str] = []
-        self.last_round: JudgedRound | None = None
         self._positions = {each.bank.problem.id: p for p, each in enumerate(self.bank.problems)}
         self._n_cases = max(len(each.cases) for each in self.bank.problems) if self.replay else 0
         length = len(self.bank.problems) + self.bank.bank.n_programs + self._n_cases
@@ -138,9 +120,7 @@ class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N80
             agent: spaces.Box(0.0, 1.0, (length,), np.float32) for agent in self.possible_agents
         }
         n_actions = {CODER: self.bank.bank.n_programs, TESTER: self.bank.bank.n_suites}
-        self._action_spaces: dict[str, Any] = {
-            agent: spaces.Discrete(n_actions[agent]) for agent in self.possible_agents
-        }
+        self._action_spaces = {agent: spaces.Discrete(n_actions[agent]) for agent in self.possible_agents}
         self._np_random: np.random.Generator | None = None
         self._queue: list[int] = []
         self._books: dict[int, tuple[BookEntry, ...]] = {}
@@ -150,19 +130,7 @@ class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N80
         self._replayed: tuple[BookKey, ...] = ()
         self.agent_selection = CODER
 
-    def __str__(self) -> str:
-        return str(self.metadata["name"])
-
     # -- the PettingZoo interface --
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        return self._observation_spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        space: spaces.Space[Any] = self._action_spaces[agent]
-        return space
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem. A seed starts everything random anew and empties the book."""
@@ -172,20 +140,12 @@ class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N80
         self._position = self._chosen(options or {})
         self._problem = self.bank.problems[self._position].bank.problem
         self._episode_id = f"{self._np_random.integers(2**63):016x}"
-        self._round = 0
-        self.last_round = None
-        self.agents = self.possible_agents[:]
-        self.rewards = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
-        self._begin_round()
+        self._begin_episode()
 
     def observe(self, agent: str) -> Seen:
         """Return what the agent sees now: ones at the problem, at the chosen program, at the replayed cases."""
         n_problems, n_programs = len(self.bank.problems), self.bank.bank.n_programs
-        seen = np.zeros(self._observation_spaces[agent].shape, np.float32)
+        seen = np.zeros(n_problems + n_programs + self._n_cases, np.float32)
         seen[self._position] = 1.0
         if agent == TESTER and self.tester_view == "white_box" and self._program is not None:
             seen[n_problems + self._program] = 1.0
@@ -193,35 +153,6 @@ class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N80
         for key in self._replayed:
             seen[n_problems + n_programs + cases.index(key)] = 1.0
         return seen
-
-    def step(self, action: int | None) -> None:
-        """Take the choice of `agent_selection`; None only for an agent that is done."""
-        agent = self.agent_selection
-        if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)
-            return
-        choice = self._accepted(agent, action)
-        self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
-        if agent == CODER:
-            self._program = choice
-            self.agent_selection = TESTER
-            self.infos[TESTER] |= self._turn_info(TESTER)
-        else:
-            assert self._program is not None  # the coder has acted
-            self._finish_round(self._program, choice)
-        self._accumulate_rewards()
-        if self.render_mode == "human":
-            self.render()
-
-    def render(self) -> str | None:
-        """Picture the last judged round; prints (`human`) or returns (`ansi`) it."""
-        if self.render_mode is None:
-            _log.warning("render() without a render_mode; use env(render_mode='ansi')")
-            return None
-        from codea1_env.rendering import rendered  # noqa: PLC0415  rich is slow to import
-
-        return rendered(self.last_round, self._problem, self.render_mode)
 
     def close(self) -> None:
         """Do nothing: a judged bank holds no process and no file."""
@@ -239,21 +170,13 @@ class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N80
         for agent in self.agents:
             self.infos[agent] |= self._turn_info(agent)
 
-    def _finish_round(self, program: int, suite: int) -> None:
-        judged = self._judged_round(program, suite)
-        self.last_round = judged
-        self.rewards = {CODER: judged.rewards.coder.value, TESTER: judged.rewards.testers[0].value}
-        self._round += 1
-        over = self._round >= self.max_cycles
-        self.terminations = dict.fromkeys(self.agents, over)
-        if over:
-            self.agent_selection = CODER
+    def _act(self, agent: str, action: int) -> None:
+        if agent == CODER:
+            self._program = action
+            self._give_turn_to_tester()
         else:
-            self._begin_round()
-        if self._tells:
-            for agent in self.agents:
-                role = agent.partition("_")[0]
-                self.infos[agent] |= judged_info(judged, role=role, tests_per_suite=self.rules.tests_per_suite)
+            assert self._program is not None  # the coder has acted
+            self._end_round(self._judged_round(self._program, action))
 
     def _judged_round(self, program: int, suite: int) -> JudgedRound:
         problem = self.bank.problems[self._position]
@@ -310,17 +233,15 @@ class raw_env(AECEnv[str, Seen, int | None]):  # type: ignore[misc]  # noqa: N80
             raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, not {action!r:.100}")
         return int(action)
 
+    # -- what goes out --
+
+    def _shown_program(self) -> str:
+        if self.tester_view != "white_box" or self._program is None:
+            return ""
+        return self.bank.problems[self._position].bank.programs[self._program].reply
+
     def _turn_info(self, agent: str) -> dict[str, Any]:
-        if not self._tells:
-            return {}
-        is_seen = agent == TESTER and self.tester_view == "white_box" and self._program is not None
-        programs = self.bank.problems[self._position].bank.programs
-        return turn_info(
-            self._problem,
-            episode_id=self._episode_id,
-            role=agent.partition("_")[0],
-            round_=self._round,
-            tests_per_suite=self.rules.tests_per_suite,
-            program=programs[self._program].reply if is_seen and self._program is not None else "",
-            tester_view=self.tester_view,
-        )
+        return super()._turn_info(agent) if self._tells else {}
+
+    def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
+        return super()._judged_info(agent, judged) if self._tells else {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from codea1_env.bank_v0 import CODER, TESTER, Seen, raw_env
 from codea1_env.errors import UserError
+from codea1_env.gymnasium_views import RoleView
 
 __all__ = ["CoderBankEnv", "TesterBankEnv"]
 
@@ -19,58 +19,30 @@ Strategy = str | int | Sequence[float] | NDArray[np.float64]
 a tester that sees the program may have them by problem and program (P, M, N)."""
 
 
-class _RoleEnv(gymnasium.Env[Seen, int]):
+class _RoleEnv(RoleView[Seen, int]):
     """The bank game seen from one role."""
 
-    metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  as Gymnasium has it
-    _role: str
     _other: str
 
-    def __init__(self, opponent: Strategy = "uniform", *, render_mode: str | None = None, **game: Any) -> None:
+    def __init__(self, opponent: Strategy = "uniform", **game: Any) -> None:
         """Make a view.
 
         Args:
             opponent: how the other plays, see `Strategy`.
-            render_mode: `human` or `ansi`.
             game: the arguments of `bank_v0.raw_env`.
 
         Raises:
             UserError: no such strategy or argument.
         """
-        self.game = raw_env(render_mode=render_mode, **game)
-        self.render_mode = render_mode
+        super().__init__(raw_env(**game))
         self.opponent = self._probabilities(opponent)
-        self.observation_space = self.game.observation_space(self._role)
-        self.action_space = self.game.action_space(self._role)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Start an episode; `options` are those of the game."""
-        super().reset(seed=seed)
-        self.game.reset(seed=seed, options=options)
-        self._let_opponent_act()
-        return self.game.observe(self._role), dict(self.game.infos[self._role])
-
-    def step(self, action: int) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Take this role's choice and the opponent's until it is this role's turn again, or the episode is over."""
-        self.game.step(action)
-        reward = self.game.rewards[self._role] + self._let_opponent_act()
-        over = self.game.terminations[self._role]
-        return self.game.observe(self._role), float(reward), over, False, dict(self.game.infos[self._role])
-
-    def render(self) -> str | None:  # type: ignore[override, unused-ignore]  # Gymnasium's type variable is bound nowhere
-        """Picture the last judged round."""
-        return self.game.render()
-
-    def _let_opponent_act(self) -> float:
-        reward = 0.0
-        while not self.game.terminations[self._role] and self.game.agent_selection == self._other:
-            self.game.step(int(self.np_random.choice(self._n_actions, p=self._now())))
-            reward += self.game.rewards[self._role]
-        return reward
+    def _of_opponent(self, agent: str) -> int:
+        return int(self.np_random.choice(self._n_actions, p=self._now()))
 
     @property
     def _n_actions(self) -> int:
-        return int(self.game.action_space(self._other).n)  # type: ignore[attr-defined]  # always Discrete
+        return int(self.game.action_space(self._other).n)
 
     def _now(self) -> NDArray[np.float64]:
         """Return the opponent's probabilities in the present situation."""

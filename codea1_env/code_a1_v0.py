@@ -33,19 +33,15 @@ PettingZoo's conformance tests ask for.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gymnasium import spaces
-from pettingzoo import AECEnv
 from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from codea1_env.arguments import one_of, whole_number
 from codea1_env.book.store import MistakeBook
 from codea1_env.episode_source import EpisodeSource
 from codea1_env.errors import UserError
@@ -56,10 +52,8 @@ from codea1_env.observations import (
     Seen,
     action_space,
     coder_feedback,
-    judged_info,
     observation_space,
     tester_feedback,
-    turn_info,
 )
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.referee import Referee
@@ -69,16 +63,10 @@ from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.trees import Tree
+from codea1_env.two_agents import CODER, MAX_CYCLES, TESTER, TwoAgentEnv
 from codea1_env.verdicts import ProblemReport, SuiteReport, ValidSuite
 
 __all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "group_env", "parallel_env", "raw_env"]
-
-CODER = "coder_0"
-TESTER = "tester_0"
-MAX_CYCLES = 1_000_000
-"""Most rounds of an episode: what a space of round numbers and a patient reader of records can hold."""
-
-_log = logging.getLogger(__name__)
 
 
 def env(**kwargs: Any) -> OrderEnforcingWrapper[str, dict[str, Any], str]:
@@ -106,15 +94,10 @@ def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str]:
     return aec_to_parallel(blind)
 
 
-class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  # noqa: N801  PettingZoo: untyped, its name
-    """The environment without wrappers; see the module's docstring for the game."""
+class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
+    """The environment without wrappers; see the module's docstring for the game. Any text is a legal action."""
 
-    metadata: dict[str, Any] = {  # noqa: RUF012  PettingZoo declares it so
-        "name": "code_a1_v0",
-        "render_modes": ["human", "ansi"],
-        "render_fps": 1,
-        "is_parallelizable": False,
-    }
+    metadata = {**TwoAgentEnv.metadata, "name": "code_a1_v0"}  # noqa: RUF012  PettingZoo declares it so
 
     def __init__(
         self,
@@ -148,36 +131,18 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
             UserError: an argument has no such value, there are no problems, or the rules pay for golden tests that a
                 problem has not.
         """
-        super().__init__()
+        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode)
         self.problems = load_problems(problems)
         self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
         self.rules = self.referee.rules
-        self.tester_view = one_of("tester_view", tester_view, ("white_box", "black_box"))
-        self.told_view = self.tester_view  # what the tester's infos call it
-        self.render_mode = render_mode and one_of("render_mode", render_mode, self.metadata["render_modes"])
-        self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
         self.provenance = provenance or Provenance()
         self.skip_invalid = skip_invalid
         self._source = EpisodeSource(self.problems, self.rules, book)
         self.book = self._source.book
-        self.possible_agents = [CODER, TESTER]
-        self.agents: list[str] = []
-        self.last_round: JudgedRound | None = None
         self._observation_spaces = {agent: observation_space(self.max_cycles) for agent in self.possible_agents}
         self._action_spaces = {agent: action_space() for agent in self.possible_agents}
 
-    def __str__(self) -> str:
-        return str(self.metadata["name"])
-
     # -- the PettingZoo interface --
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        return self._observation_spaces[agent]
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Return the agent's space, always the same object."""
-        return self._action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem (see the module's docstring for `options`).
@@ -186,40 +151,15 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         """
         self._episode = self._source.begin(seed, self._source.checked(options or {}))
         self._problem = self._episode.problem
-        self._round = 0
+        self._episode_id = self._episode.id
         self._program = self._coder_feedback = self._tester_feedback = ""
-        self.last_round = None
-        self.agents = self.possible_agents[:]
-        self.rewards = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
-        self._begin_round()
+        self._begin_episode()
 
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what the agent sees now."""
         if agent == CODER:
             return Seen(self._problem, self._round, self._previous_program, self._coder_feedback).to_dict()
-        program = self._program if self.tester_view == "white_box" else ""
-        return Seen(self._problem, self._round, program, self._tester_feedback).to_dict()
-
-    def step(self, action: str | None) -> None:
-        """Take the reply of `agent_selection`; any text is legal, None only for an agent that is done."""
-        agent = self.agent_selection
-        if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)
-            return
-        reply = self._accepted(agent, action)
-        self._cumulative_rewards[agent] = 0.0
-        self._clear_rewards()
-        if agent == CODER:
-            self._take_program(reply)
-        else:
-            self._rounds.submit_suites([reply])
-            self._finish_round(reply)
-        self._accumulate_rewards()
-        if self.render_mode == "human":
-            self.render()
+        return Seen(self._problem, self._round, self._shown_program(), self._tester_feedback).to_dict()
 
     def give_up(self, why: str) -> None:
         """End the episode unscored because the agent whose turn it is could not be asked; only while there is a turn.
@@ -230,15 +170,6 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         self._rounds.give_up(why)
         self._finish_round(None)
         self._accumulate_rewards()
-
-    def render(self) -> str | None:
-        """Picture the last judged round; prints (`human`) or returns (`ansi`) it."""
-        if self.render_mode is None:
-            _log.warning("render() without a render_mode; use env(render_mode='ansi')")
-            return None
-        from codea1_env.rendering import rendered  # noqa: PLC0415  rich is slow to import
-
-        return rendered(self.last_round, self._problem, self.render_mode)
 
     def close(self) -> None:
         """Close the book if this environment opened it. The sandbox is shared and stays."""
@@ -259,43 +190,35 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         tree = Tree(self._problem, replayed=self._source.replayed(self._episode))
         return self.referee.open([tree], RoundOptions(skips_invalid=self.skip_invalid), in_background=False)
 
-    def _take_program(self, reply: str) -> None:
-        self._coder_reply = reply
-        self._rounds.submit_programs([reply])
+    def _act(self, agent: str, action: str) -> None:
+        if agent == TESTER:
+            self._rounds.submit_suites([action])
+            self._finish_round(action)
+            return
+        self._coder_reply = action
+        self._rounds.submit_programs([action])
         turns = self._rounds.tester_turns()
         self._program = self._rounds.candidates()[0][0].program
-        if not turns:
+        if turns:
+            self._give_turn_to_tester()
+        else:
             self._finish_round(None)
-            return
-        self.agent_selection = TESTER
-        # Added to what judging the previous round left: its reward reaches the tester on this turn.
-        self.infos[TESTER] |= self._turn_info(TESTER)
 
     def _finish_round(self, tester_reply: str | None) -> None:
         (tree,) = self._rounds.results()
         assert tree.report is not None  # a sandbox that cannot be used at all has raised
         report = _with_suite(tree.report)
         rewards = score(report.candidates[0], self.rules)
-        masked = rewards.coder.masked
-        provenance = replace(self.provenance, episode_id=self._episode.id, round=self._round)
-        book = None if masked else self._source.record(report, provenance)
+        provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
+        book = None if rewards.coder.masked else self._source.record(report, provenance)
         judged = JudgedRound(
-            self._problem, self._episode.id, self._round, self._coder_reply, tester_reply, report, rewards, book
+            self._problem, self._episode_id, self._round, self._coder_reply, tester_reply, report, rewards, book
         )
-        self.last_round = judged
-        self.rewards = {CODER: rewards.coder.value, TESTER: rewards.testers[0].value}
-        self._round += 1
-        over = self._round >= self.max_cycles
-        self.terminations = dict.fromkeys(self.agents, over and not masked)
-        self.truncations = dict.fromkeys(self.agents, masked)
         self._coder_feedback, self._tester_feedback = coder_feedback(judged), tester_feedback(judged)
-        found = {agent: self._judged_info(agent, judged) for agent in self.agents}
-        if over or masked:
-            self.agent_selection = CODER
-        else:
-            self._begin_round()
-        for agent in self.agents:
-            self.infos[agent] |= found[agent]
+        self._end_round(judged)
+
+    def _shown_program(self) -> str:
+        return self._program if self.tester_view == "white_box" else ""
 
     # -- what comes in --
 
@@ -306,20 +229,8 @@ class raw_env(AECEnv[str, dict[str, Any], str | None]):  # type: ignore[misc]  #
         return action[:MAX_REPLY_CHARS]
 
     def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
-        role = agent.partition("_")[0]
-        info = judged_info(judged, role=role, tests_per_suite=self.rules.tests_per_suite)
+        info = super()._judged_info(agent, judged)
         return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut[agent] else info
-
-    def _turn_info(self, agent: str) -> dict[str, Any]:
-        return turn_info(
-            self._problem,
-            episode_id=self._episode.id,
-            role=agent.partition("_")[0],
-            round_=self._round,
-            tests_per_suite=self.rules.tests_per_suite,
-            program=self._program if self.tester_view == "white_box" else "",
-            tester_view=self.told_view,
-        )
 
 
 def _with_suite(report: ProblemReport) -> ProblemReport:

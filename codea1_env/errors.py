@@ -16,10 +16,20 @@ All of them pickle, so that they cross Ray and multiprocessing unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
-__all__ = ["AgentUnavailable", "BrokenInput", "CodeA1Error", "MissingExtra", "SandboxError", "UnknownName", "UserError"]
+__all__ = [
+    "AgentUnavailable",
+    "BrokenInput",
+    "CodeA1Error",
+    "MissingExtra",
+    "SandboxError",
+    "UnknownName",
+    "UserError",
+    "extra_needed",
+]
 
 
 class CodeA1Error(Exception):
@@ -54,6 +64,23 @@ class MissingExtra(UserError, ImportError):
     def of(cls, need: str, extra: str) -> MissingExtra:
         """Name what needs the package and the pip line that installs it."""
         return cls(f"{need} needs an optional package: pip install 'codea1-env[{extra}]'")
+
+
+@contextmanager
+def extra_needed(need: str, extra: str) -> Iterator[None]:
+    """Guard imports of an optional package.
+
+    Args:
+        need: what needs the package.
+        extra: that installs it.
+
+    Raises:
+        MissingExtra: an import has failed.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtra.of(need, extra) from error
 
 
 class SandboxError(CodeA1Error, RuntimeError):

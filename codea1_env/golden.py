@@ -128,8 +128,8 @@ def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) 
     def job(calls: Sequence[Call], harness: str = "") -> Job:
         return Job(program, problem.entry_point, tuple(calls), problem.imports, Harness(harness), limits)
 
-    cases, harnesses = _cases(problem), _harnesses(problem)
-    in_harness = [job([Call(_CHECK, place=Place.HARNESS)], one.source) for one in harnesses]
+    cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
+    in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]
     return (job([_call(case, problem.entry_point) for case in cases]), *in_harness) if cases else tuple(in_harness)
 
 
@@ -166,10 +166,6 @@ def load_failure(report: JobReport) -> GoldenResult | None:
 
 def _cases(problem: Problem) -> list[GoldenCase]:
     return [test for test in problem.golden if isinstance(test, GoldenCase)]
-
-
-def _harnesses(problem: Problem) -> list[GoldenHarness]:
-    return [test for test in problem.golden if isinstance(test, GoldenHarness)]
 
 
 def _call(case: GoldenCase, entry_point: str) -> Call:

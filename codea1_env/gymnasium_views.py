@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Literal
 
 import gymnasium
+from gymnasium.core import ActType, ObsType
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
@@ -13,46 +15,34 @@ from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.rules.mistake_book import Provenance
 
-__all__ = ["CoderEnv", "TesterEnv", "make_vec"]
+__all__ = ["CoderEnv", "RoleView", "TesterEnv", "make_vec"]
 
 
-class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
-    """The game seen from one role; the opponent's turns are taken inside `reset` and `step`."""
+class RoleView(gymnasium.Env[ObsType, ActType]):
+    """A game of two agents seen from one role; the other's turns are taken inside `reset` and `step`."""
 
     metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  as Gymnasium has it
     _role: str
 
-    def __init__(self, opponent: AgentSpec, *, render_mode: str | None = None, **game: Any) -> None:
-        """Make a view.
-
-        Args:
-            opponent: an agent, a function `observation -> reply`, a registered name or `module:attribute`.
-            render_mode: `human` or `ansi`.
-            game: the arguments of `code_a1_v0.raw_env`.
-        """
-        self.game = raw_env(render_mode=render_mode, **game)
-        self.render_mode = render_mode
-        context = AgentContext(self.game.problems, self.game.referee.sandbox)
-        self.opponent = load_agent(opponent, context, role="tester" if self._role == CODER else "coder")
-        if "provenance" not in game:
-            name = agent_name(opponent, self.opponent)
-            self.game.provenance = Provenance(tester=name) if self._role == CODER else Provenance(coder=name)
-        self.observation_space = self.game.observation_space(self._role)
-        self.action_space = self.game.action_space(self._role)
+    def __init__(self, game: Any) -> None:
+        """Make a view of an environment; only the view steps it from now on."""
+        self.game = game
+        self.render_mode = game.render_mode
+        self.observation_space = game.observation_space(self._role)
+        self.action_space = game.action_space(self._role)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[ObsType, dict[str, Any]]:
         """Start an episode; `options` are those of the game."""
         super().reset(seed=seed)
         self.game.reset(seed=seed, options=options)
-        if hasattr(self.opponent, "reset"):
-            self.opponent.reset(int(self.np_random.integers(2**31)))
+        self._begin_opponent()
         self._let_opponent_act()
         return self.game.observe(self._role), dict(self.game.infos[self._role])
 
-    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Take this role's reply and the opponent's until it is this role's turn again, or the episode is over."""
+    def step(self, action: ActType) -> tuple[ObsType, float, bool, bool, dict[str, Any]]:
+        """Take this role's action and the opponent's until it is this role's turn again, or the episode is over."""
         self.game.step(action)
         reward = self.game.rewards[self._role] + self._let_opponent_act()
         return (
@@ -65,7 +55,43 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
 
     def render(self) -> str | None:  # type: ignore[override, unused-ignore]  # Gymnasium's type variable is bound nowhere
         """Picture the last judged round."""
-        return self.game.render()
+        found: str | None = self.game.render()
+        return found
+
+    def _begin_opponent(self) -> None:
+        """Prepare the opponent for an episode."""
+
+    @abstractmethod
+    def _of_opponent(self, agent: str) -> ActType:
+        """Return the action of the opponent, whose turn it is and who is called `agent`."""
+
+    def _let_opponent_act(self) -> float:
+        """Return what this role has earned meanwhile."""
+        game, reward = self.game, 0.0
+        while game.agent_selection != self._role and not (
+            game.terminations[self._role] or game.truncations[self._role]
+        ):
+            game.step(self._of_opponent(game.agent_selection))
+            reward += game.rewards[self._role]
+        return reward
+
+
+class _RoleEnv(RoleView[dict[str, Any], str]):
+    """The game of `code_a1_v0` seen from one role, against any agent."""
+
+    def __init__(self, opponent: AgentSpec, **game: Any) -> None:
+        """Make a view.
+
+        Args:
+            opponent: an agent, a function `observation -> reply`, a registered name or `module:attribute`.
+            game: the arguments of `code_a1_v0.raw_env`.
+        """
+        super().__init__(raw_env(**game))
+        context = AgentContext(self.game.problems, self.game.referee.sandbox)
+        self.opponent = load_agent(opponent, context, role="tester" if self._role == CODER else "coder")
+        if "provenance" not in game:
+            name = agent_name(opponent, self.opponent)
+            self.game.provenance = Provenance(tester=name) if self._role == CODER else Provenance(coder=name)
 
     def close(self) -> None:
         """Close the game and the opponent."""
@@ -73,17 +99,12 @@ class _RoleEnv(gymnasium.Env[dict[str, Any], str]):
         if hasattr(self.opponent, "close"):
             self.opponent.close()
 
-    def _let_opponent_act(self) -> float:
-        """Return what this role has earned meanwhile."""
-        reward = 0.0
-        while not self._over() and self.game.agent_selection != self._role:
-            agent = self.game.agent_selection
-            self.game.step(self.opponent.act(self.game.observe(agent), self.game.infos[agent]))
-            reward += self.game.rewards[self._role]
-        return reward
+    def _begin_opponent(self) -> None:
+        if hasattr(self.opponent, "reset"):
+            self.opponent.reset(int(self.np_random.integers(2**31)))
 
-    def _over(self) -> bool:
-        return self.game.terminations[self._role] or self.game.truncations[self._role]
+    def _of_opponent(self, agent: str) -> str:
+        return self.opponent.act(self.game.observe(agent), self.game.infos[agent])
 
 
 class CoderEnv(_RoleEnv):

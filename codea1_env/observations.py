@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,7 +164,7 @@ def meeting_info(
         "replayed_tests": len(report.replayed),
         "validity": sum(case.case.prediction_right is not False for case in paid) / n_wanted,
         "difficulty": sum(case.verdict.is_failure for case in paid) / n_wanted,
-        "rejections": _rejection_counts(suites),
+        "rejections": dict(Counter(each.reason.value for suite in suites for each in suite.suite.rejections)),
         "reward_parts": reward_parts,
         "book_size": book_size,
         "masked": masked,
@@ -174,10 +174,6 @@ def meeting_info(
 def _pass_rate(cases: list[CaseReport]) -> float | None:
     tried = [case for case in cases if case.verdict not in (Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)]
     return sum(case.verdict is Verdict.PASSED for case in tried) / len(tried) if tried else None
-
-
-def _rejection_counts(suites: Iterable[SuiteReport]) -> dict[str, int]:
-    return dict(Counter(rejection.reason.value for suite in suites for rejection in suite.suite.rejections))
 
 
 def _told(case: CaseReport) -> str:

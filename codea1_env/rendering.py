@@ -231,7 +231,7 @@ def _rejections_table(rejections: Sequence[Rejection], width: int) -> Table:
     table.add_column("dropped or corrected", ratio=5, overflow="fold")
     table.add_column("because", ratio=4, overflow="fold")
     for rejection in rejections[:_MAX_REJECTIONS]:
-        because = _reason(rejection.reason) + (f": {rejection.detail}" if rejection.detail else "")
+        because = _words(rejection.reason) + (f": {rejection.detail}" if rejection.detail else "")
         table.add_row(str(rejection.line or ""), _cell(rejection.source), _cell(because))
     if len(rejections) > _MAX_REJECTIONS:
         table.add_row("", f"… and {len(rejections) - _MAX_REJECTIONS} more", "")
@@ -250,7 +250,7 @@ def _verdict_row(report: CandidateReport) -> Text:
         for case in cases:
             row.append(SYMBOLS[case.verdict], style=_STYLES.get(_words(case.verdict), "bold red"))
         row.append("   ")
-    return row.append(_legend(_all_cases(report)), style="dim")
+    return row.append(_legend(case for _, case in _named(report)), style="dim")
 
 
 def _outcome(judged: JudgedRound) -> RenderableType:
@@ -271,18 +271,10 @@ def _named(report: CandidateReport) -> Iterable[tuple[str, CaseReport]]:
     yield from ((f"R{i + 1}", case) for i, case in enumerate(report.replayed))
 
 
-def _all_cases(report: CandidateReport) -> list[CaseReport]:
-    return [case for _, case in _named(report)]
-
-
 def _legend(cases: Iterable[CaseReport]) -> str:
     shown = {case.verdict for case in cases}
     return "  ".join(f"{symbol} {_words(verdict)}" for verdict, symbol in SYMBOLS.items() if verdict in shown)
 
 
-def _words(verdict: Verdict) -> str:
-    return verdict.value.replace("_", " ")
-
-
-def _reason(reason: RejectionReason) -> str:
-    return reason.value.replace("_", " ")
+def _words(word: Verdict | RejectionReason) -> str:
+    return word.value.replace("_", " ")

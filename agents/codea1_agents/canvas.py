@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 
 _LOOK: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 
@@ -28,12 +28,10 @@ def canvas(*paths: Path, size: tuple[float, float], n_rows: int = 1, n_columns: 
         MissingExtra: matplotlib is not installed.
         UserError: another format, or a file that cannot be written.
     """
-    try:
+    with extra_needed("drawing", "study"):
         import matplotlib as mpl  # noqa: PLC0415  slow to import, and optional
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
         from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtra.of("drawing", "study") from error
     for path in paths:
         if path.suffix not in (".svg", ".png"):
             raise UserError(f"{path}: a picture's name ends in .svg or .png")

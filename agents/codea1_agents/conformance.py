@@ -99,15 +99,15 @@ class _Bench:
         self.slowest_s = 0.0
 
     def run(self, *, closing: bool) -> list[AgentFinding]:
-        tests: dict[str, Callable[[], None]] = {
-            f"answers {name} with text": lambda case=case: self._answers(case)  # type: ignore[misc]
+        tests: dict[str, Callable[[], object]] = {
+            f"answers {name} with text": lambda case=case: self._act(case)  # type: ignore[misc]
             for name, case in self._cases.items()
         }
         tests |= {
             "same seed, same reply": self._same_seed,
             "batch equals single": self._batch_equals_single,
             "a batch's order does not matter": self._order_does_not_matter,
-            "an empty batch is empty": self._empty_batch,
+            "an empty batch is empty": lambda: self._batch([]),
             "leaves the observation alone": self._leaves_observation_alone,
             f"answers within {self._slow_s:g} s": self._in_time,
         }
@@ -115,7 +115,7 @@ class _Bench:
             tests["closes, twice"] = self._closes
         return [self._found(name, test) for name, test in tests.items()]
 
-    def _found(self, name: str, test: Callable[[], None]) -> AgentFinding:
+    def _found(self, name: str, test: Callable[[], object]) -> AgentFinding:
         start = time.perf_counter()
         result, detail = Conformance.PASSED, ""
         try:
@@ -131,9 +131,6 @@ class _Bench:
             kind = "" if isinstance(error, CodeA1Error) else f"{type(error).__name__}: "
             result, detail = Conformance.FAILED, f"raises {kind}{said}".rstrip(": ")
         return AgentFinding(self._role, name, result, detail, time.perf_counter() - start)
-
-    def _answers(self, case: Case) -> None:
-        self._act(case)
 
     def _act(self, case: Case) -> str:
         start = time.perf_counter()
@@ -188,9 +185,6 @@ class _Bench:
         back = self._batch(some[::-1])[::-1]
         if forth != back:
             raise _Fault("the same observations in another order have other replies, after the same seed")
-
-    def _empty_batch(self) -> None:
-        self._batch([])
 
     def _leaves_observation_alone(self) -> None:
         case = self._cases["an ordinary observation"]

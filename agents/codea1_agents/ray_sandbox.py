@@ -12,10 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any
 
-from codea1_env.errors import MissingExtra, SandboxError
+from codea1_env.errors import SandboxError, extra_needed
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, LocalSandbox
@@ -89,7 +90,10 @@ class RaySandbox:
     ) -> None:
         if jobs_per_request < 1:
             raise ValueError(f"a request holds at least one job, not {jobs_per_request}")
-        self._ray = _imported_ray()
+        with extra_needed("the sandbox of a Ray cluster", "rllib"):
+            import ray  # noqa: PLC0415  -- heavy, and an extra
+            import ray.util.scheduling_strategies  # noqa: PLC0415
+        self._ray: Any = ray
         self._workers = workers
         self._packages = tuple(packages)
         self._jobs_per_request = jobs_per_request
@@ -144,7 +148,8 @@ class RaySandbox:
             self._nodes.clear()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remade, (self._workers, self._packages, self._jobs_per_request)
+        settings: dict[str, Any] = {"packages": self._packages, "jobs_per_request": self._jobs_per_request}
+        return partial(RaySandbox, self._workers, **settings), ()
 
     # Handing out
 
@@ -239,20 +244,7 @@ def _lost(job: Job, error: Exception) -> JobReport:
     return JobReport(outcome, (outcome,) * len(job.calls))
 
 
-def _imported_ray() -> Any:
-    try:
-        import ray  # noqa: PLC0415  -- heavy, and an extra
-        import ray.util.scheduling_strategies  # noqa: PLC0415
-    except ImportError as error:
-        raise MissingExtra.of("the sandbox of a Ray cluster", "rllib") from error
-    return ray
-
-
 @one_per_process
 def shared_ray_sandbox() -> RaySandbox:
     """Return this process's own view of the cluster's sandboxes, made on first use."""
     return RaySandbox()
-
-
-def _remade(workers: int | None, packages: tuple[str, ...], jobs_per_request: int) -> RaySandbox:
-    return RaySandbox(workers, packages=packages, jobs_per_request=jobs_per_request)

@@ -11,9 +11,10 @@ Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,12 @@ class OrderChange:
     """Pairs apart under the first scoring, tied under the second."""
     n_split: int
     """Pairs tied under the first scoring, apart under the second."""
+
+
+def known_mean(values: Iterable[float]) -> float:
+    """Return the mean of those that are not nan; nan of none."""
+    known = [float(value) for value in values if not isnan(value)]
+    return fmean(known) if known else nan
 
 
 def mean_interval(

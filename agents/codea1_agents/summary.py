@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from math import isnan, nan
 
 from codea1_agents.statistics import Estimate, mean_interval
@@ -54,23 +55,12 @@ def estimate_to_json(estimate: Estimate) -> dict[str, float | int | None]:
     return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}
 
 
-@dataclass(slots=True)
-class _Values:
-    """One value per round, by problem."""
-
-    by_problem: dict[str, list[float]] = field(default_factory=dict)
-
-    def add(self, problem_id: str, value: float | bool | None) -> None:
-        if value is not None:
-            self.by_problem.setdefault(problem_id, []).append(float(value))
-
-
 class Tally:
     """Takes in one episode after the other; `summary` may be asked for at any time."""
 
     def __init__(self, *, tests_per_suite: int) -> None:
         self._tests_per_suite = tests_per_suite
-        self._values = {name: _Values() for name in MEASURES}
+        self._values: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
         self._problems: set[str] = set()
         self._book_sizes: dict[str, int] = {}
         self._n_episodes = self._n_rounds = self._n_masked = self._n_unasked = 0
@@ -85,13 +75,15 @@ class Tally:
                 self._book_sizes[record.problem_id] = played.book.size
             if played.rewards.coder.value is None:
                 self._n_masked += 1
-                self._values["coder_reward"].add(record.problem_id, nan)
+                self._values["coder_reward"][record.problem_id].append(nan)
                 if played.tester_reply is not None:
-                    self._values["tester_reward"].add(record.problem_id, nan)
+                    self._values["tester_reward"][record.problem_id].append(nan)
                 continue
             self._n_unasked += played.tester_reply is None
             for name, measure in MEASURES.items():
-                self._values[name].add(record.problem_id, measure(played, self._tests_per_suite))
+                value = measure(played, self._tests_per_suite)
+                if value is not None:
+                    self._values[name][record.problem_id].append(float(value))
 
     def summary(self, *, seed: int = 0) -> Summary:
         """Return the figures so far; `seed` is that of the intervals."""
@@ -102,7 +94,7 @@ class Tally:
             n_masked_rounds=self._n_masked,
             n_unasked_rounds=self._n_unasked,
             book_size=sum(self._book_sizes.values()),
-            **{name: mean_interval(values.by_problem, seed=seed) for name, values in self._values.items()},
+            **{name: mean_interval(values, seed=seed) for name, values in self._values.items()},
         )
 
 
@@ -120,10 +112,6 @@ def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: i
     return tally.summary(seed=seed)
 
 
-def _coder_reward(played: RoundRecord, _: int) -> float | None:
-    return played.rewards.coder.value
-
-
 def _tester_reward(played: RoundRecord, _: int) -> float | None:
     known = [reward.value for reward in played.rewards.testers if reward.value is not None]
     return mean(known) if played.tester_reply is not None and known else None
@@ -131,14 +119,6 @@ def _tester_reward(played: RoundRecord, _: int) -> float | None:
 
 def _candidate_validity(played: RoundRecord, _: int) -> bool:
     return played.candidate.verdict is Verdict.PASSED
-
-
-def _pass_new(played: RoundRecord, _: int) -> float | None:
-    return _pass_rate(new_cases(played))
-
-
-def _pass_replayed(played: RoundRecord, _: int) -> float | None:
-    return _pass_rate(played.replayed)
 
 
 def _suite_validity(played: RoundRecord, tests_per_suite: int) -> float | None:
@@ -161,11 +141,11 @@ def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
 
 
 MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
-    "coder_reward": _coder_reward,
+    "coder_reward": lambda played, _: played.rewards.coder.value,
     "tester_reward": _tester_reward,
     "candidate_validity": _candidate_validity,
-    "pass_new": _pass_new,
-    "pass_replayed": _pass_replayed,
+    "pass_new": lambda played, _: _pass_rate(new_cases(played)),
+    "pass_replayed": lambda played, _: _pass_rate(played.replayed),
     "suite_validity": _suite_validity,
     "kill_rate": _kill_rate,
     "zero_evidence": _zero_evidence,

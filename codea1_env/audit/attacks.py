@@ -200,20 +200,20 @@ def read_program(text: str, name: str) -> HostileProgram:
     """
     table = _table(text, name, _PROGRAM_KEYS)
     calls = _texts_of(table, "calls", name)
-    stated = {key: _texts_of(table, key, name) for key in ("right", "evidence", "values") if key in table}
-    outcomes = _members(OutcomeKind, _texts_of(table, "outcomes", name) if "outcomes" in table else (), name)
+    stated: dict[str, Any] = {
+        key: _texts_of(table, key, name) for key in ("right", "evidence", "values") if key in table
+    }
+    outcomes = _members(OutcomeKind, _texts_of(table, "outcomes", name, []), name)
     if not (stated or outcomes):
         raise BrokenInput(f"{name}: says nothing of what must come of it")
     if uneven := [key for key, values in stated.items() if len(values) != len(calls)]:
         raise BrokenInput(f"{name}: {uneven[0]} needs one value per call")
     return HostileProgram(
-        name=name,
-        tries=_value(table, "tries", str, name),
+        **_common(table, name),
         program=_value(table, "program", str, name),
         calls=calls,
         outcomes=frozenset(outcomes),
-        limits=Limits(**_value(table, "limits", dict, name)) if "limits" in table else Limits(),
-        is_safe=_value(table, "safe_to_run_unsandboxed", bool, name, False),
+        limits=Limits(**_value(table, "limits", dict, name, {})),
         **stated,
     )
 
@@ -230,8 +230,7 @@ def read_suite(text: str, name: str, grounds: Mapping[str, Ground]) -> HostileSu
         raise BrokenInput(f"{name}: no ground {ground!r}")
     reasons = _value(table, "reasons", dict, name, {})
     return HostileSuite(
-        name=name,
-        tries=_value(table, "tries", str, name),
+        **_common(table, name),
         ground=grounds[ground],
         reply=_reply(table, name),
         n_valid=_value(table, "n_valid", int, name) if "n_valid" in table else None,
@@ -241,7 +240,6 @@ def read_suite(text: str, name: str, grounds: Mapping[str, Ground]) -> HostileSu
             if "reasons" in table
             else None
         ),
-        is_safe=_value(table, "safe_to_run_unsandboxed", bool, name, False),
     )
 
 
@@ -260,18 +258,22 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
     if rules not in PRESETS:
         raise BrokenInput(f"{name}: no rules {rules!r}")
     return HostileCandidate(
-        name=name,
-        tries=_value(table, "tries", str, name),
+        **_common(table, name),
         solution=_value(table, "solution", str, name),
         program=_value(table, "program", str, name),
         asserts=tuple(each.replace("{n}", str(n)) for n in numbers for each in asserts),
         truth=truth * len(numbers),
-        golden=_golden(_texts_of(table, "golden", name) if "golden" in table else ()),
+        golden=_golden(_texts_of(table, "golden", name, [])),
         n_golden=_value(table, "n_golden", int, name, 0),
-        limits=Limits(**_value(table, "limits", dict, name)) if "limits" in table else Limits(),
+        limits=Limits(**_value(table, "limits", dict, name, {})),
         rules=preset(rules),
-        is_safe=_value(table, "safe_to_run_unsandboxed", bool, name, False),
     )
+
+
+def _common(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return what every kind of attack says of itself."""
+    is_safe = _value(table, "safe_to_run_unsandboxed", bool, name, False)
+    return {"name": name, "tries": _value(table, "tries", str, name), "is_safe": is_safe}
 
 
 def _truth(table: Mapping[str, Any], name: str) -> tuple[Truth | RejectionReason, ...]:
@@ -344,8 +346,8 @@ def _value(table: Mapping[str, Any], key: str, kind: type[Any], name: str, defau
     return value
 
 
-def _texts_of(table: Mapping[str, Any], key: str, name: str) -> tuple[str, ...]:
-    texts = _value(table, key, list, name)
+def _texts_of(table: Mapping[str, Any], key: str, name: str, default: Any = None) -> tuple[str, ...]:
+    texts = _value(table, key, list, name, default)
     if not all(isinstance(text, str) for text in texts):
         raise BrokenInput(f"{name}: {key} is not a list of texts")
     return tuple(texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from typing import Self
+from typing import Self, TypeVar
 
 from codea1_env.audit.attacks import Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
 from codea1_env.audit.candidate_judging import play_candidate
@@ -25,6 +25,8 @@ _ROUNDS_TO_FILL = 20
 _CANARY = Job("def f(x):\n    'NEEDLE-4711'\n    return x * 2\n", "f", (Call("f(21)"), Call("f('ab')")))
 _CANARY_VALUES = (encode(42), encode("abab"))
 _BUSY = "def f(x):\n    return sum(range(300_000))\n"
+
+_A = TypeVar("_A", HostileProgram, HostileSuite, HostileCandidate)
 
 
 def run_audit(
@@ -83,37 +85,28 @@ class Auditor:
 
     def try_program(self, attack: HostileProgram) -> Finding:
         """Run a hostile program, and then a harmless one."""
-        self._surroundings.settle()
-        try:
-            report = self._sandbox.run([attack.to_job()])[0]
-            result, sentence = _verdict(attack, report, self._surroundings.secret)
-        except SandboxError as error:
-            result, sentence = AuditResult.ESCAPED, f"it ended the sandbox: {error}"
-        return self._finding(attack.name, result, sentence)
+        return self._tried(attack, _play_program)
 
     def try_suite(self, attack: HostileSuite) -> Finding:
         """Judge right and wrong programs by a hostile suite among honest ones, and then run a harmless program."""
-        return self._judged(attack.name, lambda: play_suite(attack, self._sandbox, self._surroundings.secret))
+        return self._tried(attack, play_suite)
 
     def try_candidate(self, attack: HostileCandidate) -> Finding:
         """Judge a hostile candidate, and then run a harmless program."""
-        return self._judged(attack.name, lambda: play_candidate(attack, self._sandbox, self._surroundings.secret))
+        return self._tried(attack, play_candidate)
 
-    def _judged(self, name: str, play: Callable[[], tuple[AuditResult, str]]) -> Finding:
+    def _tried(self, attack: _A, play: Callable[[_A, Sandbox, str], tuple[AuditResult, str]]) -> Finding:
+        """Return what came of an attack, and of the harmless program and the look at the machine after it."""
         self._surroundings.settle()
         try:
-            result, sentence = play()
+            result, sentence = play(attack, self._sandbox, self._surroundings.secret)
         except SandboxError as error:
             result, sentence = AuditResult.ESCAPED, f"it ended the sandbox: {error}"
-        return self._finding(name, result, sentence)
-
-    def _finding(self, name: str, result: AuditResult, sentence: str) -> Finding:
-        """Add what can only be seen afterwards, unless the attack has gained something already."""
         if fault := self._canary_fault():
             result, sentence = _worse(result, sentence, AuditResult.ESCAPED, f"after it, {fault}")
         if left := self._surroundings.changes():
             result, sentence = _worse(result, sentence, AuditResult.LEFT_BEHIND, _listed(left))
-        return Finding(name, result, sentence)
+        return Finding(attack.name, result, sentence)
 
     def _canary_fault(self) -> str:
         """Return what is wrong with the answers to a harmless program; empty if nothing is."""
@@ -137,7 +130,8 @@ class Auditor:
             self._sandbox.run(busy)
 
 
-def _verdict(attack: HostileProgram, report: JobReport, secret: str) -> tuple[AuditResult, str]:
+def _play_program(attack: HostileProgram, sandbox: Sandbox, secret: str) -> tuple[AuditResult, str]:
+    (report,) = sandbox.run([attack.to_job()])
     for index, outcome in enumerate(report.outcomes):
         if attack.right and _has(outcome, attack.right[index]):
             return AuditResult.FORGED, f"{attack.calls[index]} counts as {attack.right[index]}"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from codea1_env.bank.entries import Bank, ProblemBank
 from codea1_env.errors import UserError
 from codea1_env.rules.mistake_book import BookKey
-from codea1_env.rules.rewards import CandidateRewards, score
+from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import RewardScheme, Ruleset
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, Verdict
 
@@ -59,9 +59,21 @@ class JudgedProblem:
         cases = tuple(known[key] if key in known else self._unheard(key) for key in replayed)
         return replace(whole, suites=(whole.suites[suite],), replayed=cases)
 
-    def rewards(self, program: int, suite: int, rules: Ruleset, replayed: Sequence[BookKey] = ()) -> CandidateRewards:
-        """Return what one round pays."""
-        return score(self.duel(program, suite, replayed), rules)
+    def payoffs(
+        self, rules: Ruleset, replayed: Sequence[BookKey] = ()
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what each pair of program and suite earns the coder and the tester, (M, N) each.
+
+        Args:
+            rules: of the rewards.
+            replayed: cases of the Mistake Book that each program meets, too.
+        """
+        shape = len(self.bank.programs), len(self.bank.suites)
+        coder, tester = np.empty(shape), np.empty(shape)
+        for m, n in np.ndindex(shape):
+            rewards = score(self.duel(m, n, replayed), rules)
+            coder[m, n], tester[m, n] = rewards.coder.value, rewards.testers[0].value
+        return coder, tester
 
     def _unheard(self, key: BookKey) -> CaseReport:
         case = next(known[key].case for known in self._known if key in known)
@@ -77,21 +89,10 @@ class JudgedBank:
     problems: tuple[JudgedProblem, ...]
     """(P,) in the bank's order."""
 
-    def payoffs(self, replayed: Sequence[Sequence[BookKey]] | None = None) -> BankPayoffs:
-        """Return the payoffs of every pair.
-
-        Args:
-            replayed: (P, ...) cases of the Mistake Book per problem; None: none.
-        """
-        shape = (len(self.problems), self.bank.n_programs, self.bank.n_suites)
-        coder, tester = np.empty(shape), np.empty(shape)
-        for p, problem in enumerate(self.problems):
-            book = () if replayed is None else replayed[p]
-            for m in range(shape[1]):
-                for n in range(shape[2]):
-                    rewards = problem.rewards(m, n, self.rules, book)
-                    coder[p, m, n], tester[p, m, n] = rewards.coder.value, rewards.testers[0].value
-        return BankPayoffs(coder, tester)
+    def payoffs(self) -> BankPayoffs:
+        """Return the payoffs of every pair, without any replayed case."""
+        tables = [problem.payoffs(self.rules) for problem in self.problems]
+        return BankPayoffs(*(np.stack(of_role) for of_role in zip(*tables, strict=True)))
 
     def with_rules(self, rules: Ruleset) -> JudgedBank:
         """Return the same verdicts under other reward formulas or another book; nothing is executed.

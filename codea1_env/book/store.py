@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,19 +91,13 @@ class MistakeBook(Closing):
         Raises:
             BrokenInput: no such file or folder, not a Mistake Book, or one from a newer version.
         """
-        self._options = {
+        self._options: dict[str, Any] = {
             "create": create and not read_only,
             "read_only": read_only,
             "survives_power_loss": survives_power_loss,
             "busy_timeout_s": busy_timeout_s,
         }
-        self._database = BookDatabase(
-            None if path is None else _resolved(path),
-            create=create and not read_only,
-            read_only=read_only,
-            survives_power_loss=survives_power_loss,
-            busy_timeout_s=busy_timeout_s,
-        )
+        self._database = BookDatabase(None if path is None else _resolved(path), **self._options)
 
     @property
     def judge_version(self) -> int:
@@ -283,11 +278,8 @@ class MistakeBook(Closing):
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             raise UserError("a Mistake Book in memory belongs to its process: give it a path, or send its snapshot()")
-        return _reopened, (str(self.path), {**self._options, "create": False})  # elsewhere: an error, not an empty book
-
-
-def _reopened(path: str, options: dict[str, Any]) -> MistakeBook:
-    return MistakeBook(path, **options)
+        options = {**self._options, "create": False}  # elsewhere: an error, not an empty book
+        return partial(MistakeBook, str(self.path), **options), ()
 
 
 def _resolved(path: str | Path) -> Path:

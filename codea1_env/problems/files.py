@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import BrokenInput, MissingExtra, UserError
+from codea1_env.errors import BrokenInput, UserError, extra_needed
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
@@ -126,11 +126,9 @@ def _line_row(place: str, line: bytes) -> FoundRow:
 
 
 def _parquet_rows(path: Path) -> Iterator[FoundRow]:
-    try:
+    with extra_needed("reading Parquet", "data"):
         import pyarrow  # noqa: PLC0415  -- heavy, and an extra
         import pyarrow.parquet  # noqa: PLC0415  -- heavy, and an extra
-    except ImportError as error:
-        raise MissingExtra.of("reading Parquet", "data") from error
     number = 0
     try:
         with pyarrow.parquet.ParquetFile(path) as file:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import BrokenInput, MissingExtra, UserError
+from codea1_env.errors import BrokenInput, UserError, extra_needed
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.problem import ProblemSet
 
@@ -29,10 +29,8 @@ def load_dataset_problems(path_or_id: str | Path, *, split: str | None = None, s
         UserError: no such dataset or split, or several splits and none named.
         BrokenInput: no row is usable; or, if `strict`, any is not.
     """
-    try:
+    with extra_needed("reading a HuggingFace dataset", "datasets"):
         import datasets  # noqa: PLC0415  -- heavy, and an extra
-    except ImportError as error:
-        raise MissingExtra.of("reading a HuggingFace dataset", "datasets") from error
     name = str(path_or_id)
     try:
         local = Path(name).is_dir() and is_saved_dataset(Path(name))

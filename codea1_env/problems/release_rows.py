@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from codea1_env.errors import BrokenInput
 from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
@@ -47,18 +47,8 @@ def validation_problem(row: Row) -> Problem:
     test = text(row, "test")
     statement = text(row, "problem" if optional_text(row, "problem").strip() else "description")
     entry_point = _tested_function(text(row, "GT_code"), test, text(extra, "function_name"))
-    source = optional_text(row, "data_source")
-    return Problem(
-        id=text(extra, "question_id"),
-        statement=statement,
-        entry_point=entry_point,
-        solution=whole_solution(statement, text(row, "GT_code"), entry_point),
-        golden=read_test(test, statement, entry_point),
-        imports=optional_text(extra, "imports").strip() or imports_of(statement),
-        examples=find_examples(statement, entry_point),
-        source=source,
-        licence=_LICENCES.get(source, ""),
-    )
+    solution = whole_solution(statement, text(row, "GT_code"), entry_point)
+    return _problem(row, statement, entry_point, solution, read_test(test, statement, entry_point))
 
 
 def training_problem(row: Row) -> Problem:
@@ -70,17 +60,22 @@ def training_problem(row: Row) -> Problem:
     Raises:
         UserError: a column is missing or of the wrong type, the solution is not a program, or a snippet tests nothing.
     """
-    extra, source = sub_row(row, "extra_info"), optional_text(row, "data_source")
     statement = optional_text(row, "clean_description")
     statement = statement if statement.strip() else _last_message(row)
     solution = text(row, "GT_code")
     tree = parse(solution, "column 'GT_code'")
     snippets = _snippets(row)
-    entry_point = optional_text(extra, "function_name").strip() or _entry_point(tree, snippets)
+    named = optional_text(sub_row(row, "extra_info"), "function_name").strip()
+    entry_point = named or _entry_point(tree, snippets)
     require_definition(solution, entry_point, "column 'GT_code'")
     golden: list[GoldenTest] = []
     for position, snippet in enumerate(snippets, start=1):
         golden.extend(read_test(snippet, statement, entry_point, f"snippet {position} of GT_test"))
+    return _problem(row, statement, entry_point, solution, golden)
+
+
+def _problem(row: Row, statement: str, entry_point: str, solution: str, golden: Iterable[GoldenTest]) -> Problem:
+    extra, source = sub_row(row, "extra_info"), optional_text(row, "data_source")
     return Problem(
         id=text(extra, "question_id"),
         statement=statement,

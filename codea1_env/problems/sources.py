@@ -90,19 +90,17 @@ def _from_plugin(name: str, options: str = "") -> ProblemSet:
 
 
 def _as_set(found: object, name: str) -> ProblemSet:
-    if isinstance(found, ProblemSet):
-        if not found:
-            raise UserError(f"{found.name}: there are no problems in it")
-        return found
     if not isinstance(found, Iterable):
         raise UserError(f"{name}: {type(found).__name__} is not a set of problems")
-    problems = tuple(found)
-    for problem in problems:
-        if not isinstance(problem, Problem):
-            raise UserError(f"{name}: {type(problem).__name__} is not a problem")
-    if not problems:
-        raise UserError(f"{name}: there are no problems in it")
-    return ProblemSet(name, problems)
+    if not isinstance(found, ProblemSet):
+        problems = tuple(found)
+        for problem in problems:
+            if not isinstance(problem, Problem):
+                raise UserError(f"{name}: {type(problem).__name__} is not a problem")
+        found = ProblemSet(name, problems)
+    if not found:
+        raise UserError(f"{found.name}: there are no problems in it")
+    return found
 
 
 def _load_hugging_face(name: str, strict: bool) -> ProblemSet:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -272,7 +272,6 @@ def _newcomer(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEnt
         return None
     if rules.update is BookUpdate.QUALITY and change.n_failed / n_evaluated < rules.min_quality:
         return None
-    failure = change.failure
     return BookEntry(
         key=change.key,
         direct=change.direct,
@@ -282,12 +281,7 @@ def _newcomer(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEnt
         added_round=arrival.round,
         last_replayed_round=0,
         sequence=arrival.sequence,
-        provenance=replace(
-            arrival.provenance,
-            program_sha256=failure.program_sha256,
-            verdict=failure.verdict,
-            actual=failure.actual,
-        ),
+        provenance=replace(arrival.provenance, **asdict(change.failure)),
     )
 
 

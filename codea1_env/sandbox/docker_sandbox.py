@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from secrets import token_hex
+from typing import Any
 
 from codea1_env.errors import UserError
 from codea1_env.sandbox.docker_cleaning import clean_up_after_the_dead
@@ -97,7 +99,8 @@ class DockerSandbox(LocalSandbox):
         return super().run(jobs)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remade, (self._n_workers, self._image, self._memory_mb, self._packages)
+        settings: dict[str, Any] = {"image": self._image, "memory_mb": self._memory_mb, "packages": self._packages}
+        return partial(DockerSandbox, self._n_workers, **settings), ()
 
     def _check(self, jobs: Sequence[Job]) -> None:
         most = max((job.limits.memory_mb for job in jobs), default=0)
@@ -133,7 +136,3 @@ def shared_docker_sandbox() -> DockerSandbox:
     `CODEA1_DOCKER_IMAGE` may name its image.
     """
     return DockerSandbox(image=os.environ.get("CODEA1_DOCKER_IMAGE", ""))
-
-
-def _remade(workers: int, image: str, memory_mb: int, packages: tuple[str, ...]) -> DockerSandbox:
-    return DockerSandbox(workers, image=image, memory_mb=memory_mb, packages=packages)

@@ -169,7 +169,7 @@ class LocalSandbox(Closing):
             end()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _remade, (self._n_workers, self._packages, self._tiers)
+        return functools.partial(LocalSandbox, self._n_workers, packages=self._packages, tiers=self._tiers), ()
 
     def _started(self) -> Scheduler:
         with self._lock:
@@ -267,10 +267,6 @@ def _check_tier(tier: str) -> None:
 def shared_sandbox() -> LocalSandbox:
     """Return this process's own sandbox with default settings, made on first use and closed at interpreter exit."""
     return LocalSandbox()
-
-
-def _remade(workers: int, packages: tuple[str, ...], tiers: tuple[str, ...]) -> LocalSandbox:
-    return LocalSandbox(workers, packages=packages, tiers=tiers)
 
 
 def _after_fork() -> None:

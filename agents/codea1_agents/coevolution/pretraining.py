@@ -6,24 +6,22 @@ Everything is a function of the settings: with one thread, two runs in one envir
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from codea1_agents.coevolution.corpus import KINDS, Corpus, CorpusRules, Document
 from codea1_agents.models.model_files import no_progress_bars, written
-from codea1_env.errors import MissingExtra, UnknownName, UserError
+from codea1_agents.torch_threads import torch_threads
+from codea1_env.errors import UnknownName, UserError, extra_needed
 
-try:
+with extra_needed("pretraining", "transformers"):
     import torch
     from torch import Tensor
     from torch.nn.functional import cross_entropy
 
     from codea1_agents.coevolution.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
-except ImportError as error:
-    raise MissingExtra.of("pretraining", "transformers") from error
 
 RECORD = "pretraining.json"
 """File beside the weights: how they were made."""
@@ -165,7 +163,7 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
     size = settings.model_size
     tokenizer = new_tokenizer()
     device = "cuda" if settings.size == "gpu" and torch.cuda.is_available() else "cpu"
-    with _one_thread():
+    with torch_threads(1):  # more are slower at this size, and their sums are not always the same
         model = _new_model(settings, tokenizer).to(device)
         corpus = Corpus(settings.rules, settings.seed)
         optimisers = _Optimisers(model, size)
@@ -357,14 +355,3 @@ class _Tally:
     @property
     def losses(self) -> Losses:
         return Losses(*(self._means.get(kind, float("nan")) for kind in KINDS))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """More threads are slower at this size, and their sums are not always the same."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

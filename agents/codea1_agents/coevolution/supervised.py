@@ -19,7 +19,7 @@ from codea1_agents.coevolution.lessons import Lesson, failing_programs, lessons
 from codea1_agents.models.model_files import written
 from codea1_agents.prompts import load_prompts
 from codea1_env.agent import AgentContext, agent_name, load_agent
-from codea1_env.errors import CodeA1Error, MissingExtra, UserError
+from codea1_env.errors import CodeA1Error, UserError, extra_needed
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.secret import read_secrets
@@ -111,12 +111,10 @@ def fine_tuned(place: str, examples: Sequence[Lesson], settings: SupervisedSetti
         MissingExtra: torch or transformers is not installed.
         UserError: no lessons, or no model there.
     """
-    try:
+    with extra_needed("fine-tuning", "transformers"):
         import torch  # noqa: PLC0415  -- slow to import, and an extra
 
         from codea1_agents.models.chat_format import ChatFormat, load_tokenizer  # noqa: PLC0415  -- likewise
-    except ImportError as error:
-        raise MissingExtra.of("fine-tuning", "transformers") from error
     if not examples:
         raise UserError("nothing to fine-tune on: no sampled program fails a golden test that is an assert")
     model, tokenizer = _loaded(place), load_tokenizer(place)

@@ -19,7 +19,7 @@ from typing import Any
 from codea1_agents.asking import Asker
 from codea1_agents.evaluation.turns import sample_labels
 from codea1_env import values
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
 from codea1_env.referee import Referee
@@ -216,22 +216,16 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """
     if not rows:
         raise UserError(f"{path}: not written, since no test was confirmed")
-    content = _parquet(rows) if path.suffix == ".parquet" else _json_lines(rows)
+    content = _parquet(rows) if path.suffix == ".parquet" else b"".join(f"{json.dumps(row)}\n".encode() for row in rows)
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
 
 
-def _json_lines(rows: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
 def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
-    try:
+    with extra_needed("a Parquet file", "data"):
         import pyarrow  # noqa: PLC0415  -- heavy, and an extra
         import pyarrow.parquet  # noqa: PLC0415  -- likewise
-    except ImportError as error:
-        raise MissingExtra.of("a Parquet file", "data") from error
     buffer = BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows)), buffer)
     return buffer.getvalue()

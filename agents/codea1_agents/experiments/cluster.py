@@ -9,7 +9,7 @@ from typing import Any
 
 from codea1_agents.experiments.grid import Cell
 from codea1_agents.experiments.pool import LocalProcesses
-from codea1_env.errors import MissingExtra
+from codea1_env.errors import extra_needed
 
 
 class ClusterProcesses:
@@ -24,10 +24,8 @@ class ClusterProcesses:
     """
 
     def __init__(self, folder: Path, address: str) -> None:
-        try:
+        with extra_needed("running cells on a cluster", "rllib"):
             import ray  # noqa: PLC0415  heavy
-        except ModuleNotFoundError as error:
-            raise MissingExtra.of("running cells on a cluster", "rllib") from error
         self._ray: Any = ray
         self._folder = folder.resolve()
         if not ray.is_initialized():

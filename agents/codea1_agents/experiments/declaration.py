@@ -16,11 +16,13 @@ from codea1_env.secret import without_secrets
 _BUILT_IN = Path(__file__).parent / "declared"
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """What is read from files: nothing unknown, nothing that changes."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Pretraining(_Strict):
+class Pretraining(Strict):
     """How a base model is made, once per base."""
 
     size: Literal["laptop", "gpu"] = "laptop"
@@ -32,7 +34,7 @@ class Pretraining(_Strict):
     """Share of a white-box tester's documents whose inputs are chosen to hit the program shown."""
 
 
-class System(_Strict):
+class System(Strict):
     """One way to train."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
@@ -72,7 +74,7 @@ class System(_Strict):
         return tuple(dict.fromkeys(name for name in found if name))
 
 
-class Evaluation(_Strict):
+class Evaluation(Strict):
     """What every cell is measured by in the end."""
 
     coder: dict[str, str] = Field(default_factory=dict)
@@ -88,7 +90,7 @@ class Evaluation(_Strict):
     """N programs, and as many suites, per problem then."""
 
 
-class Table(_Strict):
+class Table(Strict):
     """A table of the report: one row per system, one column per figure."""
 
     title: str
@@ -99,7 +101,7 @@ class Table(_Strict):
     """Whether figures are shares, told times 100."""
 
 
-class Picture(_Strict):
+class Picture(Strict):
     """A picture of the report: figures over training, or over a setting."""
 
     title: str
@@ -111,7 +113,7 @@ class Picture(_Strict):
     """`step`, `cpu_s`, or the dotted key of a setting that the systems differ in."""
 
 
-class Experiment(_Strict):
+class Experiment(Strict):
     """A grid."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
+from statistics import fmean
 
 from codea1_agents.canvas import canvas
 from codea1_agents.experiments.declaration import Experiment, Picture
@@ -50,7 +51,7 @@ def _curve(result: CellResult, figure: str) -> dict[int, float]:
         return known
     steps = sorted(known)
     return {
-        step: _mean(known[other] for other in steps[max(0, number - _WINDOW + 1) : number + 1])
+        step: fmean(known[other] for other in steps[max(0, number - _WINDOW + 1) : number + 1])
         for number, step in enumerate(steps)
     }
 
@@ -63,7 +64,7 @@ def _mean_line(system: str, curves: Sequence[dict[int, float]]) -> Line | None:
     return Line(
         system,
         tuple(map(float, steps)),
-        tuple(_mean(column) for column in columns),
+        tuple(fmean(column) for column in columns),
         tuple(min(column) for column in columns),
         tuple(max(column) for column in columns),
     )
@@ -76,7 +77,7 @@ def _by_compute(line: Line, system: str, results: Results, figure: str) -> Line:
         if cell.system == system:
             for point in each.curve:
                 spent.setdefault(point.step, []).append(point.cpu_s)
-    x = tuple(_mean(spent[int(step)]) for step in line.x)
+    x = tuple(fmean(spent[int(step)]) for step in line.x)
     return Line(line.system, x, line.mean, line.low, line.high)
 
 
@@ -132,8 +133,3 @@ def _colour(picture: Picture, system: str) -> str:
     """Return a system's colour, the same in all panels, whether or not the others have a line there."""
     number = picture.systems.index(system) if system in picture.systems else 0
     return _COLOURS[number % len(_COLOURS)]
-
-
-def _mean(numbers: Iterable[float]) -> float:
-    known = list(numbers)
-    return sum(known) / len(known)

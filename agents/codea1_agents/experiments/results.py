@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from codea1_agents.experiments.declaration import Strict
 from codea1_agents.experiments.grid import Cell
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judge_version import UNSTATED_JUDGE
@@ -17,11 +18,7 @@ from codea1_env.whole_files import write_whole
 RESULT = "result.json"
 
 
-class _Plain(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class CurvePoint(_Plain):
+class CurvePoint(Strict):
     """One training step."""
 
     step: int
@@ -31,7 +28,7 @@ class CurvePoint(_Plain):
     """What the training reported, e.g. `coder_reward`, and of steps with an evaluation `evaluation/...`."""
 
 
-class CellResult(_Plain):
+class CellResult(Strict):
     """Figures of one cell."""
 
     judge_version: int = UNSTATED_JUDGE

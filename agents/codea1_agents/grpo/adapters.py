@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from codea1_agents.grpo.model_settings import LoraSettings
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 
 _ADAPTER = "default"  # peft's name of the first
 
@@ -24,10 +24,8 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
         MissingExtra: peft is not installed.
         UserError: the model has no such layers.
     """
-    try:
+    with extra_needed("LoRA", "lora"):
         import peft  # noqa: PLC0415  an extra
-    except ImportError as error:
-        raise MissingExtra.of("LoRA", "lora") from error
     config = peft.LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,

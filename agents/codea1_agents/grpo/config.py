@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -59,25 +60,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
-        self.max_tokens = {"coder": 4096, "tester": 4096}
-        self.max_prompt_tokens = {"coder": 4096, "tester": 8192}
-        self.lr_by_module: dict[str, float] = {}
-        self.temperature = 1.0
-        self.rows_sampled_at_once = 64
-        self.problems_per_step = 256
-        self.n_candidates = self.n_suites = 8
-        self.n_kept = 1
-        self.keep_flat_groups = False
-        self.suites_per = SuitesPer.CANDIDATE.value
-        self.problems_at_once = 8
-        self.epochs_per_step = 1
-        self.minibatches_per_epoch = 2
-        self.rows_at_once = 8
-        self.clip_low, self.clip_high, self.dual_clip = 0.2, 0.28, 10.0
-        self.kl_coeff, self.entropy_coeff = 0.001, 0.0
-        self.weight_decay = 0.1
-        self.warmup_steps = 10
-        self.total_steps: int | None = None
+        self._set(deepcopy(_OWN))
 
     # Fluent settings
 
@@ -178,7 +161,7 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return self
 
     def training(self, **settings: Any) -> GRPOConfig:
-        """Set what RLlib's `training` takes, and everything of GRPO; see the attributes that the constructor sets."""
+        """Set what RLlib's `training` takes, and everything of GRPO: the settings of `_OWN`."""
         own = {name: settings.pop(name) for name in list(settings) if name in _OWN}
         super().training(**settings)
         return self._set(own)
@@ -308,33 +291,32 @@ class GRPOConfig(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return {}
 
 
-_OWN = frozenset(
-    {
-        "n_candidates",
-        "n_suites",
-        "n_kept",
-        "keep_flat_groups",
-        "suites_per",
-        "problems_per_step",
-        "problems_at_once",
-        "epochs_per_step",
-        "minibatches_per_epoch",
-        "rows_at_once",
-        "clip_low",
-        "clip_high",
-        "dual_clip",
-        "kl_coeff",
-        "entropy_coeff",
-        "weight_decay",
-        "warmup_steps",
-        "total_steps",
-        "max_tokens",
-        "max_prompt_tokens",
-        "lr_by_module",
-        "temperature",
-        "rows_sampled_at_once",
-    }
-)
+_OWN: dict[str, Any] = {
+    "max_tokens": {"coder": 4096, "tester": 4096},
+    "max_prompt_tokens": {"coder": 4096, "tester": 8192},
+    "lr_by_module": {},
+    "temperature": 1.0,
+    "rows_sampled_at_once": 64,
+    "problems_per_step": 256,
+    "n_candidates": 8,
+    "n_suites": 8,
+    "n_kept": 1,
+    "keep_flat_groups": False,
+    "suites_per": SuitesPer.CANDIDATE.value,
+    "problems_at_once": 8,
+    "epochs_per_step": 1,
+    "minibatches_per_epoch": 2,
+    "rows_at_once": 8,
+    "clip_low": 0.2,
+    "clip_high": 0.28,
+    "dual_clip": 10.0,
+    "kl_coeff": 0.001,
+    "entropy_coeff": 0.0,
+    "weight_decay": 0.1,
+    "warmup_steps": 10,
+    "total_steps": None,
+}
+"""What `training` takes beside RLlib's, and what holds without it."""
 
 
 def _settings(model: str | ModelSettings) -> ModelSettings:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from codea1_agents.grpo.sampling_cache import roomy_cache
+from codea1_agents.models.drawing import nucleus
 
 PROMPTS_AT_ONCE = 64
 _FEW_ENOUGH = 0.75  # share of rows not over, at which dropping the others is worth the copy of the rest
@@ -194,18 +195,11 @@ def _drawn(logits: Tensor, uniform: Tensor, temperature: float, top_p: float = 1
     else:
         weights = log_probs.exp() if temperature == 1 else (logits / temperature).softmax(-1)
         if top_p < 1:
-            weights = _nucleus(weights, top_p)
+            weights = nucleus(weights, top_p)
         cumulated = weights.cumsum(-1, dtype=torch.float64)
         drawn = torch.searchsorted(cumulated, uniform.unsqueeze(-1) * cumulated[:, -1:], right=True).squeeze(-1)
         chosen = drawn.clamp(max=logits.shape[-1] - 1)
     return chosen, log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
-
-
-def _nucleus(probabilities: Tensor, top_p: float) -> Tensor:
-    """Return the probabilities (B, V) of the fewest tokens that reach `top_p`, not normalised; all others are 0."""
-    ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
-    is_out = ranked.cumsum(-1) - ranked >= top_p
-    return probabilities.masked_fill(torch.zeros_like(is_out).scatter(-1, order, is_out), 0.0)
 
 
 def _response(tokens: list[int], log_probs: list[float], ends: frozenset[int]) -> Response:

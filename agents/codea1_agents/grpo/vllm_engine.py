@@ -16,7 +16,7 @@ from codea1_agents.grpo.failures import StaleWeights
 from codea1_agents.grpo.model_settings import ModelSettings
 from codea1_agents.grpo.sampling import Response, SamplingRules, single_seed
 from codea1_agents.models.model_files import require_model, spoken
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 
 _WORKER = "codea1_agents.grpo.vllm_worker.WeightTaker"
 _MEMORY = Path("/dev/shm")
@@ -41,10 +41,8 @@ class VllmEngine:
 
     def __init__(self, settings: ModelSettings, model: Any) -> None:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # several engines live and end with the runner
-        try:
+        with extra_needed("rollout_engine='vllm'", "vllm"):
             import vllm  # noqa: PLC0415  heavy, and an extra
-        except ImportError as error:
-            raise MissingExtra.of("rollout_engine='vllm'", "vllm") from error
         self._settings, self._model, self._params = settings, model, vllm.SamplingParams
         self._fault = "no weights have been handed over yet"
         options = {

@@ -15,7 +15,7 @@ from math import nan
 
 import numpy as np
 
-from codea1_env.errors import MissingExtra
+from codea1_env.errors import extra_needed
 
 _ROUNDING = 1e-12  # of products of shares
 
@@ -60,10 +60,8 @@ def survival(durations: Sequence[int], is_fixed: Sequence[bool]) -> Survival:
     Raises:
         MissingExtra: scipy is not installed.
     """
-    try:
+    with extra_needed("survival in a Mistake Book", "study"):
         from scipy.stats import CensoredData, ecdf  # noqa: PLC0415  slow to import, and optional
-    except ImportError as error:
-        raise MissingExtra.of("survival in a Mistake Book", "study") from error
     times, fixed = np.asarray(durations, dtype=np.intp), np.asarray(is_fixed, dtype=bool)
     if not len(times):
         return Survival(0, 0, ())

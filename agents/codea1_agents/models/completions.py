@@ -13,6 +13,8 @@ from codea1_env.agent import Info, Observation
 from codea1_env.errors import UserError
 
 Finish = Literal["stop", "length", "other"]
+FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
+"""By the words of OpenAI's protocol; all others mean `other`."""
 
 
 @dataclass(frozen=True, slots=True)

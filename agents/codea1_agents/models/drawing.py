@@ -34,7 +34,7 @@ class OwnDraws:
 
         weights = torch.softmax(scores.float() / self._sampling.temperature, dim=-1)
         if self._sampling.top_p < 1:
-            weights = _nucleus(torch, weights, self._sampling.top_p)
+            weights = nucleus(weights, self._sampling.top_p)
         cumulative = weights.cumsum(dim=-1)
         drawn = torch.as_tensor(self._uniforms[:, input_ids.shape[1] - self._prompt_length], device=scores.device)
         target = drawn.unsqueeze(1) * cumulative[:, -1:]
@@ -44,9 +44,8 @@ class OwnDraws:
         return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
 
 
-def _nucleus(torch: Any, weights: Any, top_p: float) -> Any:
-    """Keep the likeliest tokens that together reach `top_p`, at least one; the others weigh 0."""
-    ordered, positions = weights.sort(dim=-1, descending=True, stable=True)
-    before = ordered.cumsum(dim=-1) - ordered
-    kept = torch.where(before < top_p, ordered, torch.zeros_like(ordered))
-    return torch.zeros_like(weights).scatter(1, positions, kept)
+def nucleus(probabilities: Any, top_p: float) -> Any:
+    """Keep each row's likeliest tokens that together reach `top_p`, at least one; the others weigh 0. (rows, tokens)"""
+    ranked, order = probabilities.sort(dim=-1, descending=True, stable=True)
+    is_out = ranked.cumsum(-1) - ranked >= top_p
+    return probabilities.masked_fill(is_out.scatter(-1, order, is_out), 0.0)

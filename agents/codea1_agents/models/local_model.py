@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_agents.models.chat_format import ChatFormat
-from codea1_agents.models.completions import Completion, Sampling, Usage, draw_seed
+from codea1_agents.models.completing import Answered, CompletingAgent
+from codea1_agents.models.completions import Completion, Sampling, draw_seed
 from codea1_agents.prompts import Prompts
-from codea1_env.agent import Info, Observation
+from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable
-
-Answered = Completion | AgentUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,58 +23,35 @@ class Request:
     seed: int
 
 
-class LocalModel(ABC):
+class LocalModel(CompletingAgent):
     """An agent that generates by itself; one generation at a time, whichever threads ask."""
 
-    stateless = True
-
     def __init__(
-        self, *, name: str, chat_format: ChatFormat, prompts: Prompts, sampling: Sampling, room: int | None, seed: int
+        self,
+        context: AgentContext | None,
+        seed: int | None,
+        *,
+        name: str,
+        chat_format: ChatFormat,
+        prompts: Prompts,
+        sampling: Sampling,
+        room: int | None,
     ) -> None:
         """Take what every such agent needs.
 
         Args:
+            context: whose seed counts where there is no own.
+            seed: of the draws, until `reset`; None: the context's.
             name: what errors call it by, e.g. `transformers(folder)`.
             chat_format: of its tokenizer.
             prompts: the wording.
             sampling: how tokens are chosen.
             room: most tokens of a prompt and its reply together; None: unknown.
-            seed: of the draws, until `reset`.
         """
+        super().__init__(context, seed)
         self._name, self._format, self._prompts = name, chat_format, prompts
         self._sampling, self._room = sampling, room
         self._lock = threading.Lock()
-        self._usage = Usage()
-        self.reset(seed)
-
-    @property
-    def usage(self) -> Usage:
-        """Totals since the agent was made."""
-        return self._usage
-
-    def reset(self, seed: int) -> None:
-        """Draw from here on with this seed."""
-        self._seed = seed
-
-    def act(self, observation: Observation, info: Info) -> str:
-        """Return the model's reply.
-
-        Raises:
-            AgentUnavailable: the prompt and the reply do not fit the model's context, or memory does not suffice.
-        """
-        return self.complete(observation, info).text
-
-    def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[str | AgentUnavailable]:
-        """Return a reply each, in order; where there is none, the error, so that the others' are not lost."""
-        found = self.complete_batch(observations, infos)
-        return [each.text if isinstance(each, Completion) else each for each in found]
-
-    def complete(self, observation: Observation, info: Info) -> Completion:
-        """Return the reply with its token counts and end; raises as `act`."""
-        found = self.complete_batch([observation], [info])[0]
-        if isinstance(found, AgentUnavailable):
-            raise found
-        return found
 
     def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Answered]:
         """Return what `act_batch` does, with token counts and end."""

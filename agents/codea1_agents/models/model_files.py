@@ -94,15 +94,11 @@ def require_new(folder: Path) -> None:
 def _missing(folder: Path) -> str:
     if not (folder / "config.json").is_file():
         return "config.json"
-    if not _has_weights(folder):
+    if not any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.glob(pattern)):
         return "weights (*.safetensors or *.bin)"
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model")):
         return "tokenizer"
     return ""
-
-
-def _has_weights(folder: Path) -> bool:
-    return any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.glob(pattern))
 
 
 def _shortened(said: str) -> str:

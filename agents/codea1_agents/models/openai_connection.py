@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 from codea1_env.event_loop import LoopThread
 from codea1_env.secret import Secret, cleaned, read_secrets, revealed, shown_url
 
@@ -127,8 +127,6 @@ def imported_openai() -> Any:
     Raises:
         MissingExtra: it is not installed.
     """
-    try:
+    with extra_needed("the agent 'openai'", "openai"):
         import openai  # noqa: PLC0415  heavy, and an extra
-    except ImportError as error:
-        raise MissingExtra.of("the agent 'openai'", "openai") from error
     return openai

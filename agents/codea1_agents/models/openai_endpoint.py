@@ -18,7 +18,8 @@ from random import Random
 from typing import Any
 
 from codea1_agents.models.backoff import Backoff
-from codea1_agents.models.completions import Completion, Finish, Sampling, Usage, draw_seed
+from codea1_agents.models.completing import Answered, CompletingAgent
+from codea1_agents.models.completions import FINISHES, Completion, Sampling, draw_seed
 from codea1_agents.models.openai_connection import (
     OpenAIConnection,
     imported_openai,
@@ -43,7 +44,6 @@ _TRANSIENT = frozenset({408, 409, 425, 429})
 _NO_QUOTA = "insufficient_quota"
 """Comes with status 429, but no waiting helps."""
 _FILTERED = "content_filter"
-_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
 _ENDS_OF_ITS_OWN = frozenset({"stop", "length", "tool_calls", "function_call"})
 """With these, a reply without text is the model's own doing."""
 
@@ -56,7 +56,7 @@ class FilteredReply(Exception):
     """A server's filter has withheld or cut a reply; that says nothing about the model."""
 
 
-class OpenAIAgent:
+class OpenAIAgent(CompletingAgent):
     """Asks an OpenAI-compatible endpoint, one request per reply.
 
     A request that fails (429, 5xx, no connection, time-out, a malformed answer) is sent again, with growing waits;
@@ -67,8 +67,6 @@ class OpenAIAgent:
     Some servers ignore the temperature unless told to draw: transformers serve does so where the model's own generation
     settings say `do_sample`, or `extra_body` holds them. All samples of a problem being equal is the sign of it.
     """
-
-    stateless = True
 
     def __init__(
         self,
@@ -135,43 +133,13 @@ class OpenAIAgent:
             concurrency=concurrency,
         )
         weakref.finalize(self, self._connection.close)
-        self._usage = Usage()
-        self.reset(context.seed if seed is None and context is not None else seed or 0)
-
-    @property
-    def usage(self) -> Usage:
-        """Totals since the agent was made."""
-        return self._usage
-
-    def reset(self, seed: int) -> None:
-        """Draw from here on with this seed."""
-        self._seed = seed
-
-    def act(self, observation: Observation, info: Info) -> str:
-        """Return the model's reply.
-
-        Raises:
-            AgentUnavailable: there is none after all retries, or the server refuses this very request.
-            UserError: the server refuses the key, the model or the path, or there is no quota left.
-        """
-        return self.complete(observation, info).text
+        super().__init__(context, seed)
 
     async def aact(self, observation: Observation, info: Info) -> str:
         """Return the model's reply; as `act`, in any event loop."""
         return (await self._connection.join(self._completed(observation, info))).text
 
-    def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[str | AgentUnavailable]:
-        """Return a reply each, in order; where there is none, the error, so that the others' are not lost."""
-        found = self.complete_batch(observations, infos)
-        return [each.text if isinstance(each, Completion) else each for each in found]
-
-    def complete(self, observation: Observation, info: Info) -> Completion:
-        """Return the reply with its token counts, reasoning and end; raises as `act`."""
-        return self._connection.run(self._completed(observation, info))
-
-    def complete_batch(
-        self, observations: Sequence[Observation], infos: Sequence[Info]
-    ) -> list[Completion | AgentUnavailable]:
+    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Answered]:
         """Return what `act_batch` does, with token counts, reasoning and end."""
         pairs = zip(observations, infos, strict=True)
         return self._connection.run(_all(self._completed(observation, info) for observation, info in pairs))
@@ -267,14 +235,14 @@ def read_completion(response: Any) -> Completion:
     usage = getattr(response, "usage", None)
     return Completion(
         text,
-        finish=_FINISHES.get(finish, "other"),
+        finish=FINISHES.get(finish, "other"),
         reasoning=thoughts or _text_of(message, "reasoning_content") or _text_of(message, "reasoning"),
         prompt_tokens=_count_of(usage, "prompt_tokens"),
         completion_tokens=_count_of(usage, "completion_tokens"),
     )
 
 
-async def _all(asked: Any) -> list[Completion | AgentUnavailable]:
+async def _all(asked: Any) -> list[Answered]:
     tasks = [asyncio.ensure_future(_caught(each)) for each in asked]
     try:
         return list(await asyncio.gather(*tasks))
@@ -283,7 +251,7 @@ async def _all(asked: Any) -> list[Completion | AgentUnavailable]:
             task.cancel()
 
 
-async def _caught(asked: Coroutine[Any, Any, Completion]) -> Completion | AgentUnavailable:
+async def _caught(asked: Coroutine[Any, Any, Completion]) -> Answered:
     try:
         return await asked
     except AgentUnavailable as error:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.completing import Answered
 from codea1_agents.models.completions import Completion, Sampling
 from codea1_agents.models.drawing import OwnDraws
-from codea1_agents.models.local_model import Answered, LocalModel, Request
+from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import no_progress_bars, require_model, spoken
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
-from codea1_env.errors import AgentUnavailable, MissingExtra, UserError
+from codea1_env.errors import AgentUnavailable, UserError, extra_needed
 
 __all__ = ["DTYPES", "TransformersAgent"]
 
@@ -73,12 +74,13 @@ class TransformersAgent(LocalModel):
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
         _settle_generation(self._model, self._tokenizer, max_tokens)
         super().__init__(
+            context,
+            seed,
             name=f"transformers({model})",
             chat_format=ChatFormat(self._tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
             room=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
-            seed=context.seed if seed is None and context is not None else seed or 0,
         )
 
     def _generate(self, requests: Sequence[Request]) -> list[Answered]:
@@ -165,9 +167,7 @@ def _device(torch: Any, name: str) -> Any:
 
 
 def _imported() -> tuple[Any, Any]:
-    try:
+    with extra_needed("the agent 'transformers'", "transformers"):
         import torch  # noqa: PLC0415  heavy, and an extra
         import transformers  # noqa: PLC0415  heavy, and an extra
-    except ImportError as error:
-        raise MissingExtra.of("the agent 'transformers'", "transformers") from error
     return torch, transformers

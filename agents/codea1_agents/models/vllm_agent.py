@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completions import Completion, Finish, Sampling
-from codea1_agents.models.local_model import Answered, LocalModel, Request
+from codea1_agents.models.completing import Answered
+from codea1_agents.models.completions import FINISHES, Completion, Sampling
+from codea1_agents.models.local_model import LocalModel, Request
 from codea1_agents.models.model_files import require_model, spoken
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 
 __all__ = ["VllmAgent"]
-
-_FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
 
 
 class VllmAgent(LocalModel):
@@ -65,7 +64,9 @@ class VllmAgent(LocalModel):
             MissingExtra: vllm is not installed.
             UserError: an option out of range, no model there, or the engine does not start.
         """
-        vllm = _imported()
+        with extra_needed("the agent 'vllm'", "vllm"):
+            import vllm  # noqa: PLC0415  heavy, and an extra
+        self._params = vllm.SamplingParams
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
         place = require_model("vllm", str(model))
         if max_model_len and max_model_len <= max_tokens:
@@ -84,12 +85,13 @@ class VllmAgent(LocalModel):
                 **(engine or {}),
             )
         super().__init__(
+            context,
+            seed,
             name=f"vllm({model})",
             chat_format=ChatFormat(tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
             room=int(self._engine.llm_engine.model_config.max_model_len),
-            seed=context.seed if seed is None and context is not None else seed or 0,
         )
 
     def close(self) -> None:
@@ -109,7 +111,7 @@ class VllmAgent(LocalModel):
 
     def _settings(self, seed: int) -> Any:
         sampling = self._sampling
-        return _imported().SamplingParams(
+        return self._params(
             temperature=sampling.temperature, top_p=sampling.top_p, max_tokens=sampling.max_tokens, seed=seed
         )
 
@@ -117,15 +119,7 @@ class VllmAgent(LocalModel):
         first = output.outputs[0]
         return Completion(
             self._format.reply(list(first.token_ids)),
-            finish=_FINISHES.get(str(first.finish_reason), "other"),
+            finish=FINISHES.get(str(first.finish_reason), "other"),
             prompt_tokens=len(output.prompt_token_ids),
             completion_tokens=len(first.token_ids),
         )
-
-
-def _imported() -> Any:
-    try:
-        import vllm  # noqa: PLC0415  heavy, and an extra
-    except ImportError as error:
-        raise MissingExtra.of("the agent 'vllm'", "vllm") from error
-    return vllm

@@ -125,7 +125,7 @@ def _x_axis(frame: _Frame, panel: Panel) -> str:
     )
     middle = (_LEFT + frame.right) / 2
     title = (
-        f'<text class="axis" x="{middle:.1f}" y="{HEIGHT - 5:.1f}" text-anchor="middle">{_text(panel.x_label)}</text>'
+        f'<text class="axis" x="{middle:.1f}" y="{HEIGHT - 5:.1f}" text-anchor="middle">{safe(panel.x_label)}</text>'
     )
     return f'<g class="ticks">{names}{title}</g>'
 
@@ -204,8 +204,7 @@ def _labels(frame: _Frame, panel: Panel) -> str:
     wanted.sort(key=lambda each: each[0])
     places = _apart([y for y, _ in wanted], _TOP + 2, HEIGHT - _BOTTOM)
     return "".join(
-        f'<text class="name {escape(series.tone)}" x="{frame.right + 7:.1f}" y="{y + 4:.1f}">'
-        f"{_text(series.name)}</text>"
+        f'<text class="name {escape(series.tone)}" x="{frame.right + 7:.1f}" y="{y + 4:.1f}">{safe(series.name)}</text>'
         for y, (_, series) in zip(places, wanted, strict=True)
     )
 
@@ -242,7 +241,7 @@ def heat_map_svg(heat: HeatMap, *, title_id: str) -> str:
             shade = "none" if not isfinite(value) else f"h{round(10 * (value - low) / (high - low or 1))}"
             told = f"{heat.rows[i]}, {heat.columns[j]}: {shown(value)}{_interval(heat, i, j)}"
             cells.append(
-                f'<g><title>{_text(told)}</title><rect class="cell {shade}" x="{x:.1f}" y="{y:.1f}"'
+                f'<g><title>{safe(told)}</title><rect class="cell {shade}" x="{x:.1f}" y="{y:.1f}"'
                 f' width="{size - 1:.1f}" height="{tall - 1:.1f}" rx="2"/>'
                 + (
                     f'<text class="number {shade}" x="{x + size / 2 - 0.5:.1f}" y="{y + tall / 2 + 3.2:.1f}"'
@@ -258,7 +257,7 @@ def heat_map_svg(heat: HeatMap, *, title_id: str) -> str:
         for i, j in heat.marked
     )
     rows = "".join(
-        f'<text x="{left - 6:.1f}" y="{top + (i + 0.5) * tall + 3.5:.1f}" text-anchor="end">{_text(_cut(name))}</text>'
+        f'<text x="{left - 6:.1f}" y="{top + (i + 0.5) * tall + 3.5:.1f}" text-anchor="end">{safe(_cut(name))}</text>'
         for i, name in enumerate(heat.rows)
     )
     columns = "".join(
@@ -272,8 +271,8 @@ def heat_map_svg(heat: HeatMap, *, title_id: str) -> str:
 
 def _column(name: str, x: float, y: float, *, slanted: bool) -> str:
     if not slanted:
-        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{_text(name)}</text>'
-    return f'<text x="{x:.1f}" y="{y:.1f}" transform="rotate(-45 {x:.1f} {y:.1f})">{_text(_cut(name))}</text>'
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{safe(name)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" transform="rotate(-45 {x:.1f} {y:.1f})">{safe(_cut(name))}</text>'
 
 
 def _interval(heat: HeatMap, i: int, j: int) -> str:
@@ -291,5 +290,6 @@ def _tick(value: float) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def _text(text: str) -> str:
+def safe(text: str) -> str:
+    """Return text of anyone as HTML that shows it and does nothing."""
     return escape(harmless(text))

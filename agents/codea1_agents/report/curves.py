@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import isnan, nan
 
-from codea1_agents.report.material import Group, Panel, Point, ProblemRow, Series
+from codea1_agents.report.material import Group, Panel, Point, ProblemRow, Series, book_panels
 from codea1_agents.report.outcomes import Outcome, outcome_of
 from codea1_agents.report.palette import TONES
 from codea1_agents.statistics import mean_interval
@@ -184,25 +184,14 @@ class CurveTally:
         if not any(stretch.book for stretch in self._stretches.values()):
             return []
         sizes: dict[str, int] = {}
-        size, moves = [], {"entered": 0, "left": 0, "pushed out": 0}
-        moved: dict[str, list[Point]] = {name: [] for name in moves}
+        size: list[Point] = []
+        moves: dict[str, list[Point]] = {"entered": [], "left": [], "pushed out": []}
         for _, stretch in sorted(self._stretches.items()):
             sizes |= stretch.book
             size.append(Point(stretch.last_step, sum(sizes.values())))
-            for name, n in (
-                ("entered", stretch.n_added),
-                ("left", stretch.n_removed),
-                ("pushed out", stretch.n_evicted),
-            ):
-                moves[name] += n
-                moved[name].append(Point(stretch.last_step, moves[name]))
-        tones = {"entered": "tester", "left": "coder", "pushed out": "t5"}
-        kept = tuple(Series(name, tuple(points), tones[name]) for name, points in moved.items() if moves[name])
-        moves_note = "Counted from the start; an entry that a program passes leaves."
-        return [
-            Panel("book", "Mistake Book", "Cases in the book.", (Series("cases", tuple(size), "t2"),), x, 0.0),
-            Panel("book-moves", "In and out of the book", moves_note, kept, x, 0.0),
-        ]
+            for points, n in zip(moves.values(), (stretch.n_added, stretch.n_removed, stretch.n_evicted), strict=True):
+                points.append(Point(stretch.last_step, n))
+        return [*book_panels(size, moves, x, "; an entry that a program passes leaves")]
 
     def _points(self, measure: str) -> tuple[Point, ...]:
         points = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import nan
 
 from codea1_env.judge_version import JUDGE_VERSION
@@ -159,3 +160,29 @@ class RunMaterial:
     problem_rows: tuple[ProblemRow, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), repr=False)
     """Texts of the problems, where their source is here."""
+
+
+_TONE_OF_MOVE = {"entered": "tester", "left": "coder", "pushed out": "t5"}
+
+
+def book_panels(
+    size: Sequence[Point], moves: Mapping[str, Sequence[Point]], axis: str, remark: str = ""
+) -> Iterator[Panel]:
+    """Yield the charts of a Mistake Book.
+
+    Args:
+        size: entries.
+        moves: for those that entered, left and were pushed out, how many since the point before.
+        axis: what x counts.
+        remark: ends the note on the moves.
+    """
+    yield Panel("book", "Mistake Book", "Cases in the book.", (Series("cases", tuple(size), "t2"),), axis, 0.0)
+    counted = []
+    for name, points in moves.items():
+        totals = accumulate(p.mean for p in points)
+        curve = tuple(Point(p.x, total) for p, total in zip(points, totals, strict=True))
+        if curve and curve[-1].mean:
+            counted.append(Series(name, curve, _TONE_OF_MOVE[name]))
+    if counted:
+        note = f"Counted from the start{remark}."
+        yield Panel("book-moves", "In and out of the book", note, tuple(counted), axis, 0.0)

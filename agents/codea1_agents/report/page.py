@@ -15,10 +15,9 @@ from importlib.resources import files
 from math import isfinite
 
 from codea1_agents.report.archive import Archive, packed
-from codea1_agents.report.charts import NOTHING, chart_frame, heat_map_svg, panel_svg, shown
+from codea1_agents.report.charts import NOTHING, chart_frame, heat_map_svg, panel_svg, safe, shown
 from codea1_agents.report.material import Figure, HeatMap, Panel, ProblemRow, RunMaterial
 from codea1_agents.report.palette import DARK, LIGHT, chart_rules, variables
-from codea1_env.rendering import harmless
 
 _SCRIPTS = ("text.js", "unpack.js", "charts.js", "browser.js")
 
@@ -42,17 +41,17 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
     sections += [_run_section(number, run) for number, run in enumerate(runs)]
     if archive.n_rows:
         sections.append(_asset("episodes.html"))
-    links = "".join(f'<li><a href="#{anchor}">{_text(name)}</a></li>' for anchor, name in _anchors(runs, archive))
+    links = "".join(f'<li><a href="#{anchor}">{safe(name)}</a></li>' for anchor, name in _anchors(runs, archive))
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
             '<meta name="viewport" content="width=device-width,initial-scale=1">',
             '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
-            f"<title>{_text(title)}</title><style>{style}</style></head><body>",
+            f"<title>{safe(title)}</title><style>{style}</style></head><body>",
             '<a class="skip" href="#main">Skip to the content</a>',
             '<header class="top"><div class="wrap">',
-            f'<h1>{_text(title)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav>',
+            f'<h1>{safe(title)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav>',
             '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
             f'<main id="main" tabindex="-1"><div class="wrap">{"".join(sections)}</div></main>',
             '<footer class="wrap">Written by <code>codea1 report</code>. Intervals are 95 % bootstrap intervals over'
@@ -114,14 +113,12 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
     rows = []
     for number, run in enumerate(runs):
         by_label = {figure.label: figure for figure in run.figures}
-        cells = "".join(f"<td>{_figure_cell(by_label.get(label))}</td>" for label in labels)
-        rows.append(f'<tr><th scope="row"><a href="#run-{number}">{_text(run.name)}</a></th>{cells}</tr>')
-    heads = "".join(f'<th scope="col">{_text(label)}</th>' for label in ("run", *labels))
-    table = f"<table><caption>Means, and their 95 % intervals.</caption><thead><tr>{heads}</tr></thead>"
+        cells = [f"<td>{_figure_cell(by_label.get(label))}</td>" for label in labels]
+        rows.append((f'<a href="#run-{number}">{safe(run.name)}</a>', cells))
+    table = _table("All runs", ("run", *labels), rows, "<table><caption>Means, and their 95 % intervals.</caption>")
     return (
         '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs</h2>'
-        f"{_scroll('All runs', table + '<tbody>' + ''.join(rows) + '</tbody></table>')}"
-        f'<div class="charts">{"".join(_chart(panel, "all") for panel in panels)}</div></section>'
+        f'{table}<div class="charts">{"".join(_chart(panel, "all") for panel in panels)}</div></section>'
     )
 
 
@@ -132,15 +129,15 @@ def _figure_cell(figure: Figure | None) -> str:
 
 
 def _run_section(number: int, run: RunMaterial) -> str:
-    facts = "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>" for name, value in run.facts)
+    facts = "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>" for name, value in run.facts)
     remarks = "".join(
         f'<li class="{"alarm" if remark.is_alarm else "remark"}">{"<b>Alarm.</b> " if remark.is_alarm else ""}'
-        f"{_text(remark.text)}</li>"
+        f"{safe(remark.text)}</li>"
         for remark in run.remarks
     )
     parts = [
-        f'<section id="run-{number}" aria-labelledby="run-{number}-title"><p class="kicker">{_text(run.kind)}</p>',
-        f'<h2 id="run-{number}-title">{_text(run.name)}</h2><dl class="facts">{facts}</dl>',
+        f'<section id="run-{number}" aria-labelledby="run-{number}-title"><p class="kicker">{safe(run.kind)}</p>',
+        f'<h2 id="run-{number}-title">{safe(run.name)}</h2><dl class="facts">{facts}</dl>',
         f'<ul class="remarks">{remarks}</ul>' if remarks else "",
         f'<dl class="tiles">{"".join(map(_tile, run.figures))}</dl>',
         f'<div id="curves-{number}" class="charts">{"".join(_chart(p, f"{number}") for p in run.panels)}</div>',
@@ -155,7 +152,7 @@ def _run_section(number: int, run: RunMaterial) -> str:
 
 def _tile(figure: Figure) -> str:
     return (
-        f'<div class="tile"><dt>{_text(figure.label)}</dt><dd class="{escape(figure.tone)}"'
+        f'<div class="tile"><dt>{safe(figure.label)}</dt><dd class="{escape(figure.tone)}"'
         f' data-value="{figure.mean!r}">{_told(figure)}<small>{_interval(figure) or "&nbsp;"}</small></dd></div>'
     )
 
@@ -173,8 +170,8 @@ def _chart(panel: Panel, owner: str) -> str:
     title_id = f"chart-{owner}-{panel.key}"
     data = escape(json.dumps(_readable(panel), separators=(",", ":")))
     return (
-        f'<figure class="card"><figcaption><h3 id="{title_id}">{_text(panel.title)}</h3><p>{_text(panel.note)}</p>'
-        f'</figcaption><div class="plot" tabindex="0" role="group" aria-label="{_text(panel.title)}: left and right'
+        f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(panel.title)}</h3><p>{safe(panel.note)}</p>'
+        f'</figcaption><div class="plot" tabindex="0" role="group" aria-label="{safe(panel.title)}: left and right'
         f' arrow read the points" data-chart="{data}">{panel_svg(panel, title_id=title_id)}</div>'
         f"<details><summary>Numbers</summary>{_numbers(panel)}</details></figure>"
     )
@@ -201,7 +198,6 @@ def _finite(value: float) -> float | None:
 
 def _numbers(panel: Panel) -> str:
     at = [{point.x: point for point in series.points} for series in panel.series]
-    heads = "".join(f'<th scope="col">{_text(name)}</th>' for name in (panel.x_label, *(s.name for s in panel.series)))
     rows = []
     for x in sorted({x for points in at for x in points}):
         cells = []
@@ -211,23 +207,18 @@ def _numbers(panel: Panel) -> str:
                 f" <span class='quiet'>({shown(p.low)} to {shown(p.high)})</span>" if p and isfinite(p.low) else ""
             )
             cells.append(f"<td>{shown(p.mean) + interval if p else NOTHING}</td>")
-        rows.append(f'<tr><th scope="row">{shown(x)}</th>{"".join(cells)}</tr>')
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return _scroll(panel.title, table)
+        rows.append((shown(x), cells))
+    return _table(panel.title, (panel.x_label, *(s.name for s in panel.series)), rows)
 
 
 def _heat_card(heat: HeatMap, number: int) -> str:
     title_id = f"matrix-{number}-{heat.key}"
-    heads = "".join(f'<th scope="col">{_text(name)}</th>' for name in ("", *heat.columns))
-    rows = "".join(
-        f'<tr><th scope="row">{_text(name)}</th>{"".join(f"<td>{shown(v)}</td>" for v in row)}</tr>'
-        for name, row in zip(heat.rows, heat.values, strict=True)
-    )
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    cells = ([f"<td>{shown(value)}</td>" for value in row] for row in heat.values)
+    table = _table(heat.title, ("", *heat.columns), zip(map(safe, heat.rows), cells, strict=True))
     return (
-        f'<figure class="card"><figcaption><h3 id="{title_id}">{_text(heat.title)}</h3><p>{_text(heat.note)}</p>'
+        f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(heat.title)}</h3><p>{safe(heat.note)}</p>'
         f'</figcaption><div class="plot">{heat_map_svg(heat, title_id=title_id)}</div>'
-        f"<details><summary>Numbers</summary>{_scroll(heat.title, table)}</details></figure>"
+        f"<details><summary>Numbers</summary>{table}</details></figure>"
     )
 
 
@@ -235,26 +226,24 @@ def _problems(number: int, rows: Sequence[ProblemRow]) -> str:
     heads = ("problem", "candidates", "coder reward", "tester reward", "beaten", "in the book")
     body = []
     for row in rows:
-        cells = "".join(
-            f'<td data-value="{value if isfinite(value) else ""}">{shown(value)}</td>'
-            for value in (row.n, row.coder_reward, row.tester_reward, row.beaten_share, row.n_entries)
-        )
-        body.append(f'<tr><th scope="row">{_text(row.problem_id)}</th>{cells}</tr>')
-    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
-    table = (
+        values = (row.n, row.coder_reward, row.tester_reward, row.beaten_share, row.n_entries)
+        cells = [f'<td data-value="{value if isfinite(value) else ""}">{shown(value)}</td>' for value in values]
+        body.append((safe(row.problem_id), cells))
+    opening = (
         '<table class="sortable"><caption>Means of each problem, the hardest for the coder first; <i>beaten</i> is the'
-        f" share of valid programs that a new test beat.</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody></table>"
+        " share of valid programs that a new test beat.</caption>"
     )
     return (
         f'<div id="problems-{number}" class="card"><h3>Problems</h3><details{" open" if len(rows) <= 12 else ""}>'
-        f"<summary>{len(rows)} problems</summary>{_scroll('Problems', table)}</details></div>"
+        f"<summary>{len(rows)} problems</summary>{_table('Problems', heads, body, opening)}</details></div>"
     )
 
 
-def _scroll(label: str, content: str) -> str:
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(label)}">{content}</div>'
-
-
-def _text(text: str) -> str:
-    return escape(harmless(text))
+def _table(
+    label: str, heads: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]], opening: str = "<table>"
+) -> str:
+    """Return a table that scrolls sideways; a row is HTML: its head, and its cells with their tags."""
+    head = "".join(f'<th scope="col">{safe(name)}</th>' for name in heads)
+    body = "".join(f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>' for first, cells in rows)
+    table = f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(label)}">{table}</div>'

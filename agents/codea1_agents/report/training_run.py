@@ -23,6 +23,7 @@ from codea1_agents.report.material import (
     Remark,
     RunMaterial,
     Series,
+    book_panels,
     judge_remark,
     judge_text,
 )
@@ -241,17 +242,14 @@ def _facts(
             found = found.get(key, "") if isinstance(found, Mapping) else ""
         return str(found)
 
+    def player(role: str) -> str:
+        return told("agents", role, "model") or told("agents", role, "agent") or told("agents", "shared", "model")
+
     shape = f"{told('rollout', 'problems_per_step')} problems, {told('rollout', 'n_candidates')} candidates, "
     found = (
         ("about", told("about")),
-        (
-            "coder",
-            told("agents", "coder", "model") or told("agents", "coder", "agent") or told("agents", "shared", "model"),
-        ),
-        (
-            "tester",
-            told("agents", "tester", "model") or told("agents", "tester", "agent") or told("agents", "shared", "model"),
-        ),
+        ("coder", player("coder")),
+        ("tester", player("tester")),
         ("problems", told("game", "problems")),
         ("rules", told("game", "rules")),
         ("each step", f"{shape}{told('rollout', 'n_suites')} suites"),
@@ -291,27 +289,19 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
         f" Means over {width} steps; the band is the 95 % bootstrap interval over these steps." if width > 1 else ""
     )
     for key, title, note, names, bounds in _PANELS:
-        series = (
-            Series(name, _points(steps, "figures", figure, width), tone) for figure, (name, tone) in names.items()
-        )
-        found = tuple(each for each in series if each.points)
+        found = _series(steps, "figures", names, width)
         if found:
             yield Panel(key, title, note + stretch, found, "step", *bounds)
     modules = sorted({name.removesuffix("_kl") for line in steps for name in line["figures"] if name.endswith("_kl")})
     tones = {"coder": "coder", "tester": "tester"}
     for suffix, title, note, low in _OF_MODULES:
-        series = (
-            Series(module, _points(steps, "figures", f"{module}_{suffix}", width), tones.get(module, "t2"))
-            for module in modules
-        )
-        found = tuple(each for each in series if each.points)
+        of_modules = {f"{module}_{suffix}": (module, tones.get(module, "t2")) for module in modules}
+        found = _series(steps, "figures", of_modules, width)
         if found:
             yield Panel(suffix, title, note + stretch, found, "step", low)
     yield from _book(steps)
     yield from _evaluation(lines)
-    times = (
-        Series(name, _points(steps, "times", key, width, spread=False), tone) for key, (name, tone) in _TIMES.items()
-    )
+    times = _series(steps, "times", _TIMES, width, spread=False)
     spent = tuple(each for each in times if any(p.mean > 0 for p in each.points))
     if spent:
         yield Panel("time", "Where the time goes", "Seconds per step.", spent, "step", 0.0, stacked=True)
@@ -320,17 +310,11 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
 def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
     size = _points(steps, "figures", "book_size", 1, spread=False)
     if size:
-        yield Panel("book", "Mistake Book", "Cases in the book.", (Series("cases", size, "t2"),), "step", 0.0)
-    moves = []
-    for key, name, tone in (("book_added", "entered", "tester"), ("book_removed", "left", "coder")):
-        total, points = 0.0, []
-        for p in _points(steps, "figures", key, 1, spread=False):
-            total += p.mean
-            points.append(Point(p.x, total))
-        if total:
-            moves.append(Series(name, tuple(points), tone))
-    if moves:
-        yield Panel("book-moves", "In and out of the book", "Counted from the start.", tuple(moves), "step", 0.0)
+        moves = {
+            name: _points(steps, "figures", key, 1, spread=False)
+            for key, name in (("book_added", "entered"), ("book_removed", "left"))
+        }
+        yield from book_panels(size, moves, "step")
 
 
 def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
@@ -338,17 +322,22 @@ def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
     names = sorted({name for line in evaluated for name in line["evaluation"]})
     for prefix, (title, note) in _EVALUATIONS.items():
         of_panel = [name for name in names if name.startswith(prefix)]
-        series = tuple(
-            Series(
-                name.removeprefix(prefix).replace("_", " "),
-                _points(evaluated, "evaluation", name, 1, spread=False),
-                TONES[number % len(TONES)],
-            )
+        told = {
+            name: (name.removeprefix(prefix).replace("_", " "), TONES[number % len(TONES)])
             for number, name in enumerate(of_panel)
-        )
+        }
+        series = _series(evaluated, "evaluation", told, 1, spread=False)
         if series:
             key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
             yield Panel(key, title, f"{note} Means over held-out problems.", series, "step", 0.0, 1.0)
+
+
+def _series(
+    lines: Sequence[_Line], part: str, names: Mapping[str, tuple[str, str]], width: int, *, spread: bool = True
+) -> tuple[Series, ...]:
+    """Return curves of the figures that are known; `names` says how each is called and its tone."""
+    found = (Series(name, _points(lines, part, key, width, spread=spread), tone) for key, (name, tone) in names.items())
+    return tuple(each for each in found if each.points)
 
 
 def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread: bool = True) -> tuple[Point, ...]:

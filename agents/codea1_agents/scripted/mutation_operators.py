@@ -12,74 +12,55 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Operator(StrEnum):
-    """What kind of fault a mutant has."""
+    """What kind of fault a mutant has, and how subtle it is."""
 
-    BOUNDARY = "boundary"
+    subtlety: int
+    """From 1 (typically fails on most inputs) to 4 (typically on rare ones only); the scale of `WrongProgram`."""
+
+    def __new__(cls, value: str, subtlety: int) -> Operator:
+        """Make a member of its value and its subtlety."""
+        member = str.__new__(cls, value)
+        member._value_, member.subtlety = value, subtlety
+        return member
+
+    BOUNDARY = "boundary", 4
     """`<` for `<=` and the like."""
-    COMPARISON = "comparison"
+    COMPARISON = "comparison", 1
     """Another comparison altogether."""
-    ARITHMETIC = "arithmetic"
+    ARITHMETIC = "arithmetic", 1
     """Another arithmetic operator."""
-    OPERANDS = "operands"
+    OPERANDS = "operands", 2
     """Operands of a subtraction, division or power exchanged."""
-    CONSTANT = "constant"
+    CONSTANT = "constant", 3
     """A number off by one."""
-    TEXT = "text"
+    TEXT = "text", 3
     """A string constant without its last character."""
-    BOOLEAN = "boolean"
+    BOOLEAN = "boolean", 2
     """`and` for `or`, `True` for `False`."""
-    NEGATION = "negation"
+    NEGATION = "negation", 1
     """A condition negated, or a `not` left out."""
-    GUARD = "guard"
+    GUARD = "guard", 4
     """A guard clause left out."""
-    STATEMENT = "statement"
+    STATEMENT = "statement", 2
     """Another statement left out."""
-    SLICE = "slice"
+    SLICE = "slice", 3
     """A slice that starts or ends one element off."""
-    RANGE = "range"
+    RANGE = "range", 3
     """A `range` that starts or ends one off."""
-    RETURN = "return"
+    RETURN = "return", 1
     """A result one too large, or without its last element."""
-    LOOP = "loop"
+    LOOP = "loop", 3
     """`break` for `continue`."""
-    ARGUMENTS = "arguments"
+    ARGUMENTS = "arguments", 2
     """The first two arguments of a call exchanged."""
-    DEFAULT = "default"
+    DEFAULT = "default", 4
     """Another default value."""
-    EXTREME = "extreme"
+    EXTREME = "extreme", 2
     """`min` for `max`, `any` for `all`."""
-    CALL = "call"
+    CALL = "call", 3
     """A similar function, or none: `floor` for `ceil`, `x` for `abs(x)`."""
-    METHOD = "method"
+    METHOD = "method", 4
     """A similar string or list method: `lower` for `upper`, `lstrip` for `strip`."""
-
-    @property
-    def subtlety(self) -> int:
-        """From 1 (typically fails on most inputs) to 4 (typically on rare ones only); the scale of `WrongProgram`."""
-        return _SUBTLETY[self]
-
-
-_SUBTLETY = {
-    Operator.BOUNDARY: 4,
-    Operator.COMPARISON: 1,
-    Operator.ARITHMETIC: 1,
-    Operator.OPERANDS: 2,
-    Operator.CONSTANT: 3,
-    Operator.TEXT: 3,
-    Operator.BOOLEAN: 2,
-    Operator.NEGATION: 1,
-    Operator.GUARD: 4,
-    Operator.STATEMENT: 2,
-    Operator.SLICE: 3,
-    Operator.RANGE: 3,
-    Operator.RETURN: 1,
-    Operator.LOOP: 3,
-    Operator.ARGUMENTS: 2,
-    Operator.DEFAULT: 4,
-    Operator.EXTREME: 2,
-    Operator.CALL: 3,
-    Operator.METHOD: 4,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,33 +114,20 @@ _ORDERED_ARITHMETIC = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _EXTREMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _FUNCTIONS = {"floor": "ceil", "ceil": "floor", "round": "int", "set": "list", "sorted": "list", "reversed": "list"}
 _UNWRAPPED = ("abs", "sorted", "set", "reversed", "round", "list", "str", "int")
-_METHODS = {
-    "lower": "upper",
-    "upper": "lower",
-    "swapcase": "lower",
-    "title": "capitalize",
-    "capitalize": "title",
-    "strip": "lstrip",
-    "lstrip": "strip",
-    "rstrip": "strip",
-    "startswith": "endswith",
-    "endswith": "startswith",
-    "isalpha": "isalnum",
-    "isdigit": "isalnum",
-    "isalnum": "isalpha",
-    "isupper": "islower",
-    "islower": "isupper",
-    "find": "rfind",
-    "rfind": "find",
-    "index": "rindex",
-    "append": "extend",
-    "union": "intersection",
-    "intersection": "union",
-    "keys": "values",
-    "values": "keys",
-    "floor": "ceil",
-    "ceil": "floor",
-}
+_ALIKE = (
+    ("lower", "upper"),
+    ("title", "capitalize"),
+    ("strip", "lstrip"),
+    ("startswith", "endswith"),
+    ("isalpha", "isalnum"),
+    ("isupper", "islower"),
+    ("find", "rfind"),
+    ("union", "intersection"),
+    ("keys", "values"),
+    ("floor", "ceil"),
+)
+_ONE_WAY = {"swapcase": "lower", "rstrip": "strip", "isdigit": "isalnum", "index": "rindex", "append": "extend"}
+_METHODS = dict(_ALIKE) | {other: one for one, other in _ALIKE} | _ONE_WAY
 
 
 def edits_of(node: ast.AST, site: Site) -> Iterator[Edit]:

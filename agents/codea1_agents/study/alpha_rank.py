@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_agents.study.matrix_game import MatrixGame, Vector
+from codea1_agents.study.matrix_game import TIE, MatrixGame, Vector
 from codea1_env.errors import UserError
-
-_TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +45,7 @@ def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
     m, n = game.shape
 
     def spreads(gain: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(np.abs(gain) <= _TIE, 0.5, np.where(gain > _TIE, 1 - mutation, mutation))
+        return np.where(np.abs(gain) <= TIE, 0.5, np.where(gain > TIE, 1 - mutation, mutation))
 
     by_rows = spreads(game.row.T[:, None, :] - game.row.T[:, :, None])  # (N, M from, M to)
     by_columns = spreads(game.column[:, None, :] - game.column[:, :, None])  # (M, N from, N to)

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.study.equilibria import Equilibrium, solve
-from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector, nash_conv
+from codea1_agents.study.matrix_game import TIE, MatrixGame, Profile, Vector, nash_conv
 from codea1_env.bank import BankPayoffs
 
 __all__ = ["BankGame", "WhiteBoxSolution", "solve_white_box", "stacked"]
-
-_TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,10 +72,10 @@ class BankGame:
 
 def solve_white_box(game: MatrixGame) -> WhiteBoxSolution:
     """Return the subgame-perfect equilibrium in which ties are split evenly."""
-    best = game.column >= game.column.max(axis=1, keepdims=True) - _TIE
+    best = game.column >= game.column.max(axis=1, keepdims=True) - TIE
     tester = best / best.sum(axis=1, keepdims=True)
     worth = (game.row * tester).sum(axis=1)
-    liked = worth >= worth.max() - _TIE
+    liked = worth >= worth.max() - TIE
     coder = liked / liked.sum()
     return WhiteBoxSolution(coder, tester, _values(game, coder, tester))
 

@@ -13,20 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from math import isnan, nan
+from math import nan
 from statistics import fmean
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from codea1_agents.statistics import Estimate, mean_interval
+from codea1_agents.statistics import Estimate, known_mean, mean_interval
+from codea1_agents.study.crossplay_draws import Table
 from codea1_env.rules.reward_parts import n_right
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.verdicts import CandidateReport, SuiteReport
-
-Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def figures_of(report: CandidateReport, rules: Ruleset, *, is_right: bool | None
         reward = score(replace(report, suites=(), replayed=()), rules).coder.value
         return GameFigures(pass_rate=0.0, survives=0.0, coder_reward=reward)
     games = [_game(report, suite, rules, is_right) for suite in report.suites]
-    return GameFigures(*(_mean([getattr(game, name) for game in games]) for name in FIGURES))
+    return GameFigures(*(known_mean([getattr(game, name) for game in games]) for name in FIGURES))
 
 
 def _game(report: CandidateReport, suite: SuiteReport, rules: Ruleset, is_right: bool | None) -> GameFigures:
@@ -106,7 +104,7 @@ class Cells:
         """
         tables = {
             name: np.array(
-                [[[_mean([getattr(g, name) for g in s if g is not None]) for s in t] for t in c] for c in games]
+                [[[known_mean([getattr(g, name) for g in s if g is not None]) for s in t] for t in c] for c in games]
             )
             for name in FIGURES
         }
@@ -195,8 +193,3 @@ def grid_of(play: CrossPlay, cells: Cells, figure: str, *, seed: int = 0) -> Gri
 
 def _estimate(problems: Sequence[str], values: Table, seed: int) -> Estimate:
     return mean_interval({name: [float(value)] for name, value in zip(problems, values, strict=True)}, seed=seed)
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not isnan(value)]
-    return fmean(known) if known else nan

@@ -5,8 +5,12 @@ One draw of problems gives all cells, so that what they have in common (hard pro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
+
+from codea1_agents.statistics import Estimate
 
 Table = NDArray[np.float64]
 
@@ -47,3 +51,17 @@ def central(values: Table, *, confidence: float = 0.95) -> tuple[Table, Table]:
     filled = np.where(known > 1, values, 0.0)  # or numpy would warn of what holds nothing
     low, high = np.nanpercentile(filled, [tail, 100 - tail], axis=0)
     return np.where(known > 1, low, np.nan), np.where(known > 1, high, np.nan)
+
+
+def estimates(values: Table, n: Sequence[int], n_problems: int) -> tuple[Estimate, ...]:
+    """Return each column's value and its interval; none with fewer than two problems or draws.
+
+    Args:
+        values: (1 + R, K), the first row of all problems, the others of the draws.
+        n: (K,) how many games each is of.
+        n_problems: that were drawn from.
+    """
+    has_interval = len(values) > 2 and n_problems > 1
+    low, high = central(values[1:]) if has_interval else (np.full(values.shape[1], np.nan),) * 2
+    columns = zip(values[0], low, high, n, strict=True)
+    return tuple(Estimate(float(v), float(a), float(b), int(k), n_problems, 0) for v, a, b, k in columns)

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from codea1_agents.statistics import Estimate
 from codea1_agents.study.crossplay import Cells, CrossPlay
-from codea1_agents.study.crossplay_draws import central, drawn_counts, means_of, problem_weights
+from codea1_agents.study.crossplay_draws import Table, central, drawn_counts, estimates, means_of, problem_weights
 from codea1_agents.study.equilibria import Equilibrium, solve
 from codea1_agents.study.matrix_game import MatrixGame, best_responses
-
-Table = NDArray[np.float64]
 
 _PLAYED = 1e-6
 
@@ -84,7 +82,7 @@ def empirical_game(
     n_problems = len(play.problems)
     n = int(drawn_counts(cells.coder_reward, weights[:1]).sum())
     cycles = [best_response_cycles(game) for game in games]
-    found_values = _estimates(np.stack([each.values for each in solved]), n, n_problems)
+    found_values = estimates(np.stack([each.values for each in solved]), [n, n], n_problems)
     return EmpiricalGame(
         equilibrium=solved[0],
         coders=_choices(np.stack([each.profile.row for each in solved]), n, n_problems),
@@ -158,12 +156,5 @@ def _reversed(better: NDArray[np.bool_]) -> Iterator[Reversal]:
 
 def _choices(chances: Table, n: int, n_problems: int) -> tuple[Choice, ...]:
     played = (chances[1:] > _PLAYED).mean(axis=0) if len(chances) > 1 else np.full(chances.shape[1], np.nan)
-    estimates = _estimates(chances, n, n_problems)
-    return tuple(Choice(each, float(share)) for each, share in zip(estimates, played, strict=True))
-
-
-def _estimates(values: Table, n: int, n_problems: int) -> tuple[Estimate, ...]:
-    low, high = central(values[1:]) if len(values) > 2 and n_problems > 1 else (np.full(values.shape[1], np.nan),) * 2
-    return tuple(
-        Estimate(float(v), float(a), float(b), n, n_problems, 0) for v, a, b in zip(values[0], low, high, strict=True)
-    )
+    found = estimates(chances, [n] * chances.shape[1], n_problems)
+    return tuple(Choice(each, float(share)) for each, share in zip(found, played, strict=True))

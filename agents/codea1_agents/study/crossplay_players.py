@@ -60,25 +60,25 @@ def players_of(texts: Sequence[str], scratch: Path, *, role: Role | None = None)
     """
     found: list[Player] = []
     for number, text in enumerate(texts):
-        mine = list(_players(text, scratch / str(number), role))
+        mine = list(_players(text, scratch / str(number), (role,) if role else _ROLES))
         if not mine:
             raise UserError(f"{without_secrets(text)} plays no {role}")
         found += mine
     return _distinct(found)
 
 
-def _players(text: str, scratch: Path, wanted: Role | None) -> Iterator[Player]:
+def _players(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Player]:
     match = _NAMED.fullmatch(text)
     name, target = (match["name"], match["target"]) if match and not Path(text).exists() else ("", text)
     path, at, step = target.rpartition("@")
     if _is_run(Path(target)):
-        found = _of_run(Path(target), "", scratch, wanted)
+        found = _of_run(Path(target), "", scratch, roles)
     elif at and _is_run(Path(path)):
-        found = _of_run(Path(path), step, scratch, wanted)
+        found = _of_run(Path(path), step, scratch, roles)
     elif Path(target).is_dir():
-        found = _of_model(Path(target), wanted)
+        found = _of_model(Path(target), roles)
     else:
-        found = _by_name(target, wanted)
+        found = _by_name(target, roles)
     for player in found:
         yield replace(player, name=name or player.name, asked=without_secrets(target))
 
@@ -87,14 +87,14 @@ def _is_run(path: Path) -> bool:
     return (path / "config.toml").is_file() and (path / "run.json").is_file()
 
 
-def _by_name(spec: str, wanted: Role | None) -> Iterator[Player]:
+def _by_name(spec: str, roles: Sequence[Role]) -> Iterator[Player]:
     plays = getattr(resolve("agents", spec.split(",")[0]), "plays", None)
-    for role in _ROLES:
-        if wanted in (None, role) and plays in (None, role):
+    for role in roles:
+        if plays in (None, role):
             yield Player(without_secrets(spec), "", read_secrets(spec), role)
 
 
-def _of_model(path: Path, wanted: Role | None) -> Iterator[Player]:
+def _of_model(path: Path, roles: Sequence[Role]) -> Iterator[Player]:
     """Yield the player of an exported model within a run."""
     run = path.resolve().parent.parent
     if path.resolve().parent.name != "models" or not _is_run(run):
@@ -103,18 +103,16 @@ def _of_model(path: Path, wanted: Role | None) -> Iterator[Player]:
             f" transformers,model={path},prompts=default,max_tokens=512"
         )
     module = path.resolve().name
-    for role in _ROLES:
-        if wanted in (None, role) and module in (role, "shared"):
+    for role in roles:
+        if module in (role, "shared"):
             yield _asked_as_in(run, role, path.resolve(), "")
 
 
-def _of_run(run: Path, step: str, scratch: Path, wanted: Role | None) -> Iterator[Player]:
+def _of_run(run: Path, step: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Player]:
     from codea1_agents.training.folder import stored_run  # noqa: PLC0415  slow to import
 
     config, _ = stored_run(run)
-    for role in _ROLES:
-        if wanted not in (None, role):
-            continue
+    for role in roles:
         agent = getattr(config.agents, role).agent
         if agent:
             yield Player(f"{_short(run)}:{agent}", "", agent, role)

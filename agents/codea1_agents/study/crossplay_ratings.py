@@ -14,17 +14,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from codea1_agents.statistics import Estimate
 from codea1_agents.study.crossplay import CrossPlay
-from codea1_agents.study.crossplay_draws import central, drawn_counts, means_of, problem_weights
+from codea1_agents.study.crossplay_draws import Table, drawn_counts, estimates, means_of, problem_weights
 
 _ELO = 400 / math.log(10)
 _MAX_STEPS = 100
 _DONE = 1e-10
-
-Table = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +56,10 @@ def ratings_of(play: CrossPlay, *, n_draws: int = 500, seed: int = 0) -> Ratings
     expected = _odds(found[0, :n_coders, None] - found[0, None, n_coders:])
     misfit = float(np.where(counts[0] > 0, np.abs(expected - shares[0]), 0.0).max())
     found -= found[:, fixed or slice(None)].mean(axis=1, keepdims=True)
-    estimates = _estimates(found * _ELO, table, len(play.problems))
-    return Ratings(estimates[:n_coders], estimates[n_coders:], misfit)
+    known = ~np.isnan(table)
+    n = [*known.sum(axis=(1, 2)), *known.sum(axis=(0, 2))]
+    rated = estimates(found * _ELO, n, len(play.problems))
+    return Ratings(rated[:n_coders], rated[n_coders:], misfit)
 
 
 def bradley_terry(shares: Table, counts: Table) -> Table:
@@ -92,13 +91,3 @@ def bradley_terry(shares: Table, counts: Table) -> Table:
 def _odds(gap: Table) -> Table:
     chances: Table = 1 / (1 + np.exp(-gap))
     return chances
-
-
-def _estimates(ratings: Table, table: Table, n_problems: int) -> tuple[Estimate, ...]:
-    low, high = central(ratings[1:]) if n_problems > 1 else (np.full(ratings.shape[1], np.nan),) * 2
-    known = ~np.isnan(table)
-    n = [*known.sum(axis=(1, 2)), *known.sum(axis=(0, 2))]
-    return tuple(
-        Estimate(float(r), float(a), float(b), int(k), n_problems, 0)
-        for r, a, b, k in zip(ratings[0], low, high, n, strict=True)
-    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from codea1_agents.study.matrix_game import MatrixGame, Profile, Vector
-from codea1_env.errors import MissingExtra
+from codea1_env.errors import extra_needed
 
 _EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 _ZERO = 1e-8
@@ -57,10 +56,12 @@ def _probabilities(
     `payoffs[equal] @ z == v` and `payoffs[below] @ z <= v`; with `maximise` the bound is from below and as high as can
     be, as the safest strategy needs it.
     """
+    with extra_needed("solving a game", "study"):
+        from scipy.optimize import linprog  # noqa: PLC0415  slow to import, and optional
     used = payoffs[:, support]
     sign = -1.0 if maximise else 1.0
     n = len(support)
-    found = _linprog()(
+    found = linprog(
         c=np.append(np.zeros(n), sign),
         A_ub=np.hstack([sign * used[below], np.full((len(below), 1), -sign)]) if len(below) else None,
         b_ub=np.zeros(len(below)) if len(below) else None,
@@ -93,12 +94,3 @@ def _sharpened(
     sharp[free] = np.maximum(exact if np.abs(exact - z[free]).max() < 1e-6 else z[free], 0.0)
     total: Vector = sharp / sharp.sum()
     return total
-
-
-@cache
-def _linprog() -> Any:
-    try:
-        from scipy.optimize import linprog  # noqa: PLC0415  slow to import, and optional
-    except ImportError as error:
-        raise MissingExtra.of("solving a game", "study") from error
-    return linprog

@@ -14,7 +14,7 @@ from codea1_env.errors import UserError
 
 Vector = NDArray[np.float64]
 
-_TIE = 1e-9
+TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class MatrixGame:
     def is_constant_sum(self) -> bool:
         """Whether what one player wins the other loses, up to a constant; then all equilibria have the same value."""
         total = self.row + self.column
-        return bool(np.ptp(total) <= _TIE * max(1.0, float(np.abs(total).max())))
+        return bool(np.ptp(total) <= TIE * max(1.0, float(np.abs(total).max())))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +86,7 @@ def nash_conv(game: MatrixGame, profile: Profile) -> float:
     return float(regrets(game, profile).sum())
 
 
-def best_responses(payoffs: Vector, *, tolerance: float = _TIE) -> NDArray[np.intp]:
+def best_responses(payoffs: Vector, *, tolerance: float = TIE) -> NDArray[np.intp]:
     """Return the positions of the choices that are worth most.
 
     Args:

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_agents.study.bank_game import BankGame, stacked
 from codea1_agents.study.equilibria import solve
-from codea1_agents.study.matrix_game import MatrixGame, Vector
+from codea1_agents.study.matrix_game import TIE, MatrixGame, Vector
 from codea1_env.bank import JudgedBank, JudgedProblem
 from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
-from codea1_env.rules.ruleset import BookRules, Ruleset
+from codea1_env.rules.ruleset import BookRules
 from codea1_env.verdicts import ProblemReport
-
-_TIE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,10 +33,10 @@ class SuiteParts:
         That is, among the suites of the highest validity, the least adversarial one: a tester that wants to be right
         and nothing else. 1 means at alpha = 1 only; 0 means always.
         """
-        top = self.validity >= self.validity.max() - _TIE
+        top = self.validity >= self.validity.max() - TIE
         least = self.adversarial[top].min()
         lost, gained = self.validity.max() - self.validity, self.adversarial - least
-        harder = gained > _TIE
+        harder = gained > TIE
         if not harder.any():
             return 0.0
         # alpha * lost >= (1 - alpha) * gained for every suite that is harder.
@@ -166,7 +164,7 @@ def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True,
         with_book: False: nothing is ever replayed, everything else is drawn alike.
         seed: of the draws.
     """
-    rules, books = bank.rules, [_Book(bank.rules.book, seed, p) for p in range(len(bank.problems))]
+    books = [_Book(bank.rules.book, seed, p) for p in range(len(bank.problems))]
     fail = failure_shares(bank)
     right = right_shares(bank)
     steps = []
@@ -174,8 +172,7 @@ def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True,
         found = []
         for p, problem in enumerate(bank.problems):
             replayed = books[p].replayed() if with_book else ()
-            game = _stage(problem, rules, replayed, bank)
-            equilibrium = solve(game)
+            equilibrium = solve(MatrixGame(*problem.payoffs(bank.rules, [entry.key for entry in replayed])))
             m = books[p].drawn(equilibrium.profile.row)
             n = books[p].drawn(equilibrium.profile.column)
             report = problem.duel(m, n, [entry.key for entry in replayed])
@@ -202,14 +199,3 @@ class _Book:
 
     def drawn(self, chances: Vector) -> int:
         return int(self._rng.choice(len(chances), p=chances / chances.sum()))
-
-
-def _stage(problem: JudgedProblem, rules: Ruleset, replayed: Sequence[BookEntry], bank: JudgedBank) -> MatrixGame:
-    keys = [entry.key for entry in replayed]
-    shape = bank.bank.n_programs, bank.bank.n_suites
-    coder, tester = np.empty(shape), np.empty(shape)
-    for m in range(shape[0]):
-        for n in range(shape[1]):
-            rewards = problem.rewards(m, n, rules, keys)
-            coder[m, n], tester[m, n] = rewards.coder.value, rewards.testers[0].value
-    return MatrixGame(coder, tester)

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from codea1_agents.statistics import known_mean
+
 Figures = Mapping[str, float]
 History = Sequence[Figures]
 
@@ -71,7 +73,7 @@ class _Share:
     """Whether lower shares are beyond the threshold, not higher ones."""
 
     def __call__(self, history: History, rules: Thresholds) -> str:
-        share = _recent(history, self.figure, rules)
+        share = _mean(_windows(history, rules)[1], self.figure)
         limit = getattr(rules, self.threshold)
         return self.sentence.format(share) if (share <= limit if self.is_least else share >= limit) else ""
 
@@ -134,11 +136,5 @@ def _windows(history: History, rules: Thresholds) -> tuple[History, History]:
     return history[-2 * rules.window : -rules.window], history[-rules.window :]
 
 
-def _recent(history: History, name: str, rules: Thresholds) -> float:
-    return _mean(history[-rules.window :], name) if len(history) >= rules.window else math.nan
-
-
 def _mean(history: History, name: str) -> float:
-    """Return the mean over the steps that tell it; nan, which no comparison holds for, if none does."""
-    values = [figures[name] for figures in history if name in figures]
-    return math.fsum(values) / len(values) if values else math.nan
+    return known_mean(figures.get(name, math.nan) for figures in history)

@@ -51,10 +51,10 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             coder=models.get("coder", ""),
             tester=models.get("tester", ""),
             shared=models.get("shared", ""),
-            frozen=_frozen(config),
+            frozen=[module for module in models if getattr(config.agents, module).frozen],
             prompts=rollout.prompts,
         )
-        .agents(**_scripted(config))
+        .agents(**{role: agent for role in _ROLES if (agent := getattr(config.agents, role).agent)})
         .training(
             **rollout.model_dump(exclude={"prompts"}),
             **update.model_dump(exclude={"lr_schedule"}),
@@ -149,14 +149,6 @@ def _model_settings(options: AgentOptions) -> ModelSettings:
     names = ({each.name for each in fields(ModelSettings)} & set(AgentOptions.model_fields)) - {"lora"}
     lora = None if options.lora is None else LoraSettings(**options.lora.model_dump(exclude_none=True))
     return ModelSettings(path=options.model, lora=lora, **{name: getattr(options, name) for name in sorted(names)})
-
-
-def _frozen(config: TrainingConfig) -> list[str]:
-    return [module for module in models_of(config) if getattr(config.agents, module).frozen]
-
-
-def _scripted(config: TrainingConfig) -> dict[str, str]:
-    return {role: agent for role in _ROLES if (agent := getattr(config.agents, role).agent)}
 
 
 def _length(config: TrainingConfig, role: str) -> int:

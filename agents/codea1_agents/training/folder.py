@@ -128,7 +128,7 @@ class TrainingFolder(Closing):
             _sync_files(draft)
 
         place = self.replace(
-            f"{_CHECKPOINTS}/{_step_name(step)}", write_synced, f", so the checkpoint of step {step} is missing"
+            f"{_CHECKPOINTS}/step-{step:04d}", write_synced, f", so the checkpoint of step {step} is missing"
         )
         for old in _checkpoints(self.path)[:-keep] if keep else ():
             remove_folder(old)
@@ -224,10 +224,6 @@ def last_checkpoint(path: Path) -> Path | None:
 def _checkpoints(path: Path) -> list[Path]:
     found = (path / _CHECKPOINTS).glob("step-*")
     return sorted((each for each in found if each.name.removeprefix("step-").isdecimal()), key=step_of)
-
-
-def _step_name(step: int) -> str:
-    return f"step-{step:04d}"
 
 
 def step_of(checkpoint: Path) -> int:

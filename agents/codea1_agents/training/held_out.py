@@ -21,6 +21,7 @@ from codea1_agents.grpo.players import AgentPlayer, Player
 from codea1_agents.grpo.sampling import SamplingRules
 from codea1_agents.grpo.settings import Shape
 from codea1_agents.grpo.trees import Task, Tree, TreeRoller
+from codea1_agents.statistics import known_mean
 from codea1_agents.training.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
@@ -78,11 +79,11 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
     """
     figures = {"problems": float(len(findings))}
     for k in _MOST_K:
-        figures[f"coder_pass_at_{k}"] = _mean(pass_at_k(len(f.passed), sum(f.passed), k) for f in findings)
-    figures["coder_golden_rate"] = _mean(_mean(f.golden) for f in findings)
+        figures[f"coder_pass_at_{k}"] = known_mean(pass_at_k(len(f.passed), sum(f.passed), k) for f in findings)
+    figures["coder_golden_rate"] = known_mean(known_mean(f.golden) for f in findings)
     for opponent in sorted({name for f in findings for name in f.validity}):
-        figures[f"tester_validity/{opponent}"] = _mean(_mean(f.validity.get(opponent, ())) for f in findings)
-        figures[f"tester_kill_rate/{opponent}"] = _mean(_mean(f.kills.get(opponent, ())) for f in findings)
+        figures[f"tester_validity/{opponent}"] = known_mean(known_mean(f.validity.get(opponent, ())) for f in findings)
+        figures[f"tester_kill_rate/{opponent}"] = known_mean(known_mean(f.kills.get(opponent, ())) for f in findings)
     return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 
@@ -197,11 +198,6 @@ def _measured(tree: Tree, tests_per_suite: int) -> tuple[list[float], list[bool]
             validity.append(min(1.0, n_right(suite.cases) / tests_per_suite))
             kills.append(suite.beats)
     return validity, kills
-
-
-def _mean(values: Any) -> float:
-    known = [float(value) for value in values if not math.isnan(value)]
-    return math.fsum(known) / len(known) if known else math.nan
 
 
 def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:

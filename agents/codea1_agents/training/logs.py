@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from codea1_agents.training.options import TrainingConfig
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError, extra_needed
 from codea1_env.secret import without_secrets
 
 
@@ -59,10 +59,8 @@ def flat(line: Mapping[str, Any]) -> dict[str, float]:
 
 class _TensorBoard:
     def __init__(self, folder: Path, done: int) -> None:
-        try:
+        with extra_needed("logging.tensorboard", "rllib"):
             from tensorboardX import SummaryWriter  # noqa: PLC0415  heavy
-        except ModuleNotFoundError as error:
-            raise MissingExtra.of("logging.tensorboard", "rllib") from error
         self._writer = SummaryWriter(str(folder), purge_step=done + 1, max_queue=1000, flush_secs=10)
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
@@ -75,10 +73,8 @@ class _TensorBoard:
 
 class _Wandb:
     def __init__(self, project: str, config: TrainingConfig, folder: Path) -> None:
-        try:
+        with extra_needed("logging.wandb", "wandb"):
             import wandb  # noqa: PLC0415  an extra
-        except ModuleNotFoundError as error:
-            raise MissingExtra.of("logging.wandb", "wandb") from error
         self._run = wandb.init(
             project=project,
             name=config.run.name or folder.name,
@@ -97,10 +93,8 @@ class _Wandb:
 
 class _MLflow:
     def __init__(self, experiment: str, config: TrainingConfig, folder: Path) -> None:
-        try:
+        with extra_needed("logging.mlflow", "mlflow"):
             import mlflow  # noqa: PLC0415  an extra
-        except ModuleNotFoundError as error:
-            raise MissingExtra.of("logging.mlflow", "mlflow") from error
         self._mlflow = mlflow
         try:
             mlflow.set_experiment(experiment)

@@ -16,6 +16,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from codea1_agents.grpo.failures import TrainingStopped
+from codea1_agents.torch_threads import torch_threads
 from codea1_agents.training.alarms import alarms_of
 from codea1_agents.training.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
 from codea1_agents.training.loading import checked, load_training, with_overrides
@@ -144,7 +145,8 @@ def _looped(
     lines = read_metrics(folder.path)
     with (
         opened_logs(config, folder.path, done) as logs,
-        _cluster(config),
+        torch_threads(config.cluster.torch_threads),
+        _ray(config.cluster),
         _algorithm(made, checkpoint) as algorithm,
         _Interrupt(watcher) as interrupt,
     ):
@@ -156,20 +158,6 @@ def _looped(
         except BaseException:
             watcher.note(folder.consolation())
             raise
-
-
-@contextmanager
-def _cluster(config: TrainingConfig) -> Iterator[None]:
-    """Use the Ray that runs here, or join one, or start one for as long as this lasts."""
-    import torch  # noqa: PLC0415  heavy
-
-    cluster, former = config.cluster, torch.get_num_threads()
-    torch.set_num_threads(cluster.torch_threads or former)
-    try:
-        with _ray(cluster):
-            yield
-    finally:
-        torch.set_num_threads(former)
 
 
 @contextmanager

@@ -57,8 +57,8 @@ def test_replays_are_paid_as_in_the_game(judged, toys):
         env.step(add.bank.programs[m].reply)
         env.step(add.bank.suites[n].reply)
         keys = [BookKey.of(each.case) for each in env.last_round.report.candidates[0].replayed]
-        rewards = add.rewards(m, n, judged.rules, keys)
-        assert (rewards.coder.value, rewards.testers[0].value) == (env.rewards["coder_0"], env.rewards["tester_0"])
+        coder, tester = add.payoffs(judged.rules, keys)
+        assert (coder[m, n], tester[m, n]) == (env.rewards["coder_0"], env.rewards["tester_0"])
     assert len(keys) == 2
 
 
