@@ -14,28 +14,14 @@ import pytest
 from hypothesis import settings
 
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.problems import GoldenCase, Problem, ProblemSet
+from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
+from tests.support import ROOT
+from tests.support.toys import ADD, LAST
 
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
-
-ADD = Problem(
-    id="toy/add",
-    statement='def add(a: int, b: int) -> int:\n    """Return a + b.\n\n    >>> add(1, 2)\n    3\n    """\n',
-    entry_point="add",
-    solution="def add(a, b):\n    return a + b\n",
-    golden=(GoldenCase("add(1, 2)", "3"), GoldenCase("add(-1, 1)", "0")),
-    examples=("assert add(1, 2) == 3",),
-)
-LAST = Problem(
-    id="toy/last",
-    statement='def last(items: list[int]) -> int | None:\n    """Return the last item, None if there is none."""\n',
-    entry_point="last",
-    solution="def last(items):\n    return items[-1] if items else None\n",
-    golden=(GoldenCase("last([])", "None"), GoldenCase("last([1, 2])", "2")),
-)
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +85,7 @@ def broken_sandbox() -> Broken:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of third-party benchmark rows, which are never part of this repository."""
-    folder = Path(__file__).parent.parent.parent / "shared" / "data"
+    folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the third-party rows (shared/data beside the repository) are not here")
     return folder

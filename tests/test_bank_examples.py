@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +12,12 @@ import pytest
 from codea1_agents.study.bank_game import BankGame, stacked
 from codea1_agents.study.matrix_game import MatrixGame
 from codea1_env.errors import UnknownName
+from tests.support import ROOT
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture

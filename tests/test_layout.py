@@ -15,8 +15,8 @@ import pytest
 import codea1_agents
 import codea1_env
 from codea1_env.errors import MissingExtra
+from tests.support import ROOT
 
-ROOT = Path(__file__).parent.parent
 
 
 def modules() -> list[str]:

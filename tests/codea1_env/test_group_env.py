@@ -24,15 +24,8 @@ from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import preset
 from codea1_env.spaces import UnicodeText
 from codea1_env.trees import SuitesPer
+from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
 
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
-WRONG = "```python\ndef add(a, b):\n    return a - b\n```"
-BROKEN = "```python\ndef add(a, b:\n```"
-NAIVE = "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```"
-SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
-RULES = replace(preset("fixed"), tests_per_suite=2)
-GONE = AgentUnavailable("gone")
 
 
 @pytest.fixture

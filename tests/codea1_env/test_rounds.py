@@ -20,16 +20,8 @@ from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.trees import JudgedTree, SuitesPer, Tests, Tree
 from codea1_env.verdicts import Verdict
+from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
 
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
-WRONG = "```python\ndef add(a, b):\n    return a - b\n```"
-BROKEN = "```python\ndef add(a, b:\n```"
-NAIVE = "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```"
-SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
-FALSE = "```python\nassert add(1, 1) == 3\nassert add(5, 5) == 5\n```"
-RULES = replace(preset("fixed"), tests_per_suite=2)
-GONE = AgentUnavailable("gone")
 
 
 def played(rounds: Rounds, programs: Sequence[object], suites: Sequence[Tests]) -> list[JudgedTree]:

@@ -19,6 +19,7 @@ from codea1_env.sandbox.inside.changes import N_CHANGES, N_TELLING
 from codea1_env.solution_values import SolutionValues, limits_of_solutions
 from codea1_env.submissions import RejectionReason
 from codea1_env.verdicts import ValidSuite
+from tests.support.sandboxes import Counting
 
 LIMITS = limits_of_solutions(Limits())
 TABLE = tomllib.loads((Path(__file__).parent / "tautologies.toml").read_text())["cases"]
@@ -169,24 +170,6 @@ def test_an_example_in_other_words_is_an_example(sandbox: Sandbox) -> None:
         for rules, is_example in (("fixed", True), ("paper", False)):
             (case,) = judged(sandbox, f"assert {reply}", rules, examples).cases
             assert case.is_example is is_example
-
-
-class Counting:
-    """A sandbox that keeps what it is asked."""
-
-    name = "counting"
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self.guarantee = sandbox.guarantee
-        self.jobs: list[Job] = []
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        self.jobs += jobs
-        return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """Nothing of its own to end."""
 
 
 class FailingOnRecords(Counting):

@@ -14,6 +14,7 @@ WEAK = """\
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, JobReport
 from codea1_env.values import encode
+from tests.support import ROOT
 
 
 class Weak:
@@ -97,7 +98,7 @@ def test_the_documented_table_can_be_written(codea1: Callable[..., Any]) -> None
 
 
 def test_the_documents_list_every_attack_and_no_other() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "sandbox-attacks.md").read_text()
+    text = (ROOT / "docs" / "sandbox-attacks.md").read_text()
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "---" not in line]
     listed = {row[0].removeprefix("| "): row[1] for row in rows if row[0] != "| attack"}
     assert listed == {attack.name: attack.tries for attack in load_attacks()}

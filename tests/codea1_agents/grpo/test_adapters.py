@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.support.grpo import module_of, some_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -21,8 +22,6 @@ from codea1_agents.grpo.rl_module import CausalLMModule, export_state, load_caus
 from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from modules import module_of, some_batch  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.grpo import distance, weights_of
+from tests.support.language_models import PHRASES, PROGRAMS, phrase_folder
+
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -23,8 +25,6 @@ from codea1_agents.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import SandboxError, UserError  # noqa: E402
 from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import PHRASES, PROGRAMS, distance, phrase_folder, weights_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.xdist_group("ray"),

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ datasets = pytest.importorskip("datasets", reason="TRL's data sets are not insta
 
 from codea1_agents.grpo.grouping import group_advantages  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
 
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+
+from tests.support.grpo import scored
+from tests.support.language_models import END, PAD
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -25,8 +27,6 @@ from codea1_agents.grpo.model_settings import ModelSettings  # noqa: E402
 from codea1_agents.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_env.errors import CodeA1Error  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import END, PAD, scored  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 

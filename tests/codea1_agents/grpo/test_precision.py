@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.grpo import module_of, some_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -17,8 +18,6 @@ from codea1_agents.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from modules import module_of, some_batch  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 

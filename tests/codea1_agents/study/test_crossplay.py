@@ -14,8 +14,8 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.submissions import Candidate
 from codea1_env.verdicts import CandidateReport, Verdict
+from tests.support.toys import RULES
 
-RULES = replace(preset("fixed"), tests_per_suite=2)
 MINUS = "def add(a, b):\n    return a - b\n"
 
 

@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
+from tests.support import ROOT
+
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
-ROOT = Path(__file__).parents[3]
 N_JOBS = 20_000
 N_KILLS = 50
 PR_SET_CHILD_SUBREAPER = 36

@@ -23,10 +23,10 @@ from codea1_env.sandbox.local import (
     LocalSandbox,
     shared_sandbox,
 )
+from tests.support import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tiers are Linux's")
 
-ROOT = Path(__file__).parents[3]
 NOBODY = 54_321
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 PROMISES = {

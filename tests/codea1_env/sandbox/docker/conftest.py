@@ -26,8 +26,9 @@ from codea1_env.sandbox.docker_image import REPOSITORY
 from codea1_env.sandbox.docker_owner import Owner
 from codea1_env.sandbox.docker_sandbox import DockerSandbox
 from codea1_env.sandbox.local import LocalSandbox
+from tests.support import ROOT
 
-ENGINE = Path(__file__).parents[4] / ".ci" / "docker-engine"
+ENGINE = ROOT / ".ci" / "docker-engine"
 
 
 class Engine:

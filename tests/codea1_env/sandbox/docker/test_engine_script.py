@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[4] / ".ci" / "docker-engine"
+from tests.support import ROOT
+
+SCRIPT = ROOT / ".ci" / "docker-engine"
 NOWHERE = {"DOCKER_HOST": "unix:///nowhere/socket"}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="engines run on Linux")
