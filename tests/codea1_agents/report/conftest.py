@@ -30,6 +30,7 @@ from codea1_env.runs.records import (
 )
 from codea1_env.sandbox import Limits
 from codea1_env.verdicts import Verdict
+from tests.support.waiting import wait_until
 
 HOSTILE = (
     "def f(x):\n"
@@ -169,10 +170,8 @@ class Browser:
         return self.driver.execute_script(f"return {script}")
 
     def until(self, condition: str, seconds: float = 20) -> None:
-        end = time.monotonic() + seconds
-        while not self.ask(condition):
-            assert time.monotonic() < end, f"in vain: {condition}; {self.driver.get_log('browser')}"
-            time.sleep(0.02)
+        found = wait_until(lambda: self.ask(condition), seconds)
+        assert found, f"in vain: {condition}; {self.driver.get_log('browser')}"
 
     def fill(self, field: str, value: str) -> None:
         script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 Descendants = Callable[..., set[int]]
 
@@ -36,9 +37,7 @@ def left_over(descendants: Descendants) -> Descendants:
     """`left_over(before)`: processes of ours that were not there before, after time to end."""
 
     def find(before: set[int]) -> set[int]:
-        deadline = time.monotonic() + 20.0  # a crowded machine may take long to end a process
-        while (left := descendants() - before) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        return left
+        wait_until(lambda: not descendants() - before, 20.0)  # a crowded machine may take long to end a process
+        return descendants() - before
 
     return find

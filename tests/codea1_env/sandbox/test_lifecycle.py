@@ -30,6 +30,7 @@ from codea1_env.errors import SandboxError
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, Limits
 from codea1_env.sandbox.local import LocalSandbox, shared_sandbox
+from tests.support.waiting import wait_until
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(0.4)"),))
@@ -53,13 +54,6 @@ def in_background(work: Callable[[], Any]) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()
     return thread
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 5.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (result := condition()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return result
 
 
 # Ending

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,17 +154,6 @@ def docker(engine: Engine) -> Iterator[DockerSandbox]:
 def local() -> Iterator[LocalSandbox]:
     with LocalSandbox(2) as sandbox:
         yield sandbox
-
-
-@pytest.fixture(scope="session")
-def wait_until() -> Callable[..., Any]:
-    def wait(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-        deadline = time.monotonic() + seconds
-        while not (result := condition()) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return result
-
-    return wait
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ from codea1_env.sandbox.docker_folder import PREFIX
 from codea1_env.sandbox.docker_owner import Owner
 from codea1_env.sandbox.docker_sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux")
 
@@ -39,7 +40,7 @@ def answers(sandbox: Sandbox) -> bool:
 # Ending
 
 
-def test_close_removes_the_containers_and_a_later_run_starts_afresh(engine: Any, wait_until: Any) -> None:
+def test_close_removes_the_containers_and_a_later_run_starts_afresh(engine: Any) -> None:
     before, files = len(engine.containers()), len(os.listdir("/proc/self/fd"))
     sandbox = DockerSandbox(1)
     for _ in range(2):
@@ -73,7 +74,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_however_a_user_ends_no_container_and_no_folder_is_left(
-    engine: Any, started: Any, wait_until: Any, ending: str
+    engine: Any, started: Any, ending: str
 ) -> None:
     user = started(USER + ENDINGS[ending])
     assert user.stdout.readline() == "running\n"
@@ -83,7 +84,7 @@ def test_however_a_user_ends_no_container_and_no_folder_is_left(
     assert engine.folders(user.pid) == []
 
 
-def test_a_fork_of_a_user_has_containers_of_its_own(engine: Any, started: Any, wait_until: Any) -> None:
+def test_a_fork_of_a_user_has_containers_of_its_own(engine: Any, started: Any) -> None:
     user = started(
         """
         import os, sys
@@ -195,7 +196,7 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> No
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a container's process")
 def test_a_container_that_hangs_is_removed_and_replaced(
-    engine: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codea1_env.sandbox.worker, "_ANSWER_TIMEOUT_S", 0.3)
     before = engine.ids()
@@ -210,7 +211,7 @@ def test_a_container_that_hangs_is_removed_and_replaced(
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs an engine of its own to restart")
 def test_an_engine_that_is_restarted_costs_no_verdict(
-    engine: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = engine.new_folder()
     try:
@@ -232,7 +233,7 @@ def test_an_engine_that_is_restarted_costs_no_verdict(
 
 
 def test_an_engine_that_is_gone_for_good_is_said_and_one_that_comes_back_is_used(
-    engine: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.sandbox.docker_container._RESTART_TIMEOUT_S", 0.5)
     before = engine.ids()

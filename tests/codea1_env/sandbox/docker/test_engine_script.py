@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support import ROOT
+from tests.support.waiting import wait_until
 
 SCRIPT = ROOT / ".ci" / "docker-engine"
 NOWHERE = {"DOCKER_HOST": "unix:///nowhere/socket"}
@@ -57,7 +58,7 @@ def started() -> tuple[subprocess.Popen[str], Path]:
 
 
 @with_engine
-def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too(wait_until: Callable[..., Any]) -> None:
+def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too() -> None:
     process, folder = started()
     with process:
         pid = int((folder / "pid").read_text())
@@ -68,9 +69,7 @@ def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too(wait_unt
 
 
 @with_engine
-def test_the_engine_of_a_killed_run_is_ended_by_the_next_and_that_of_a_running_one_is_not(
-    wait_until: Callable[..., Any],
-) -> None:
+def test_the_engine_of_a_killed_run_is_ended_by_the_next_and_that_of_a_running_one_is_not() -> None:
     killed, folder = started()
     running, other = started()
     with killed, running:
