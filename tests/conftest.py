@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,38 @@ from tests.support.toys import ADD, LAST
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
+    ["base_folder", "model_folder", "phrase_folders", "tiny_model", "tiny_base_model"], "models"
+)
+"""What a test is marked as that uses a fixture."""
+
+NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|transformers|vllm)"', re.MULTILINE)
+"""Stands in a module whose tests are all marked `models`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKS[fixture])
+        if NEEDS_TORCH.search(source_of(item.path)):
+            item.add_marker("models")
+        if item.get_closest_marker("ray"):
+            item.add_marker(pytest.mark.xdist_group("ray"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Tests of models that are not wanted are not even imported, which takes ten seconds and more."""
+    is_wanted = "not models" not in config.option.markexpr
+    if is_wanted or collection_path.suffix != ".py" or not NEEDS_TORCH.search(source_of(collection_path)):
+        return None
+    return True
+
+
+@cache
+def source_of(path: Path) -> str:
+    return path.read_text()
 
 
 @pytest.fixture(scope="session")

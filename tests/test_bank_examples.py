@@ -75,7 +75,7 @@ def test_psro_runs_with_every_meta_solver(example, name):
         psro.psro(psro.BankPolicies(bank_game()), meta_solver="best")
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")
 def test_who_is_asked_when(example, bank):
     pytest.importorskip("ray", reason="ray is not installed")
@@ -96,7 +96,7 @@ def test_who_is_asked_when(example, bank):
     assert turns.step({"tester_0": 2})[2]["__all__"]
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")
 def test_stock_ppo_becomes_less_exploitable(example, bank):
     pytest.importorskip("ray", reason="ray is not installed")

@@ -47,12 +47,12 @@ def run_with_ray(example, tmp_path):
     return done
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 def test_ppo_plays_the_bank_game(tmp_path):
     assert "equilibrium" in run_with_ray(BANK_PPO, tmp_path).stdout
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 def test_two_models_are_trained_with_rllib(tmp_path):
     done = run_with_ray(WITH_RLLIB, tmp_path)
     programs = re.findall(r"^step \d+ .*valid_candidates (\S+)$", done.stdout, re.MULTILINE)

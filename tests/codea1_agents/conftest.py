@@ -12,7 +12,7 @@ import pytest
 from codea1_agents.asking import Asker
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable
-from tests.support.language_models import PHRASES, phrase_folder
+from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,16 @@ def scripted() -> Callable[[Callable[[Observation, Info], str | None]], tuple[Sc
         return agent, Asker(agent, "scripted")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that writes bytes."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = tmp_path_factory.mktemp("model")
+    tiny_model().save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return str(folder)
 
 
 @pytest.fixture(scope="session")

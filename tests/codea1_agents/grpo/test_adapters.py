@@ -24,7 +24,7 @@ from codea1_env.errors import UserError  # noqa: E402
 
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
 ]
 
@@ -47,8 +47,8 @@ def logits_of(model: Any) -> Any:
 
 
 @pytest.fixture(params=["untied", "tied"])
-def folder(request: pytest.FixtureRequest, phrase_folders: dict[str, str], model_folder: Path) -> str:
-    return phrase_folders["coder"] if request.param == "untied" else str(model_folder)
+def folder(request: pytest.FixtureRequest, phrase_folders: dict[str, str], model_folder: str) -> str:
+    return phrase_folders["coder"] if request.param == "untied" else model_folder
 
 
 def test_they_begin_as_the_model_and_are_the_same_on_every_host(folder: str) -> None:
@@ -104,9 +104,9 @@ def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
         LoraSettings(**wrong)
 
 
-def test_a_weight_that_is_also_the_embedding_cannot_be_adapted(model_folder: Path) -> None:
+def test_a_weight_that_is_also_the_embedding_cannot_be_adapted(model_folder: str) -> None:
     with pytest.raises(UserError, match="lm_head"):
-        module_of(str(model_folder), lora=LoraSettings(target_modules=("q_proj", "lm_head")))
+        module_of(model_folder, lora=LoraSettings(target_modules=("q_proj", "lm_head")))
 
 
 def test_layers_that_the_model_lacks_are_named(phrase_folders: dict[str, str]) -> None:

@@ -27,7 +27,7 @@ from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox  # noqa: 
 
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
     pytest.mark.usefixtures("cluster"),
 ]
@@ -132,10 +132,10 @@ def problems(folder: Path, *statements: str) -> str:
 
 
 def test_a_problem_longer_than_the_context_is_skipped_with_its_reason(
-    config: GRPOConfig, model_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    config: GRPOConfig, model_folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     config.problems(problems(tmp_path, "Return x plus one.", "long " * 2000))
-    config.llm_agents(coder=str(model_folder)).agents(tester="examples")
+    config.llm_agents(coder=model_folder).agents(tester="examples")
     config.training(problems_per_step=2, n_candidates=2, n_suites=2, max_tokens={"coder": 3, "tester": 3})
     with run(config) as algorithm:
         result = algorithm.train()

@@ -49,7 +49,7 @@ def advantages_of_trl(folder: Path, rewards: np.ndarray, where: Path) -> np.ndar
     return np.array(list(trainer._logs["advantages"])).reshape(rewards.shape)
 
 
-def test_advantages_are_those_of_trl(model_folder: Path, tmp_path: Path) -> None:
+def test_advantages_are_those_of_trl(model_folder: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     rewards = np.round(draw.random((N_GROUPS, GROUP)), 3)
     rewards[1] = 0.25  # nothing to learn

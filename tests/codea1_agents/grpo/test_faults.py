@@ -23,7 +23,7 @@ from codea1_agents.grpo.trees import Task  # noqa: E402
 
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
     pytest.mark.usefixtures("cluster"),
 ]

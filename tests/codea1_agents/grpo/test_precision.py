@@ -88,11 +88,11 @@ def kept_and_gradients(module: CausalLMModule) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("lora", [None, LoraSettings(rank=4)])
-def test_checkpointing_keeps_less_and_gives_the_same_gradients(model_folder: Path, lora: LoraSettings | None) -> None:
+def test_checkpointing_keeps_less_and_gives_the_same_gradients(model_folder: str, lora: LoraSettings | None) -> None:
     if lora is not None:
         pytest.importorskip("peft", reason="peft is not installed")
-    n_plain, plain = kept_and_gradients(module_of(str(model_folder), lora=lora, with_reference=False))
-    less = module_of(str(model_folder), lora=lora, with_reference=False, gradient_checkpointing=True)
+    n_plain, plain = kept_and_gradients(module_of(model_folder, lora=lora, with_reference=False))
+    less = module_of(model_folder, lora=lora, with_reference=False, gradient_checkpointing=True)
     n_less, found = kept_and_gradients(less)
     print(f"{'adapters' if lora else 'all'}: {n_plain} -> {n_less} bytes")  # docs/training-engines.md
     assert n_less < 0.7 * n_plain

@@ -28,7 +28,7 @@ from codea1_agents.grpo.vllm_engine import VllmEngine, largest_gap  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("ignore"),  # vLLM, and what it imports, warn of many things that are not ours
 ]
 
