@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
+INHERITED = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "EXTRAS", "TORCH_INDEX", "CONSTRAINTS"}
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 
 
@@ -21,7 +23,9 @@ def planned(tmp_path: Path):
 
     def plan(*arguments: str) -> list[str]:
         command = ["make", "-n", f"VENV={tmp_path / 'venv'}", *arguments]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        # These tests may themselves run under `make test EXTRAS=...`, which hands its settings on.
+        environment = {name: value for name, value in os.environ.items() if name not in INHERITED}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
 
     return plan

@@ -236,9 +236,9 @@ def test_a_finished_run_may_be_asked_for_more_episodes(codea1: Callable[..., Any
 def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> None:
     codea1(*FAST, "-n", 2, "--out", "run")
     before = Path("run/episodes.jsonl").read_bytes()
-    result = codea1("play", "--resume", "run", *FAST[1:])
+    result = codea1("play", "--resume", "run", *FAST[1:], "--json")
     assert result.exit_code == 0
-    assert "2 episodes" in result.stdout
+    assert json.loads(result.stdout)["episodes"] == 2
     assert Path("run/episodes.jsonl").read_bytes() == before
 
 
