@@ -87,9 +87,6 @@ def main_process() -> int:
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """An engine that `DOCKER_HOST` names: what answers already, else one for all processes of this test run."""
-    pytest.importorskip("docker", reason="the docker sandbox needs the extra `docker`")
-    if sys.platform != "linux":
-        pytest.skip("the docker sandbox needs Linux")
     try:
         with connected():
             pass

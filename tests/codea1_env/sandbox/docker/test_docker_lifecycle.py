@@ -25,9 +25,11 @@ from codea1_env.sandbox.docker_folder import PREFIX
 from codea1_env.sandbox.docker_owner import Owner
 from codea1_env.sandbox.docker_sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
+from tests.support.containers import missing_engine
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux")
+if obstacle := missing_engine():
+    pytest.skip(obstacle, allow_module_level=True)
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(1.5)"),))

@@ -57,6 +57,7 @@ def started() -> tuple[subprocess.Popen[str], Path]:
     return process, Path(address.removeprefix("unix://")).parent
 
 
+@pytest.mark.engine
 @with_engine
 def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too() -> None:
     process, folder = started()
@@ -68,6 +69,7 @@ def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too() -> Non
     assert wait_until(lambda: has_ended(pid))
 
 
+@pytest.mark.engine
 @with_engine
 def test_the_engine_of_a_killed_run_is_ended_by_the_next_and_that_of_a_running_one_is_not() -> None:
     killed, folder = started()
