@@ -6,10 +6,10 @@ import runpy
 from typing import Any
 
 import pytest
-
-from tests.support import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.support import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 

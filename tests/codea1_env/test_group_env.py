@@ -6,7 +6,6 @@ import json
 import math
 import pickle
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -17,15 +16,13 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from codea1_env import MistakeBook, Tree, code_a1_v0
-from codea1_env.errors import AgentUnavailable, SandboxError, UnknownName, UserError
+from codea1_env.errors import SandboxError, UnknownName, UserError
 from codea1_env.observations import MAX_REPLY_CHARS
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.mistake_book import Provenance
-from codea1_env.rules.ruleset import preset
 from codea1_env.spaces import UnicodeText
 from codea1_env.trees import SuitesPer
 from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
-
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codea1_env import MistakeBook
-from codea1_env.errors import AgentUnavailable, SandboxError
+from codea1_env.errors import SandboxError
 from codea1_env.judge import Duel, Judge
 from codea1_env.problems import ProblemSet
 from codea1_env.referee import Referee
@@ -21,7 +21,6 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.trees import JudgedTree, SuitesPer, Tests, Tree
 from codea1_env.verdicts import Verdict
 from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
-
 
 
 def played(rounds: Rounds, programs: Sequence[object], suites: Sequence[Tests]) -> list[JudgedTree]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+
 def tiny_config(folders: dict[str, str], problems: str) -> Any:
     """Both roles learn, everything in this process."""
     from codea1_agents.grpo import GRPOConfig

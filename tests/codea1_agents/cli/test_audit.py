@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from codea1_env.audit import load_attacks
+from tests.support import ROOT
 
 pytestmark = pytest.mark.xdist_group("watches the machine")
 
@@ -14,7 +15,6 @@ WEAK = """\
 from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, JobReport
 from codea1_env.values import encode
-from tests.support import ROOT
 
 
 class Weak:

@@ -22,7 +22,6 @@ from codea1_agents.grpo.rl_module import CausalLMModule, export_state, load_caus
 from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own

@@ -25,7 +25,6 @@ from codea1_agents.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import SandboxError, UserError  # noqa: E402
 from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox  # noqa: E402
 
-
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own

@@ -16,7 +16,6 @@ datasets = pytest.importorskip("datasets", reason="TRL's data sets are not insta
 
 from codea1_agents.grpo.grouping import group_advantages  # noqa: E402
 
-
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own
 
 N_GROUPS, GROUP = 6, 8

@@ -15,7 +15,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.grpo.batches import padded_batch, planned, shards  # noqa: E402
 from codea1_agents.grpo.columns import Column  # noqa: E402
 
-
 RESPONSES = st.lists(
     st.builds(scored, st.sampled_from(["coder", "tester"]), st.integers(1, 9), st.integers(1, 9)), min_size=1
 )

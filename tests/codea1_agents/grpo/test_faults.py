@@ -21,7 +21,6 @@ from codea1_agents.grpo import GRPO, GRPOConfig  # noqa: E402
 from codea1_agents.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
 from codea1_agents.grpo.trees import Task  # noqa: E402
 
-
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own

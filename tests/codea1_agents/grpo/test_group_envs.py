@@ -22,7 +22,6 @@ from codea1_agents.grpo.trees import Tree  # noqa: E402
 from codea1_env import code_a1_v0  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own

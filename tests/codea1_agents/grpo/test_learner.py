@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -26,7 +25,6 @@ from codea1_agents.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.grpo.model_settings import ModelSettings  # noqa: E402
 from codea1_agents.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_env.errors import CodeA1Error  # noqa: E402
-
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from codea1_agents.grpo.model_settings import LoraSettings, ModelSettings  # noq
 from codea1_agents.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
-
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")

@@ -22,7 +22,6 @@ from codea1_agents.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.grpo.model_settings import ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-
 pytestmark = [
     pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own

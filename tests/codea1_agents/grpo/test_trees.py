@@ -11,22 +11,17 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from codea1_agents.grpo.group_envs import GroupEnvs
 from codea1_agents.grpo.players import Answer
-from codea1_agents.grpo.settings import Shape, TrainingSettings
+from codea1_agents.grpo.settings import Shape
 from codea1_agents.grpo.statistics import told_of
-from codea1_agents.grpo.trees import Task, Tree, TreeRoller
-from codea1_env.group_env import GroupEnv
+from codea1_agents.grpo.trees import Task, TreeRoller
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.problems import ProblemSet
 from codea1_env.rounds import Turn
-from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
-from codea1_env.trees import SuitesPer
 from tests.support.sandboxes import Counting, Wrapper
+from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, SHARP, WRONG
 from tests.support.trees import PER_PROBLEM, Scripted, group_envs, rolled
-from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
-
 
 
 def test_suites_per_problem_meet_every_candidate_and_earn_the_mean_over_valid_ones(sandbox, toys):

@@ -25,7 +25,6 @@ from codea1_agents.grpo.rl_module import load_causal_model  # noqa: E402
 from codea1_agents.grpo.sampling import Response, SamplingRules  # noqa: E402
 from codea1_agents.grpo.vllm_engine import VllmEngine, largest_gap  # noqa: E402
 
-
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.ray,

@@ -6,13 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import codea1_env.sandbox.worker
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.interface import Call, Guarantee, Job
 from codea1_env.sandbox.local import (

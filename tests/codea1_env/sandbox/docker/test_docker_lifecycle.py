@@ -75,9 +75,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_however_a_user_ends_no_container_and_no_folder_is_left(
-    engine: Any, started: Any, ending: str
-) -> None:
+def test_however_a_user_ends_no_container_and_no_folder_is_left(engine: Any, started: Any, ending: str) -> None:
     user = started(USER + ENDINGS[ending])
     assert user.stdout.readline() == "running\n"
     assert len(engine.containers(user.pid)) == 1
@@ -197,9 +195,7 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a container's process")
-def test_a_container_that_hangs_is_removed_and_replaced(
-    engine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_that_hangs_is_removed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codea1_env.sandbox.worker, "_ANSWER_TIMEOUT_S", 0.3)
     before = engine.ids()
     with DockerSandbox(1) as sandbox:
@@ -212,9 +208,7 @@ def test_a_container_that_hangs_is_removed_and_replaced(
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs an engine of its own to restart")
-def test_an_engine_that_is_restarted_costs_no_verdict(
-    engine: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_is_restarted_costs_no_verdict(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = engine.new_folder()
     try:
         monkeypatch.setenv("DOCKER_HOST", engine.start(folder))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import socket
-import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +19,7 @@ import codea1_env.sandbox.docker_engine
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, load_attacks
 from codea1_env.audit.candidate_judging import play_candidate
 from codea1_env.audit.findings import AuditResult
-from codea1_env.errors import MissingExtra, SandboxError, UserError
+from codea1_env.errors import SandboxError, UserError
 from codea1_env.judge import Duel, Judge
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.problems import ProblemSet
@@ -31,7 +29,7 @@ from codea1_env.sandbox.docker_engine import OWNER_LABEL, SESSION_LABEL, connect
 from codea1_env.sandbox.docker_folder import meeting_folder
 from codea1_env.sandbox.docker_root import Root
 from codea1_env.sandbox.docker_sandbox import DockerSandbox, shared_docker_sandbox
-from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.submissions import Candidate
 from codea1_env.values import encode, equal
