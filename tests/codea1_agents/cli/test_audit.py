@@ -64,7 +64,7 @@ def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], o
     data = one_object(result.stdout)
     assert (data["sandbox"], data["guarantee"], data["tier"]) == ("weak", "trusted only", "")
     assert (data["is_sound"], data["counts"]["held"], data["counts"]["forged"]) == (False, 0, 1)
-    assert "f(1) counts as 42" in data["attacks"][0]["detail"]
+    assert "f(1) counts as 42" in data["attacks"][0]["sentence"]
     assert "FORGED" in result.stderr
 
 
