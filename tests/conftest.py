@@ -28,6 +28,7 @@ settings.load_profile("untimed")
 MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
     ["base_folder", "model_folder", "phrase_folders", "tiny_model", "tiny_base_model"], "models"
 )
+MARKS |= dict.fromkeys(["finished", "started", "serving"], "slow")  # processes of the command line
 """What a test is marked as that uses a fixture."""
 
 NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|transformers|vllm)"', re.MULTILINE)

@@ -409,6 +409,7 @@ print(json.dumps(lines))
 """
 
 
+@pytest.mark.slow
 def test_same_seed_same_transcript_in_two_processes():
     runs = [
         subprocess.run(

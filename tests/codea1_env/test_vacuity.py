@@ -84,6 +84,7 @@ HANGING = [f"sum(1 for _ in range(f({n}) * 2**20)) >= 0" for n in range(3)]
 EXITING = ["(lambda y: [y] * (y * 10**7) if y > 10**9 else y)(f(2)) is not None or f(2) is None"]
 
 
+@pytest.mark.slow
 def test_cases_that_hang_or_die_under_a_change_decide_about_no_others(sandbox: Sandbox) -> None:
     others = ["f() == f() + 0", "f(7) == 49 or f(7) == 50"]
     found = changed(sandbox, SQUARE, [*HANGING, *EXITING, *others])

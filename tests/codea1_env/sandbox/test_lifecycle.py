@@ -37,7 +37,7 @@ NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Cal
 LONG = Job("import time\ndef f(): time.sleep(60)\n", "f", (Call("f()"),))
 SPIN = Job("def f():\n    while True: pass\n", "f", (Call("f()"),), limits=Limits(cpu_s=30))
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-pytestmark = LINUX
+pytestmark = [LINUX, pytest.mark.slow]
 
 
 @pytest.fixture
