@@ -5,14 +5,20 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Repeatable installs: the versions that the tests have seen. Drop it with `make CONSTRAINTS= ...`.
 CONSTRAINTS ?= -c constraints.txt
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS)
-# What `test` and the gates install: `make test EXTRAS=dev,dev-models,rllib` also tests language models and Ray.
-EXTRAS ?= dev
+# An index with other builds of torch, such as https://download.pytorch.org/whl/cpu: PyPI's for Linux brings CUDA.
+TORCH_INDEX ?=
+PIP := $(BIN)/python -m pip install --disable-pip-version-check $(CONSTRAINTS) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+# What `test` and the gates install: language models and Ray are part of what they test. `test-fast` needs `dev` only.
+EXTRAS ?= dev,dev-models,rllib,lora
 comma := ,
 DEV_STAMP := $(VENV)/.installed-$(subst $(comma),+,$(EXTRAS))
 SOURCES := codea1_env agents tests benchmarks examples
+TORCH_SIZE := $(if $(TORCH_INDEX),about 1 GB with the torch of $(TORCH_INDEX),about 4 GB with PyPI's torch and CUDA; about 1 GB with TORCH_INDEX=https://download.pytorch.org/whl/cpu)
+DOWNLOAD := $(if $(filter dev-models rllib lora transformers,$(subst $(comma), ,$(EXTRAS))),$(TORCH_SIZE),about 150 MB)
 
-.PHONY: demo coevolve test check format lint types imports wheel-test install install-dev clean help
+PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
+
+.PHONY: demo coevolve test test-fast check format lint types imports wheel-test install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -24,10 +30,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e .
+	$(PIP) --quiet -e .
 	@touch $@
 
 $(DEV_STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing the extras $(EXTRAS): a download of $(DOWNLOAD), unless pip has it already."
 	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@ $(VENV)/.installed
 
@@ -42,7 +49,11 @@ coevolve: ## train two language models against each other from nothing, on this 
 	$(BIN)/codea1 demo coevolve
 
 test: install-dev ## all tests
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	$(PYTEST)
+
+test-fast: ## the tests that start no models, Ray, browser or container engine: a minute and a half
+	@$(MAKE) --no-print-directory install-dev EXTRAS=dev
+	$(PYTEST) -m "not models and not ray and not browser and not engine and not slow"
 
 lint: install-dev
 	$(BIN)/ruff format --check $(SOURCES)

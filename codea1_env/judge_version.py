@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from codea1_env.errors import UserError
 
-JUDGE_VERSION = 2
+JUDGE_VERSION = 3
 """Raised by every change after which the same replies can get other verdicts."""
 UNSTATED_JUDGE = 1
 """Of files that do not say: they are older than the first that did."""

@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.problems import GoldenCase, Problem, ProblemSet
+from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
+from tests.support import ROOT
+from tests.support.toys import ADD, LAST
 
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
-ADD = Problem(
-    id="toy/add",
-    statement='def add(a: int, b: int) -> int:\n    """Return a + b.\n\n    >>> add(1, 2)\n    3\n    """\n',
-    entry_point="add",
-    solution="def add(a, b):\n    return a + b\n",
-    golden=(GoldenCase("add(1, 2)", "3"), GoldenCase("add(-1, 1)", "0")),
-    examples=("assert add(1, 2) == 3",),
+MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
+    ["base_folder", "model_folder", "phrase_folders", "tiny_model", "tiny_base_model"], "models"
 )
-LAST = Problem(
-    id="toy/last",
-    statement='def last(items: list[int]) -> int | None:\n    """Return the last item, None if there is none."""\n',
-    entry_point="last",
-    solution="def last(items):\n    return items[-1] if items else None\n",
-    golden=(GoldenCase("last([])", "None"), GoldenCase("last([1, 2])", "2")),
-)
+MARKS |= dict.fromkeys(["finished", "started", "serving"], "slow")  # processes of the command line
+"""What a test is marked as that uses a fixture."""
+
+NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|transformers|vllm)"', re.MULTILINE)
+"""Stands in a module whose tests are all marked `models`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKS[fixture])
+        if NEEDS_TORCH.search(source_of(item.path)):
+            item.add_marker("models")
+        if item.get_closest_marker("ray"):
+            item.add_marker(pytest.mark.xdist_group("ray"))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Tests of models that are not wanted are not even imported, which takes ten seconds and more."""
+    is_wanted = "not models" not in config.option.markexpr
+    if is_wanted or collection_path.suffix != ".py" or not NEEDS_TORCH.search(source_of(collection_path)):
+        return None
+    return True
+
+
+@cache
+def source_of(path: Path) -> str:
+    return path.read_text()
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +120,7 @@ def broken_sandbox() -> Broken:
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of third-party benchmark rows, which are never part of this repository."""
-    folder = Path(__file__).parent.parent.parent / "shared" / "data"
+    folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the third-party rows (shared/data beside the repository) are not here")
     return folder

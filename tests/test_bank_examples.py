@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +12,12 @@ import pytest
 from codea1_agents.study.bank_game import BankGame, stacked
 from codea1_agents.study.matrix_game import MatrixGame
 from codea1_env.errors import UnknownName
+from tests.support import ROOT
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_psro_runs_with_every_meta_solver(example, name):
         psro.psro(psro.BankPolicies(bank_game()), meta_solver="best")
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")
 def test_who_is_asked_when(example, bank):
     pytest.importorskip("ray", reason="ray is not installed")
@@ -96,7 +96,7 @@ def test_who_is_asked_when(example, bank):
     assert turns.step({"tester_0": 2})[2]["__all__"]
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 @pytest.mark.filterwarnings("ignore")
 def test_stock_ppo_becomes_less_exploitable(example, bank):
     pytest.importorskip("ray", reason="ray is not installed")

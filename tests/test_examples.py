@@ -6,11 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.support import ROOT
+
 WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers warn of themselves
 BANK_PPO = ROOT / "examples" / "bank_game_ppo.py"
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO})
@@ -47,12 +47,12 @@ def run_with_ray(arguments, tmp_path):
     return done
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 def test_ppo_plays_the_bank_game(tmp_path):
     assert "equilibrium" in run_with_ray([BANK_PPO], tmp_path).stdout
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 def test_two_models_are_trained_with_rllib(tmp_path):
     done = run_with_ray([WITH_RLLIB], tmp_path)
     programs = re.findall(r"^step \d+ .*valid_candidates (\S+)$", done.stdout, re.MULTILINE)

@@ -28,6 +28,7 @@ from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from codea1_env.trees import JudgedTree, Tree
 from codea1_env.verdicts import CandidateReport, ProblemReport, Rechecks, Verdict
+from tests.support.sandboxes import Wrapper
 
 RULES = ("fixed", "paper", "release", "golden")
 GONE = "GONE"
@@ -108,19 +109,13 @@ class Deck:
         ]
 
 
-class Losing:
+class Losing(Wrapper):
     """The shared sandbox, which fails on programs that say so."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
         found = iter(self._sandbox.run([job for job in jobs if LOST not in job.program]))
         lost = Outcome(OutcomeKind.INTERNAL_ERROR, message="no memory left")
         return [JobReport(lost, (lost,) * len(job.calls)) if LOST in job.program else next(found) for job in jobs]
-
-    def close(self) -> None:
-        """It is shared."""
 
 
 class Says:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "benchmarks" / "oracles.py"
+from tests.support import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "oracles.py"
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,6 @@ MARK = "codea1-attack"
 """Every file that an attack tries to leave has a name that begins so."""
 
 _CANARY = "codea1-canary-"  # attacks look for it
-_SETTLING_S = 5.0
 _LISTENING = "0A"
 _SANDBOXED = b"sandbox/inside/bootstrap.py"
 
@@ -37,9 +36,14 @@ class _State:
 
 
 class Surroundings:
-    """Watches while attacks run; use it as a context manager."""
+    """Watches while attacks run; use it as a context manager.
 
-    def __init__(self) -> None:
+    Args:
+        settling_s: how long `changes` waits for what is about to end, in seconds.
+    """
+
+    def __init__(self, settling_s: float = 5.0) -> None:
+        self._settling_s = settling_s
         self._folder = Path(tempfile.mkdtemp(prefix=_CANARY))
         self._folder.chmod(0o755)
         self._canary = self._folder / "secret"
@@ -61,11 +65,8 @@ class Surroundings:
         return len(self._before.processes) > len(before.processes)
 
     def changes(self) -> list[str]:
-        """Return what is different from when things had settled, one sentence each, and remove files that were left.
-
-        Waits up to 5 s for what is about to end.
-        """
-        deadline = monotonic() + _SETTLING_S
+        """Return what is different from when things had settled, one sentence each, and remove files that were left."""
+        deadline = monotonic() + self._settling_s
         now = _look()
         while (left := self._left(now)) and monotonic() < deadline:
             sleep(0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 
@@ -10,6 +11,7 @@ import pytest
 from codea1_agents.asking import Asker
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable
+from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +55,41 @@ def scripted() -> Callable[[Callable[[Observation, Info], str | None]], tuple[Sc
         return agent, Asker(agent, "scripted")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that writes bytes."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = tmp_path_factory.mktemp("model")
+    tiny_model().save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def phrase_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Models of a coder and a tester whose every reply is a program or a suite for `f(x) = x + 1`."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    folders = {}
+    for seed, role in enumerate(("coder", "tester")):
+        folders[role] = phrase_folder(tmp_path_factory.mktemp(role), PHRASES, seed)
+    return folders
+
+
+@pytest.fixture(scope="session")
+def increments(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A problem set of three problems, all of them `f(x) = x + 1`."""
+    rows = [
+        {
+            "id": f"toy/{number}",
+            "statement": 'def f(x):\n    """Return x plus one."""\n',
+            "entry_point": "f",
+            "solution": "def f(x):\n    return x + 1\n",
+            "golden": [{"expression": "f(1)", "expected": "2"}],
+        }
+        for number in range(3)
+    ]
+    path = tmp_path_factory.mktemp("problems") / "toys.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)

@@ -21,7 +21,7 @@ from codea1_env.outcomes import OutcomeKind  # noqa: E402
 from codea1_env.sandbox import Call, Guarantee, Job, load_sandbox  # noqa: E402
 from codea1_env.sandbox.local import LocalSandbox  # noqa: E402
 
-pytestmark = pytest.mark.xdist_group("ray")
+pytestmark = pytest.mark.ray
 
 DOUBLE = "def f(x): return 2 * x"
 SLEEP = "import time\ndef f(x): time.sleep(x); return x"

@@ -14,8 +14,8 @@ from ray.rllib.utils.pre_checks.env import check_multiagent_environments
 from codea1_agents.rllib_env import GroupMultiAgentEnv
 from codea1_env import ProblemSet, code_a1_v0
 from codea1_env.errors import AgentUnavailable
+from tests.support.toys import RIGHT
 
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
 BROKEN = "```python\ndef add(a, b:\n```"
 SUITE = "```python\nassert add(1, 3) == 4\n```"
 

@@ -12,6 +12,7 @@ from codea1_env.errors import SandboxError
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
+from tests.support.sandboxes import Wrapper
 
 ADD = {
     "right": "def add(a, b):\n    return a + b",
@@ -47,11 +48,11 @@ def judged(bank: Bank, sandbox: Sandbox) -> JudgedBank:
     return judge_bank(bank, preset("fixed"), sandbox)
 
 
-class Watched:
+class Watched(Wrapper):
     """The shared sandbox behind a gate, and what it was given, call by call."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+        super().__init__(sandbox)
         self.gate = threading.Event()
         self.gate.set()
         self.batches: list[Sequence[Job]] = []
@@ -65,10 +66,7 @@ class Watched:
             raise SandboxError(self.error)
         self.batches.append(jobs)
         self.threads.add(threading.current_thread().name)
-        return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """It is shared."""
+        return super().run(jobs)
 
 
 @pytest.fixture

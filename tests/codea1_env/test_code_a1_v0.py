@@ -27,9 +27,8 @@ from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import preset
 from codea1_env.verdicts import Verdict
+from tests.support.toys import LOOKS_RIGHT, RIGHT
 
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-WRONG = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
 SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
 
 
@@ -113,7 +112,7 @@ def test_registries():
 
 
 def test_a_round_pays_both_agents_once_after_the_tester_has_acted(add):
-    trace = played(code_a1_v0.env(problems=add), WRONG, SUITE)
+    trace = played(code_a1_v0.env(problems=add), LOOKS_RIGHT, SUITE)
     assert [(agent, reward, over) for agent, reward, over, _, _ in trace] == [
         ("coder_0", 0.0, False),
         ("tester_0", 0.0, False),
@@ -124,7 +123,7 @@ def test_a_round_pays_both_agents_once_after_the_tester_has_acted(add):
 
 def test_infos_tell_the_parts_and_they_add_up(add):
     *_, (_, coder_reward, _, _, coder), (_, tester_reward, _, _, tester) = played(
-        code_a1_v0.env(problems=add), WRONG, SUITE
+        code_a1_v0.env(problems=add), LOOKS_RIGHT, SUITE
     )
     assert sum(coder["reward_parts"].values()) == pytest.approx(coder_reward)
     assert sum(tester["reward_parts"].values()) == pytest.approx(tester_reward)
@@ -160,7 +159,7 @@ def test_the_blind_parallel_view_takes_both_at_once(add):
     env = code_a1_v0.blind_parallel_env(problems=add)
     observations, _ = env.reset(seed=0)
     assert observations["tester_0"]["program"] == ""
-    _, rewards, terminations, _, infos = env.step({"coder_0": WRONG, "tester_0": SUITE})
+    _, rewards, terminations, _, infos = env.step({"coder_0": LOOKS_RIGHT, "tester_0": SUITE})
     assert rewards["coder_0"] == 0.5
     assert all(terminations.values())
     assert infos["coder_0"]["new_tests"] == 2
@@ -184,7 +183,7 @@ def test_an_invalid_candidate_ends_the_episode_without_the_testers_turn(add):
 def test_a_coder_may_repair_after_feedback(add):
     env = code_a1_v0.env(problems=add, max_cycles=2)
     env.reset(seed=0)
-    env.step(WRONG)
+    env.step(LOOKS_RIGHT)
     env.step(SUITE)
     seen = env.observe("coder_0")
     assert seen["round"] == 1
@@ -201,7 +200,7 @@ def test_a_coder_may_repair_after_feedback(add):
 
 
 def test_each_agent_gets_each_rounds_reward_once(add):
-    trace = played(code_a1_v0.env(problems=add, max_cycles=2), WRONG, SUITE, RIGHT, SUITE)
+    trace = played(code_a1_v0.env(problems=add, max_cycles=2), LOOKS_RIGHT, SUITE, RIGHT, SUITE)
     first, second = 0.5 * 1 / 8 + 0.5 * 1 / 8, 0.5 * 1 / 8 + 0.5 * (0 - 0 + 1) / 2
     assert [reward for agent, reward, *_ in trace if agent == "coder_0"] == [0.0, 0.5, 1.0]
     assert [reward for agent, reward, *_ in trace if agent == "tester_0"] == [0.0, first, second]
@@ -209,11 +208,11 @@ def test_each_agent_gets_each_rounds_reward_once(add):
 
 def test_the_book_replays_across_episodes_and_can_be_left_out(add):
     env = code_a1_v0.env(problems=add)
-    played(env, WRONG, SUITE)
-    played(env, WRONG, "nothing")
+    played(env, LOOKS_RIGHT, SUITE)
+    played(env, LOOKS_RIGHT, "nothing")
     assert len(env.unwrapped.last_round.report.candidates[0].replayed) == 1
     env.reset(options={"replay": False})
-    env.step(WRONG)
+    env.step(LOOKS_RIGHT)
     env.step(SUITE)
     assert env.unwrapped.last_round.report.candidates[0].replayed == ()
     assert env.unwrapped.book.size() == 1
@@ -221,7 +220,7 @@ def test_the_book_replays_across_episodes_and_can_be_left_out(add):
 
 def test_a_book_on_disk_serves_the_next_environment(add, tmp_path):
     env = code_a1_v0.env(problems=add, book=tmp_path / "book.sqlite")
-    played(env, WRONG, SUITE)
+    played(env, LOOKS_RIGHT, SUITE)
     env.close()
     env.close()
     with MistakeBook(tmp_path / "book.sqlite") as book:
@@ -230,7 +229,7 @@ def test_a_book_on_disk_serves_the_next_environment(add, tmp_path):
 
 def test_presets_without_a_book_leave_it_alone(add):
     env = code_a1_v0.env(problems=add, rules="golden")
-    trace = played(env, WRONG, SUITE)
+    trace = played(env, LOOKS_RIGHT, SUITE)
     assert trace[-2][1] == 1.0  # the toy's golden tests do not see the bug
     assert env.unwrapped.last_round.book is None
     assert env.unwrapped.book.size() == 0
@@ -336,7 +335,7 @@ def test_a_golden_rate_that_could_not_be_found_out_masks_the_round(add):
 def test_shares_in_infos_stay_within_1_where_more_cases_are_kept_than_were_asked_for(add):
     many = "```python\n" + "\n".join(f"assert add(-{i}, -1) == -{i + 1}" for i in range(1, 8)) + "\n```"
     rules = replace(preset("release"), tests_per_suite=2)
-    info = played(code_a1_v0.env(problems=add, rules=rules), WRONG, many)[-1][4]
+    info = played(code_a1_v0.env(problems=add, rules=rules), LOOKS_RIGHT, many)[-1][4]
     assert info["new_tests"] > 2
     assert (info["validity"], info["difficulty"]) == (1.0, 1.0)
 
@@ -344,7 +343,7 @@ def test_shares_in_infos_stay_within_1_where_more_cases_are_kept_than_were_asked
 def test_new_entries_of_the_book_say_who_played(add):
     with MistakeBook() as book:
         who = Provenance(run="r", coder="me", tester="you")
-        played(code_a1_v0.env(problems=add, book=book, provenance=who), WRONG, SUITE)
+        played(code_a1_v0.env(problems=add, book=book, provenance=who), LOOKS_RIGHT, SUITE)
         (stored,) = book.entries()
         found = stored.entry.provenance
         assert (found.run, found.coder, found.tester, found.round) == ("r", "me", "you", 0)
@@ -371,8 +370,8 @@ def test_groups_are_named_by_problem_and_by_program(toys):
         return coder, env.infos["tester_0"]["group_id"]
 
     assert group_ids(RIGHT, 1) == group_ids("Sure!\n" + RIGHT, 2)
-    assert group_ids(RIGHT, 1)[0] == group_ids(WRONG, 1)[0]
-    assert group_ids(RIGHT, 1)[1] != group_ids(WRONG, 1)[1]
+    assert group_ids(RIGHT, 1)[0] == group_ids(LOOKS_RIGHT, 1)[0]
+    assert group_ids(RIGHT, 1)[1] != group_ids(LOOKS_RIGHT, 1)[1]
 
 
 @pytest.mark.parametrize("factory", [partial(code_a1_v0.env, tester_view="black_box"), code_a1_v0.blind_parallel_env])
@@ -385,7 +384,7 @@ def test_what_a_tester_may_not_see_does_not_show_in_its_group(add, factory):
             return env.infos["tester_0"]["group_id"]
         return env.step({"coder_0": reply, "tester_0": SUITE})[4]["tester_0"]["group_id"]
 
-    assert group(RIGHT) == group(WRONG) == "toy/add/tester"
+    assert group(RIGHT) == group(LOOKS_RIGHT) == "toy/add/tester"
 
 
 TRANSCRIPT = """
@@ -410,6 +409,7 @@ print(json.dumps(lines))
 """
 
 
+@pytest.mark.slow
 def test_same_seed_same_transcript_in_two_processes():
     runs = [
         subprocess.run(
@@ -428,10 +428,10 @@ def test_same_seed_same_transcript_in_two_processes():
 
 def test_render_pictures_the_round(add, capsys):
     env = code_a1_v0.env(problems=add, render_mode="human")
-    played(env, WRONG, SUITE)
+    played(env, LOOKS_RIGHT, SUITE)
     assert "toy/add" in capsys.readouterr().out
     quiet = code_a1_v0.env(problems=add, render_mode="ansi")
-    played(quiet, WRONG, SUITE)
+    played(quiet, LOOKS_RIGHT, SUITE)
     assert "add(-1, -2)" in quiet.render()
 
 
@@ -442,11 +442,11 @@ def test_render_pictures_the_round(add, capsys):
 def test_giving_up_on_an_agent_masks_and_truncates_the_episode_and_leaves_the_book_alone(add, absent):
     with MistakeBook() as book:
         env = code_a1_v0.env(problems=add, book=book, max_cycles=3)
-        played(env, WRONG, SUITE, WRONG, SUITE, WRONG, SUITE)
+        played(env, LOOKS_RIGHT, SUITE, LOOKS_RIGHT, SUITE, LOOKS_RIGHT, SUITE)
         before = list(book.entries())
         env.reset(seed=1)
         if absent == "tester_0":
-            env.step(WRONG)
+            env.step(LOOKS_RIGHT)
         env.unwrapped.give_up("the server is gone")
         judged = env.unwrapped.last_round
         trace = []

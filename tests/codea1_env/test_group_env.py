@@ -17,22 +17,13 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
 from codea1_env import MistakeBook, Tree, code_a1_v0
-from codea1_env.errors import AgentUnavailable, SandboxError, UnknownName, UserError
+from codea1_env.errors import SandboxError, UnknownName, UserError
 from codea1_env.observations import MAX_REPLY_CHARS
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.mistake_book import Provenance
-from codea1_env.rules.ruleset import preset
 from codea1_env.spaces import UnicodeText
 from codea1_env.trees import SuitesPer
-
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
-WRONG = "```python\ndef add(a, b):\n    return a - b\n```"
-BROKEN = "```python\ndef add(a, b:\n```"
-NAIVE = "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```"
-SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
-RULES = replace(preset("fixed"), tests_per_suite=2)
-GONE = AgentUnavailable("gone")
+from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,17 +12,10 @@ from gymnasium.utils.env_checker import data_equivalence
 from pettingzoo.utils import BaseParallelWrapper
 
 from codea1_env import GroupVector, MistakeBook, Tree, code_a1_v0
-from codea1_env.errors import AgentUnavailable, SandboxError, UserError
+from codea1_env.errors import SandboxError, UserError
 from codea1_env.problems import ProblemSet
-from codea1_env.rules.ruleset import preset
+from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP
 
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
-BROKEN = "```python\ndef add(a, b:\n```"
-NAIVE = "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```"
-SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
-RULES = replace(preset("fixed"), tests_per_suite=2)
-GONE = AgentUnavailable("gone")
 PROGRAMS, SUITES = (LOOKS_RIGHT, RIGHT, BROKEN), (SHARP, NAIVE, SHARP, "no test")
 
 

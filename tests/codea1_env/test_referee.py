@@ -17,9 +17,8 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Limits, load_sandbox
 from codea1_env.trees import Tree
 from codea1_env.verdicts import Verdict
+from tests.support.toys import LOOKS_RIGHT, RIGHT
 
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-WRONG = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
 LAST = "def last(items):\n    return items[-1]"
 SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
 
@@ -27,7 +26,7 @@ SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
 @pytest.mark.parametrize("rules", ["fixed", "paper", "release", "golden"])
 def test_a_pair_is_paid_as_one_round_of_the_environment(sandbox, toys, rules):
     ids = ["toy/add", "toy/last", "toy/add", "toy/add"]
-    programs, suites = [WRONG, LAST, RIGHT, "no code"], [SUITE, "assert last([]) is None", "", SUITE]
+    programs, suites = [LOOKS_RIGHT, LAST, RIGHT, "no code"], [SUITE, "assert last([]) is None", "", SUITE]
     found = Referee(toys, rules, sandbox=sandbox).rewards(ids, programs, suites)
     for problem_id, program, suite, scored in zip(ids, programs, suites, found, strict=True):
         env = code_a1_v0.raw_env(toys, rules=rules, sandbox=sandbox, skip_invalid=False)
@@ -44,7 +43,7 @@ def test_a_pair_is_paid_as_one_round_of_the_environment(sandbox, toys, rules):
 def test_what_did_not_come_is_none_with_a_reason(sandbox, toys):
     gone = AgentUnavailable("the server is down")
     first, second, third = Referee(toys, sandbox=sandbox).rewards(
-        ["toy/add"] * 3, [gone, WRONG, WRONG], [SUITE, gone, None]
+        ["toy/add"] * 3, [gone, LOOKS_RIGHT, LOOKS_RIGHT], [SUITE, gone, None]
     )
     assert (first.coder, first.tester, first.masked_because) == (None, None, "the server is down")
     assert (second.coder, second.tester, second.masked_because) == (None, None, "the server is down")
@@ -67,7 +66,7 @@ def test_a_golden_rate_that_cannot_be_found_out_is_masked(sandbox, toys):
 
 def test_records_are_plain_json(sandbox, toys):
     referee = Referee(toys, sandbox=sandbox)
-    found = referee.rewards(["toy/add"] * 2, [WRONG, AgentUnavailable("gone")], [SUITE, SUITE])
+    found = referee.rewards(["toy/add"] * 2, [LOOKS_RIGHT, AgentUnavailable("gone")], [SUITE, SUITE])
     records = [scored.record() for scored in found]
     assert json.loads(json.dumps(records, allow_nan=False)) == records
     assert (records[0]["verdict"], records[0]["new_tests"], records[0]["passed_tests"]) == ("passed", 2, 1)
@@ -85,14 +84,14 @@ def test_chat_messages_are_replies(sandbox, toys):
 def test_replayed_cases_count(sandbox, toys):
     referee = Referee(toys, sandbox=sandbox)
     with MistakeBook() as book:
-        (scored,) = referee.rewards(["toy/add"], [WRONG], [SUITE])
+        (scored,) = referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
         rounds = referee.open([Tree(toys[0])])
-        rounds.submit_programs([WRONG])
+        rounds.submit_programs([LOOKS_RIGHT])
         rounds.submit_suites([SUITE])
         book.record(rounds.results()[0].book_report, referee.rules.book)
         replayed = [entry.to_valid_case() for entry in book.retrieve("toy/add", referee.rules.book)]
-    (again,) = referee.rewards(["toy/add"], [WRONG], [SUITE], replayed={"toy/add": replayed})
-    assert asyncio.run(referee.arewards(["toy/add"], [WRONG], [SUITE], replayed={"toy/add": replayed})) == [again]
+    (again,) = referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE], replayed={"toy/add": replayed})
+    assert asyncio.run(referee.arewards(["toy/add"], [LOOKS_RIGHT], [SUITE], replayed={"toy/add": replayed})) == [again]
     assert (scored.parts["coder"], again.parts["coder"]) == (
         {"pass_new": 0.5},
         {"pass_replayed": 0.0, "pass_new": 0.25},
@@ -101,8 +100,8 @@ def test_replayed_cases_count(sandbox, toys):
 
 def test_rewards_can_be_awaited(sandbox, toys):
     referee = Referee(toys, sandbox=sandbox)
-    assert asyncio.run(referee.arewards(["toy/add"], [WRONG], [SUITE])) == referee.rewards(
-        ["toy/add"], [WRONG], [SUITE]
+    assert asyncio.run(referee.arewards(["toy/add"], [LOOKS_RIGHT], [SUITE])) == referee.rewards(
+        ["toy/add"], [LOOKS_RIGHT], [SUITE]
     )
 
 
@@ -163,12 +162,12 @@ def test_golden_tests_say_what_is_right_and_what_was_not_given(sandbox, toys):
 
 def test_a_referee_travels_and_opens_its_sandbox_again_by_name(sandbox, toys):
     referee = Referee(toys, preset("paper"), sandbox=sandbox, limits=Limits(cpu_s=3.0))
-    referee.rewards(["toy/add"], [WRONG], [SUITE])
+    referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
     referee.open([Tree(toys[0])]).give_up("started its thread")
     arrived = pickle.loads(pickle.dumps(referee))
     assert arrived.sandbox is load_sandbox("local")
     assert (arrived.rules, arrived.judge.limits, arrived.problems) == (referee.rules, referee.judge.limits, toys)
-    assert arrived.rewards(["toy/add"], [WRONG], [SUITE]) == referee.rewards(["toy/add"], [WRONG], [SUITE])
+    assert arrived.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE]) == referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
 
 
 def test_a_sandbox_without_a_registered_name_keeps_a_referee_at_home(broken_sandbox, toys):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codea1_env import MistakeBook
-from codea1_env.errors import AgentUnavailable, SandboxError
+from codea1_env.errors import SandboxError
 from codea1_env.judge import Duel, Judge
 from codea1_env.problems import ProblemSet
 from codea1_env.referee import Referee
@@ -20,16 +20,7 @@ from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.trees import JudgedTree, SuitesPer, Tests, Tree
 from codea1_env.verdicts import Verdict
-
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
-WRONG = "```python\ndef add(a, b):\n    return a - b\n```"
-BROKEN = "```python\ndef add(a, b:\n```"
-NAIVE = "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```"
-SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
-FALSE = "```python\nassert add(1, 1) == 3\nassert add(5, 5) == 5\n```"
-RULES = replace(preset("fixed"), tests_per_suite=2)
-GONE = AgentUnavailable("gone")
+from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
 
 
 def played(rounds: Rounds, programs: Sequence[object], suites: Sequence[Tests]) -> list[JudgedTree]:

@@ -19,6 +19,7 @@ from codea1_env.sandbox.inside.changes import N_CHANGES, N_TELLING
 from codea1_env.solution_values import SolutionValues, limits_of_solutions
 from codea1_env.submissions import RejectionReason
 from codea1_env.verdicts import ValidSuite
+from tests.support.sandboxes import Counting
 
 LIMITS = limits_of_solutions(Limits())
 TABLE = tomllib.loads((Path(__file__).parent / "tautologies.toml").read_text())["cases"]
@@ -83,6 +84,7 @@ HANGING = [f"sum(1 for _ in range(f({n}) * 2**20)) >= 0" for n in range(3)]
 EXITING = ["(lambda y: [y] * (y * 10**7) if y > 10**9 else y)(f(2)) is not None or f(2) is None"]
 
 
+@pytest.mark.slow
 def test_cases_that_hang_or_die_under_a_change_decide_about_no_others(sandbox: Sandbox) -> None:
     others = ["f() == f() + 0", "f(7) == 49 or f(7) == 50"]
     found = changed(sandbox, SQUARE, [*HANGING, *EXITING, *others])
@@ -169,24 +171,6 @@ def test_an_example_in_other_words_is_an_example(sandbox: Sandbox) -> None:
         for rules, is_example in (("fixed", True), ("paper", False)):
             (case,) = judged(sandbox, f"assert {reply}", rules, examples).cases
             assert case.is_example is is_example
-
-
-class Counting:
-    """A sandbox that keeps what it is asked."""
-
-    name = "counting"
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self.guarantee = sandbox.guarantee
-        self.jobs: list[Job] = []
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        self.jobs += jobs
-        return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """Nothing of its own to end."""
 
 
 class FailingOnRecords(Counting):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from codea1_env.audit import load_attacks
+from tests.support import ROOT
 
 pytestmark = pytest.mark.xdist_group("watches the machine")
 
@@ -47,20 +48,24 @@ def weak(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "weak:weak"
 
 
-def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., Any]) -> None:
-    result = codea1("audit", "--only", "always_equal", "--no-comparison")
-    assert result.exit_code == 0, result.stdout
-    assert "return something that is equal to" in result.stdout
-    assert "plain grader" not in result.stdout
-    assert "1 held, 0 wrong result, 0 left behind, 0 escaped, 0 forged" in result.stdout
+def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1("audit", "--only", "always_equal", "--no-comparison", "--json")
+    assert result.exit_code == 0, result.stderr
+    data = one_object(result.stdout)
+    assert {name: n for name, n in data["counts"].items() if n} == {"held": 1}
+    assert data["attacks"][0]["plain_grader"] is None
+    assert data["attacks"][0]["tries"] in result.stderr
+    assert "plain grader" not in result.stderr
 
 
-def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], weak: str) -> None:
-    result = codea1("audit", "--sandbox", weak, "--only", "always_equal", "--no-comparison")
+def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], one_object: Any, weak: str) -> None:
+    result = codea1("audit", "--sandbox", weak, "--only", "always_equal", "--no-comparison", "--json")
     assert result.exit_code == 1, result.stderr
-    assert "FORGED" in result.stdout
-    assert "always_equal: forged: f(1) counts as 42" in result.stdout
-    assert "weak (trusted only, by its own means): 0 held" in result.stdout
+    data = one_object(result.stdout)
+    assert (data["sandbox"], data["guarantee"], data["tier"]) == ("weak", "trusted only", "")
+    assert (data["is_sound"], data["counts"]["held"], data["counts"]["forged"]) == (False, 0, 1)
+    assert "f(1) counts as 42" in data["attacks"][0]["sentence"]
+    assert "FORGED" in result.stderr
 
 
 def test_the_table_shows_what_a_plain_grader_makes_of_it(codea1: Callable[..., Any], one_object: Any) -> None:
@@ -97,7 +102,7 @@ def test_the_documented_table_can_be_written(codea1: Callable[..., Any]) -> None
 
 
 def test_the_documents_list_every_attack_and_no_other() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "sandbox-attacks.md").read_text()
+    text = (ROOT / "docs" / "sandbox-attacks.md").read_text()
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ") and "---" not in line]
     listed = {row[0].removeprefix("| "): row[1] for row in rows if row[0] != "| attack"}
     assert listed == {attack.name: attack.tries for attack in load_attacks()}

@@ -35,12 +35,12 @@ def test_a_good_agent_passes_and_the_object_tells_each_test(codea1: Callable[...
 
 @pytest.mark.usefixtures("bad")
 @pytest.mark.parametrize(("name", "said"), [("forgets", "NoneType"), ("mind", "replies differ")])
-def test_a_bad_agent_fails_with_the_reason(codea1: Callable[..., Any], name: str, said: str) -> None:
-    result = codea1("check", "agent", f"bad_agents:{name}", "--role", "tester")
+def test_a_bad_agent_fails_with_the_reason(codea1: Callable[..., Any], one_object: Any, name: str, said: str) -> None:
+    result = codea1("check", "agent", f"bad_agents:{name}", "--role", "tester", "--json")
     assert result.exit_code == 1
-    assert "failed" in result.stdout
-    assert said in " ".join(result.stdout.split())
-    assert "coder" not in result.stdout
+    tests = one_object(result.stdout)["tests"]
+    assert any(said in each["detail"] for each in tests if each["result"] == "failed")
+    assert {each["role"] for each in tests} == {"tester"}
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import wait_until
 
 FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "-n", "12", "--seed", "2"]
 
@@ -49,10 +50,7 @@ def test_an_interrupt_keeps_the_games_that_were_finished_out_of_turn(
     arguments = [*FAST, "--coder", "reference", "--tester", "slow:tester", "--concurrency", "4"]
     process = started(*arguments, "--out", "run", "--quiet", env={"SLOW": problem})
     early = Path("run/early.jsonl")
-    for _ in range(300):
-        if early.exists() and early.read_bytes().count(b"\n") == 11:
-            break
-        time.sleep(0.1)
+    assert wait_until(lambda: early.exists() and early.read_bytes().count(b"\n") == 11, 60.0)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err

@@ -16,11 +16,10 @@ def test_what_is_missing_comes_with_the_line_that_installs_it(
         Finding("extra data", False, "pyarrow (missing)", "pip install x[data]"),
     )
     monkeypatch.setattr("codea1_agents.cli.listing.examine", lambda: findings)
-    result = codea1("doctor")
+    result = codea1("doctor", "--json")
     assert result.exit_code == 0
-    assert "pip install x[data]" in result.stdout
-    assert "missing" in result.stdout
-    data = one_object(codea1("doctor", "--json").stdout)
+    assert "pip install x[data]" in result.stderr
+    data = one_object(result.stdout)
     assert data["findings"][1] == {
         "subject": "extra data",
         "ok": False,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-for name in ("ray", "torch", "transformers", "matplotlib"):
-    pytest.importorskip(name, reason=f"{name} is not installed")
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 DECLARED = """
 name = "small"

@@ -21,8 +21,9 @@ def test_every_registered_name_is_listed_with_a_sentence(
     assert all(row["name"] in result.stderr for row in rows)
 
 
-def test_an_agents_options_are_told_with_their_defaults(codea1: Callable[..., Any]) -> None:
-    assert "strength=0.5" in codea1("agents").stdout
+def test_an_agents_options_are_told_with_their_defaults(codea1: Callable[..., Any], one_object: Any) -> None:
+    options = {each["name"]: each["options"] for each in one_object(codea1("agents", "--json").stdout)["agents"]}
+    assert "strength=0.5" in options["mutant"]
 
 
 def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(

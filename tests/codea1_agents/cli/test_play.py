@@ -4,7 +4,6 @@ import json
 import resource
 import signal
 import subprocess
-import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import episode_schema, to_line
+from tests.support.waiting import wait_until
 
 FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
 """Three problems, so that most episodes replay cases of earlier ones."""
@@ -168,10 +168,8 @@ def test_a_run_killed_between_book_and_line_resumes_to_the_run_that_was_never_ki
 
 
 def wait_for_lines(run: Path, n: int) -> None:
-    deadline = time.monotonic() + 60
-    while not (run / "episodes.jsonl").exists() or (run / "episodes.jsonl").read_bytes().count(b"\n") < n:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    lines = run / "episodes.jsonl"
+    assert wait_until(lambda: lines.exists() and lines.read_bytes().count(b"\n") >= n, 60.0)
 
 
 def test_a_run_killed_again_and_again_at_any_moment_resumes_to_the_same_run(
@@ -238,9 +236,9 @@ def test_a_finished_run_may_be_asked_for_more_episodes(codea1: Callable[..., Any
 def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> None:
     codea1(*FAST, "-n", 2, "--out", "run")
     before = Path("run/episodes.jsonl").read_bytes()
-    result = codea1("play", "--resume", "run", *FAST[1:])
+    result = codea1("play", "--resume", "run", *FAST[1:], "--json")
     assert result.exit_code == 0
-    assert "2 episodes" in result.stdout
+    assert json.loads(result.stdout)["episodes"] == 2
     assert Path("run/episodes.jsonl").read_bytes() == before
 
 

@@ -79,7 +79,7 @@ print(repr(ray.get(reply.remote())))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.ray
 def test_an_agent_of_another_package_plays_in_ray_workers_too(installed: Path) -> None:
     pytest.importorskip("ray")
     done = subprocess.run(

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import wait_until
+
 Started = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -67,10 +69,7 @@ def test_it_serves_until_sigterm_and_leaves_no_process(serving: tuple[subprocess
     assert (process.returncode, out) == (0, "")
     assert "serving" in err
     assert "Traceback" not in err
-    deadline = time.monotonic() + 5
-    while (left := started_by_it & set(parents())) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert left == set()
+    assert wait_until(lambda: not started_by_it & set(parents()))
 
 
 def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:

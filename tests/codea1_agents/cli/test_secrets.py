@@ -265,6 +265,7 @@ def test_two_evaluations_are_compared_and_gone_on_with_without_a_key(
     assert told(compared) == holders(folder) == []
 
 
+@pytest.mark.models
 def test_an_experiment_takes_no_keys(codea1: Callable[..., Any], specs: dict[str, str], folder: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed")
     declared = f"""name = "mine"

@@ -34,6 +34,7 @@ def test_one_evaluation_is_no_change() -> None:
         change_of(LINES[:2])
 
 
+@pytest.mark.slow
 def test_the_picture_is_written_the_same_twice(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     for name in ("one", "two"):

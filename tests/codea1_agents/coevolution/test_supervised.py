@@ -29,38 +29,6 @@ PROMPTS = load_prompts("simple")
 FAILING = [FailingProgram(ADD, program) for program in WRONG]
 
 
-@pytest.fixture(scope="module")
-def model_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-
-    letters = {letter: number for number, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    plain = Tokenizer(models.BPE(vocab=letters, merges=[]))
-    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    plain.decoder = decoders.ByteLevel()
-    config = transformers.Qwen2Config(
-        vocab_size=260,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=2048,
-        eos_token_id=256,
-        pad_token_id=257,
-        bos_token_id=None,
-    )
-    folder = tmp_path_factory.mktemp("model")
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        transformers.Qwen2ForCausalLM(config).save_pretrained(folder)
-    transformers.PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<end>", pad_token="<pad>").save_pretrained(
-        folder
-    )
-    return str(folder)
-
-
 QUICK = SupervisedSettings(epochs=4, lessons_per_step=2, lr=1e-2)
 
 

@@ -21,6 +21,8 @@ from codea1_env.problems.problem import GoldenCase
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
+pytest.importorskip("evalplus", reason="evalplus is not installed")
+
 
 @dataclass(frozen=True)
 class Row:
@@ -76,7 +78,7 @@ def theirs() -> Callable[[Row, str], bool]:
     """Ask evalplus."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its own
-        evaluator = pytest.importorskip("evalplus.eval", reason="evalplus is not installed")
+        from evalplus import eval as evaluator
 
     def judge(of: Row, program: str) -> bool:
         columns = of.columns

@@ -15,7 +15,7 @@ from codea1_agents.training import load_training, preset_names
 
 pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 
 SOURCE = "tiny:held-out"
 SMALL = {

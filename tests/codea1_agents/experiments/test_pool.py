@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from codea1_agents.experiments.grid import Cell, cells_of
 from codea1_agents.experiments.pool import CellFailed, LocalProcesses, Told, run_cells
 from codea1_agents.experiments.results import RESULT
 from codea1_env.errors import UserError
+from tests.support.waiting import wait_until
 
 SMALL = Experiment(
     name="small",
@@ -95,8 +95,7 @@ def test_a_second_interruption_ends_the_wait_and_leaves_no_process(
     cells = cells_of(SMALL)[:1]
     processes = pool.LocalProcesses(tmp_path)
     handle = processes.begin(cells[0])
-    while not ready.exists():
-        time.sleep(0.01)
+    assert wait_until(ready.exists, 60.0)
 
     def wait(timeout: float | None = None) -> int:
         if timeout is not None:

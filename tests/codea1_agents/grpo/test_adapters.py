@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.support.grpo import module_of, some_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -21,11 +22,8 @@ from codea1_agents.grpo.rl_module import CausalLMModule, export_state, load_caus
 from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from modules import module_of, some_batch  # noqa: E402
-
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
 ]
 
@@ -48,8 +46,8 @@ def logits_of(model: Any) -> Any:
 
 
 @pytest.fixture(params=["untied", "tied"])
-def folder(request: pytest.FixtureRequest, phrase_folders: dict[str, str], model_folder: Path) -> str:
-    return phrase_folders["coder"] if request.param == "untied" else str(model_folder)
+def folder(request: pytest.FixtureRequest, phrase_folders: dict[str, str], model_folder: str) -> str:
+    return phrase_folders["coder"] if request.param == "untied" else model_folder
 
 
 def test_they_begin_as_the_model_and_are_the_same_on_every_host(folder: str) -> None:
@@ -105,9 +103,9 @@ def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
         LoraSettings(**wrong)
 
 
-def test_a_weight_that_is_also_the_embedding_cannot_be_adapted(model_folder: Path) -> None:
+def test_a_weight_that_is_also_the_embedding_cannot_be_adapted(model_folder: str) -> None:
     with pytest.raises(UserError, match="lm_head"):
-        module_of(str(model_folder), lora=LoraSettings(target_modules=("q_proj", "lm_head")))
+        module_of(model_folder, lora=LoraSettings(target_modules=("q_proj", "lm_head")))
 
 
 def test_layers_that_the_model_lacks_are_named(phrase_folders: dict[str, str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.grpo import distance, weights_of
+from tests.support.language_models import PHRASES, PROGRAMS, phrase_folder
+
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -23,11 +25,8 @@ from codea1_agents.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import SandboxError, UserError  # noqa: E402
 from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import PHRASES, PROGRAMS, distance, phrase_folder, weights_of  # noqa: E402
-
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
     pytest.mark.usefixtures("cluster"),
 ]
@@ -132,10 +131,10 @@ def problems(folder: Path, *statements: str) -> str:
 
 
 def test_a_problem_longer_than_the_context_is_skipped_with_its_reason(
-    config: GRPOConfig, model_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    config: GRPOConfig, model_folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     config.problems(problems(tmp_path, "Return x plus one.", "long " * 2000))
-    config.llm_agents(coder=str(model_folder)).agents(tester="examples")
+    config.llm_agents(coder=model_folder).agents(tester="examples")
     config.training(problems_per_step=2, n_candidates=2, n_suites=2, max_tokens={"coder": 3, "tester": 3})
     with run(config) as algorithm:
         result = algorithm.train()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ trl = pytest.importorskip("trl", reason="TRL is not installed: pip install trl")
 datasets = pytest.importorskip("datasets", reason="TRL's data sets are not installed")
 
 from codea1_agents.grpo.grouping import group_advantages  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 pytestmark = pytest.mark.filterwarnings("default")  # TRL's own
 
@@ -51,7 +48,7 @@ def advantages_of_trl(folder: Path, rewards: np.ndarray, where: Path) -> np.ndar
     return np.array(list(trainer._logs["advantages"])).reshape(rewards.shape)
 
 
-def test_advantages_are_those_of_trl(model_folder: Path, tmp_path: Path) -> None:
+def test_advantages_are_those_of_trl(model_folder: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
     rewards = np.round(draw.random((N_GROUPS, GROUP)), 3)
     rewards[1] = 0.25  # nothing to learn

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.grpo import scored
+
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 from codea1_agents.grpo.batches import padded_batch, planned, shards  # noqa: E402
 from codea1_agents.grpo.columns import Column  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import scored  # noqa: E402
 
 RESPONSES = st.lists(
     st.builds(scored, st.sampled_from(["coder", "tester"]), st.integers(1, 9), st.integers(1, 9)), min_size=1

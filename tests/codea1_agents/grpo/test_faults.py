@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.grpo import Weights, distance, tiny_config, weights_of
+
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -20,11 +21,8 @@ from codea1_agents.grpo import GRPO, GRPOConfig  # noqa: E402
 from codea1_agents.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
 from codea1_agents.grpo.trees import Task  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import Weights, distance, tiny_config, weights_of  # noqa: E402
-
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
     pytest.mark.usefixtures("cluster"),
 ]

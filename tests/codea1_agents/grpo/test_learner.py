@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+
+from tests.support.grpo import scored
+from tests.support.language_models import END, PAD
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -24,9 +25,6 @@ from codea1_agents.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.grpo.model_settings import ModelSettings  # noqa: E402
 from codea1_agents.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_env.errors import CodeA1Error  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import END, PAD, scored  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 
@@ -183,8 +181,8 @@ def test_recomputed_activations_give_the_same_gradient(phrase_folders: dict[str,
     assert distance(weights(plain), weights(saving)) < 1e-6
 
 
-def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: Path) -> None:
-    one = learner(str(model_folder))
+def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str) -> None:
+    one = learner(model_folder)
     prompts = [[1, 2, 3], [4], list(range(5, 60)), [12, 13]]
     responses = sample_responses(
         one.module["coder"].model,

@@ -60,7 +60,7 @@ def test_mappings_by_role_compare() -> None:
     assert ByRole({"coder": "one"}) == ByRole({"coder": "one"}) != ByRole()
 
 
-@pytest.mark.xdist_group("ray")
+@pytest.mark.ray
 @pytest.mark.filterwarnings("default")  # Ray's own
 @pytest.mark.usefixtures("cluster")
 def test_a_mapping_of_the_users_trains_one_model_in_both_roles(phrase_folders: dict[str, str], increments: str) -> None:

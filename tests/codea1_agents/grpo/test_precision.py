@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.grpo import module_of, some_batch
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("ray", reason="Ray is not installed")
@@ -16,9 +16,6 @@ from codea1_agents.grpo.model_settings import LoraSettings, ModelSettings  # noq
 from codea1_agents.grpo.rl_module import CausalLMModule  # noqa: E402
 from codea1_agents.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).parent))
-from modules import module_of, some_batch  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 
@@ -89,11 +86,11 @@ def kept_and_gradients(module: CausalLMModule) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("lora", [None, LoraSettings(rank=4)])
-def test_checkpointing_keeps_less_and_gives_the_same_gradients(model_folder: Path, lora: LoraSettings | None) -> None:
+def test_checkpointing_keeps_less_and_gives_the_same_gradients(model_folder: str, lora: LoraSettings | None) -> None:
     if lora is not None:
         pytest.importorskip("peft", reason="peft is not installed")
-    n_plain, plain = kept_and_gradients(module_of(str(model_folder), lora=lora, with_reference=False))
-    less = module_of(str(model_folder), lora=lora, with_reference=False, gradient_checkpointing=True)
+    n_plain, plain = kept_and_gradients(module_of(model_folder, lora=lora, with_reference=False))
+    less = module_of(model_folder, lora=lora, with_reference=False, gradient_checkpointing=True)
     n_less, found = kept_and_gradients(less)
     print(f"{'adapters' if lora else 'all'}: {n_plain} -> {n_less} bytes")  # docs/training-engines.md
     assert n_less < 0.7 * n_plain

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+
+from tests.support.language_models import END, PAD, tiny_model
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.grpo.sampling import Response, SamplingRules, sample_responses  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import END, PAD, tiny_model  # noqa: E402
 
 PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11], [12, 13]]
 SEEDS = [[0, n] for n in range(len(PROMPTS))]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-sys.path.insert(0, str(Path(__file__).parent))
-from test_trees import BROKEN, FALSE, NAIVE, PER_PROBLEM, RIGHT, SHARP, WRONG, Scripted, rolled
 
 from codea1_agents.grpo.settings import Shape
 from codea1_agents.grpo.statistics import told_of
+from tests.support.toys import BROKEN, FALSE, NAIVE, RIGHT, SHARP, WRONG
+from tests.support.trees import PER_PROBLEM, Scripted, rolled
 
 
 def test_a_suite_that_all_candidates_meet_counts_once(sandbox, toys):

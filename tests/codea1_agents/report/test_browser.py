@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ from codea1_agents.report.writing import read_run, write_report
 from codea1_agents.summary import summarise
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.folder import iter_episodes
+
+pytest.importorskip("selenium", reason="needs the extra dev-browser")
+if shutil.which("chromium") is None or shutil.which("chromedriver") is None:
+    pytest.skip("needs chromium and chromedriver", allow_module_level=True)
 
 N_ROUNDS = 45  # of 30 episodes, every second of which has two
 N_SHOWN = "document.querySelectorAll('#list button').length"

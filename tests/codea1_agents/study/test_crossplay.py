@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isnan, nan
 
 import numpy as np
@@ -10,12 +9,11 @@ from codea1_agents.study.crossplay import Cells, CrossPlay, GameFigures, figures
 from codea1_env.judge import Duel, Judge
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.submissions import Candidate
 from codea1_env.verdicts import CandidateReport, Verdict
+from tests.support.toys import RULES
 
-RULES = replace(preset("fixed"), tests_per_suite=2)
 MINUS = "def add(a, b):\n    return a - b\n"
 
 

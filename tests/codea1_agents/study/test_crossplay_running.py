@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from codea1_agents.study.crossplay import CrossPlay, Submissions
 from codea1_agents.study.crossplay_running import Seat, play_all
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import ProblemSet
-from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
+from tests.support.toys import RULES
 
-RULES = replace(preset("fixed"), tests_per_suite=2)
 RIGHT = {
     "toy/add": "def add(a, b):\n    return a + b\n",
     "toy/last": "def last(items):\n    return items[-1] if items else None\n",

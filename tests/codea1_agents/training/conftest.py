@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-_PLACE = Path(__file__).parent.parent / "grpo" / "conftest.py"
-_SPEC = importlib.util.spec_from_file_location("grpo_fixtures", _PLACE)
-assert _SPEC is not None
-assert _SPEC.loader is not None
-_FIXTURES = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_FIXTURES)
-
-increments = _FIXTURES.increments
-phrase_folders = _FIXTURES.phrase_folders
 
 
 @pytest.fixture

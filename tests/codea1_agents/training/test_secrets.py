@@ -22,7 +22,7 @@ from codea1_env.errors import CodeA1Error, UserError  # noqa: E402
 from codea1_env.runs.config import to_toml  # noqa: E402
 
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
+    pytest.mark.ray,
     pytest.mark.filterwarnings("default"),  # Ray's own
     pytest.mark.usefixtures("cluster"),
 ]

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -90,7 +91,8 @@ def test_the_host_s_secret_in_a_value_is_an_escape(scripted: Callable[..., Any])
 def test_what_is_left_behind_is_found_and_removed(
     scripted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surroundings, "_SETTLING_S", 0.2)
+    quick = partial(surroundings.Surroundings, settling_s=0.2)
+    monkeypatch.setattr("codea1_env.audit.running.Surroundings", quick)
 
     def leave_a_file(job: Job, call: str) -> Outcome:
         tempfile.mkdtemp(prefix=MARK)

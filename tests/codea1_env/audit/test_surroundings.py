@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.audit import surroundings
 from codea1_env.audit.surroundings import MARK, Surroundings
 from codea1_env.sandbox import Job, Sandbox
 
@@ -21,9 +20,8 @@ pytestmark = [
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Surroundings]:
-    monkeypatch.setattr(surroundings, "_SETTLING_S", 0.3)
-    with Surroundings() as watched:
+def watched() -> Iterator[Surroundings]:
+    with Surroundings(settling_s=0.3) as watched:
         yield watched
 
 
@@ -54,10 +52,10 @@ def test_a_process_that_still_runs_is_named_until_it_ends(watched: Surroundings)
     assert watched.changes() == []
 
 
-def test_a_process_that_is_about_to_end_is_waited_for(watched: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings, "_SETTLING_S", 30.0)
-    process = subprocess.Popen(["sleep", "0.2"])
-    assert watched.changes() == []
+def test_a_process_that_is_about_to_end_is_waited_for() -> None:
+    with Surroundings(settling_s=30.0) as watched:
+        process = subprocess.Popen(["sleep", "0.2"])
+        assert watched.changes() == []
     assert process.wait() == 0
 
 

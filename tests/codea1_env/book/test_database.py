@@ -32,6 +32,7 @@ from codea1_env.rules.mistake_book import (
 from codea1_env.rules.ruleset import PRESETS, BookRules
 from codea1_env.submissions import Candidate, TestCase
 from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
+from tests.support import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 
@@ -280,10 +281,10 @@ def digest_of_a_game() -> str:
 
 
 def test_equal_games_give_equal_books_byte_for_byte_in_any_process():
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_database as t"
-    command = [sys.executable, "-c", f"{code}; print(t.digest_of_a_game())"]
+    code = "from tests.codea1_env.book.test_database import digest_of_a_game; print(digest_of_a_game())"
+    command = [sys.executable, "-c", code]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == digest_of_a_game()
 
 

@@ -162,11 +162,27 @@ def test_other_arithmetic_is_not_worked_out_by_reading(argument):
     assert block(f"assert f({argument}) == 1").cases[0].calls == ()
 
 
-@pytest.mark.parametrize(
-    "text", ["", "f(", "\0", "x", "f(f(1))", "f(1) + f(x)", f"f({'1+' * 3000}1)", f"[f({'[' * 300}"]
-)
-def test_any_text_can_be_asked_for_its_calls(text):
-    assert all(case.calls in ((), ("f(3001)",)) for case in block(f"assert {text} == 1").cases)
+@pytest.mark.parametrize("expression", ["f(f(1))", "f(2, *[3])", "f(1) + f(f(2))", "f(*[1]) + f(2)"])
+def test_the_calls_of_a_case_are_known_all_or_not_at_all(expression):
+    assert [case.calls for case in block(f"assert {expression} == 1").cases] == [()]
+
+
+UNREADABLE = {
+    "": "syntax_error",
+    "f(": "syntax_error",
+    "\0": "syntax_error",
+    "x": "forbidden_name",
+    "f(1) + f(x)": "forbidden_name",
+    f"f({'1+' * 3000}1)": "syntax_error",
+    f"[f({'[' * 300}": "syntax_error",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), UNREADABLE.items())
+def test_what_cannot_be_read_is_no_case_and_costs_the_next_one_nothing(text, reason):
+    suite = block(f"assert {text} == 1\nassert f(7) == 2")
+    assert claims(suite) == ["f(7) => 2"]
+    assert reasons(suite) == [reason]
 
 
 def test_calls_are_told_in_text():

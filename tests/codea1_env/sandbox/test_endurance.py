@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 
+from tests.support import ROOT
+from tests.support.waiting import wait_until
+
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
-ROOT = Path(__file__).parents[3]
 N_JOBS = 20_000
 N_KILLS = 50
 PR_SET_CHILD_SUBREAPER = 36
@@ -63,11 +65,8 @@ def test_a_killed_parent_leaves_nothing_whenever_it_is_killed(descendants: Any) 
         user.kill()
         user.wait()
         user.stdout.close()
-        deadline = time.monotonic() + 10
-        while (left := descendants() - before) and time.monotonic() < deadline:
-            reap(left)
-            time.sleep(0.01)
-        assert {pid: told(pid) for pid in left} == {}
+        wait_until(lambda: not reaped(descendants() - before))
+        assert {pid: told(pid) for pid in descendants() - before} == {}
     assert n_seen > 3  # the user, zygotes and jobs have been there
 
 
@@ -77,10 +76,12 @@ def told(pid: int) -> str:
     return "gone"
 
 
-def reap(pids: set[int]) -> None:
+def reaped(pids: set[int]) -> set[int]:
+    """Wait for those of them that have ended; return what was given."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+    return pids
 
 
 @pytest.mark.timeout(600)

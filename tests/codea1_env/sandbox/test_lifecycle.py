@@ -30,13 +30,14 @@ from codea1_env.errors import SandboxError
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, Limits
 from codea1_env.sandbox.local import LocalSandbox, shared_sandbox
+from tests.support.waiting import wait_until
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(0.4)"),))
 LONG = Job("import time\ndef f(): time.sleep(60)\n", "f", (Call("f()"),))
 SPIN = Job("def f():\n    while True: pass\n", "f", (Call("f()"),), limits=Limits(cpu_s=30))
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-pytestmark = LINUX
+pytestmark = [LINUX, pytest.mark.slow]
 
 
 @pytest.fixture
@@ -53,13 +54,6 @@ def in_background(work: Callable[[], Any]) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()
     return thread
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 5.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (result := condition()) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    return result
 
 
 # Ending
@@ -333,47 +327,28 @@ def test_an_interpreter_that_does_not_start_is_said(monkeypatch: pytest.MonkeyPa
         sandbox.run([DOUBLE])
 
 
-def test_a_worker_that_ends_at_once_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = tmp_path / "bootstrap.py"
-    script.write_text("raise SystemExit\n")
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+def test_a_worker_that_ends_at_once_is_said(bootstrap: Callable[[str], None]) -> None:
+    bootstrap("raise SystemExit")
     with LocalSandbox(1) as sandbox, pytest.raises(SandboxError, match="do not start"):
         sandbox.run([DOUBLE])
 
 
-def test_zygotes_killed_while_they_start_end_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script, starts = tmp_path / "bootstrap.py", tmp_path / "starts"
-    script.write_text(f"""
-import os, runpy
-with open({str(starts)!r}, "a") as file:
-    file.write("x")
-if os.path.getsize({str(starts)!r}) <= 4:
-    os.kill(os.getpid(), 9)
-runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name="__main__")
-""")
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+def test_zygotes_killed_while_they_start_end_nothing(bootstrap: Callable[[str], None], tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    bootstrap(f"""
+        import os
+        with open({str(starts)!r}, "a") as file:
+            file.write("x")
+        if os.path.getsize({str(starts)!r}) <= 4:
+            os.kill(os.getpid(), 9)
+    """)
     with LocalSandbox(1, tiers=("rlimits",)) as sandbox:
         assert answers(sandbox)
     assert starts.stat().st_size == 5
 
 
-def refusing(*tiers: str) -> str:
-    return f"""
-import json, os, runpy, socket, sys
-options = json.loads(sys.argv[1])
-if options["tier"] in {tiers!r}:
-    socket.socket(fileno=options["control"]).send(b"N" + b"not today")
-    os._exit(1)
-runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name="__main__")
-"""
-
-
-def test_a_refused_tier_gives_way_to_the_next_and_the_reason_is_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    script = tmp_path / "bootstrap.py"
-    script.write_text(refusing("namespaces", "bwrap"))
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+def test_a_refused_tier_gives_way_to_the_next_and_the_reason_is_kept(refuse: Callable[..., None]) -> None:
+    refuse("namespaces", "bwrap")
     with LocalSandbox(2, allow_weak=True) as sandbox:
         assert sandbox.tier in ("landlock", "seccomp", "rlimits")
         assert sandbox.refusals[:2] == ("namespaces: not today", "bwrap: not today")
@@ -381,10 +356,8 @@ def test_a_refused_tier_gives_way_to_the_next_and_the_reason_is_kept(
         assert sandbox.run([DOUBLE])[0].tier == sandbox.tier
 
 
-def test_no_weaker_tier_than_asked_for_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = tmp_path / "bootstrap.py"
-    script.write_text(refusing("namespaces"))
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+def test_no_weaker_tier_than_asked_for_is_used(refuse: Callable[..., None]) -> None:
+    refuse("namespaces")
     with LocalSandbox(1, tiers=("namespaces",)) as sandbox:
         for _ in range(2):
             with pytest.raises(SandboxError, match="namespaces: not today"):

@@ -6,13 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-import codea1_env.sandbox.worker
 from codea1_env.errors import SandboxError, UnknownName
 from codea1_env.sandbox.interface import Call, Guarantee, Job
 from codea1_env.sandbox.local import (
@@ -23,10 +21,10 @@ from codea1_env.sandbox.local import (
     LocalSandbox,
     shared_sandbox,
 )
+from tests.support import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the tiers are Linux's")
 
-ROOT = Path(__file__).parents[3]
 NOBODY = 54_321
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 PROMISES = {
@@ -164,22 +162,9 @@ def test_a_tier_keeps_what_it_promises_whoever_starts_it(tier: str, user: str) -
     assert set(got.values()) <= {"PermissionError", "FileNotFoundError", "OSError"}, got
 
 
-def refusing(*tiers: str) -> str:
-    return textwrap.dedent(f"""
-        import json, os, runpy, socket, sys
-        options = json.loads(sys.argv[1])
-        if options["tier"] in {tiers!r}:
-            socket.socket(fileno=options["control"]).send(b"N" + b"not today")
-            os._exit(1)
-        runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name="__main__")
-    """)
-
-
 @pytest.fixture
-def only_weak_tiers_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = tmp_path / "bootstrap.py"
-    script.write_text(refusing("namespaces", "bwrap", "landlock"))
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+def only_weak_tiers_here(monkeypatch: pytest.MonkeyPatch, refuse: Callable[..., None]) -> None:
+    refuse("namespaces", "bwrap", "landlock")
     monkeypatch.delenv(ALLOW_WEAK_VARIABLE, raising=False)
     monkeypatch.delenv(REQUIRE_VARIABLE, raising=False)
 
@@ -209,11 +194,9 @@ def test_a_weak_tier_is_taken_where_it_is_allowed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_required_tier_that_cannot_be_had_is_an_error_that_names_a_weaker_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    refuse: Callable[..., None],
 ) -> None:
-    script = tmp_path / "bootstrap.py"
-    script.write_text(refusing("namespaces", "bwrap"))
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+    refuse("namespaces", "bwrap")
     with LocalSandbox(1, require="bwrap") as sandbox, pytest.raises(SandboxError) as caught:
         sandbox.run([DOUBLE])
     said = str(caught.value)
@@ -232,12 +215,7 @@ def test_the_environment_can_require_a_tier_and_an_argument_overrules_it(monkeyp
     assert shared_sandbox().name == "local"
 
 
-def test_where_bubblewrap_is_missing_its_tier_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    script = tmp_path / "bootstrap.py"
-    script.write_text(
-        f"import os\nos.access = lambda *_: False\nimport runpy\n"
-        f"runpy.run_path({str(codea1_env.sandbox.worker._BOOTSTRAP)!r}, run_name='__main__')\n"
-    )
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_BOOTSTRAP", script)
+def test_where_bubblewrap_is_missing_its_tier_says_so(bootstrap: Callable[[str], None]) -> None:
+    bootstrap("import os\nos.access = lambda *_: False")
     with LocalSandbox(1, tiers=("bwrap",)) as sandbox, pytest.raises(SandboxError, match="bubblewrap is not installed"):
         sandbox.run([DOUBLE])

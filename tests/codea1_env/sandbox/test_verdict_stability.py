@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import runpy
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from codea1_env.problems.problem import GoldenHarness, Problem
 from codea1_env.verdicts import Verdict
+from tests.support import ROOT
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 ROW = Problem(
     id="row/0",
     statement="Return the larger number.",

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +25,9 @@ from codea1_env.sandbox.docker_image import REPOSITORY
 from codea1_env.sandbox.docker_owner import Owner
 from codea1_env.sandbox.docker_sandbox import DockerSandbox
 from codea1_env.sandbox.local import LocalSandbox
+from tests.support import ROOT
 
-ENGINE = Path(__file__).parents[4] / ".ci" / "docker-engine"
+ENGINE = ROOT / ".ci" / "docker-engine"
 
 
 class Engine:
@@ -87,9 +87,6 @@ def main_process() -> int:
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """An engine that `DOCKER_HOST` names: what answers already, else one for all processes of this test run."""
-    pytest.importorskip("docker", reason="the docker sandbox needs the extra `docker`")
-    if sys.platform != "linux":
-        pytest.skip("the docker sandbox needs Linux")
     try:
         with connected():
             pass
@@ -154,17 +151,6 @@ def docker(engine: Engine) -> Iterator[DockerSandbox]:
 def local() -> Iterator[LocalSandbox]:
     with LocalSandbox(2) as sandbox:
         yield sandbox
-
-
-@pytest.fixture(scope="session")
-def wait_until() -> Callable[..., Any]:
-    def wait(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
-        deadline = time.monotonic() + seconds
-        while not (result := condition()) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return result
-
-    return wait
 
 
 @pytest.fixture(scope="session")

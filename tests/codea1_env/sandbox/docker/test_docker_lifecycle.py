@@ -25,8 +25,11 @@ from codea1_env.sandbox.docker_folder import PREFIX
 from codea1_env.sandbox.docker_owner import Owner
 from codea1_env.sandbox.docker_sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
+from tests.support.containers import missing_engine
+from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux")
+if obstacle := missing_engine():
+    pytest.skip(obstacle, allow_module_level=True)
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(1.5)"),))
@@ -39,7 +42,7 @@ def answers(sandbox: Sandbox) -> bool:
 # Ending
 
 
-def test_close_removes_the_containers_and_a_later_run_starts_afresh(engine: Any, wait_until: Any) -> None:
+def test_close_removes_the_containers_and_a_later_run_starts_afresh(engine: Any) -> None:
     before, files = len(engine.containers()), len(os.listdir("/proc/self/fd"))
     sandbox = DockerSandbox(1)
     for _ in range(2):
@@ -72,9 +75,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_however_a_user_ends_no_container_and_no_folder_is_left(
-    engine: Any, started: Any, wait_until: Any, ending: str
-) -> None:
+def test_however_a_user_ends_no_container_and_no_folder_is_left(engine: Any, started: Any, ending: str) -> None:
     user = started(USER + ENDINGS[ending])
     assert user.stdout.readline() == "running\n"
     assert len(engine.containers(user.pid)) == 1
@@ -83,7 +84,7 @@ def test_however_a_user_ends_no_container_and_no_folder_is_left(
     assert engine.folders(user.pid) == []
 
 
-def test_a_fork_of_a_user_has_containers_of_its_own(engine: Any, started: Any, wait_until: Any) -> None:
+def test_a_fork_of_a_user_has_containers_of_its_own(engine: Any, started: Any) -> None:
     user = started(
         """
         import os, sys
@@ -194,9 +195,7 @@ def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> No
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a container's process")
-def test_a_container_that_hangs_is_removed_and_replaced(
-    engine: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_that_hangs_is_removed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codea1_env.sandbox.worker, "_ANSWER_TIMEOUT_S", 0.3)
     before = engine.ids()
     with DockerSandbox(1) as sandbox:
@@ -209,9 +208,7 @@ def test_a_container_that_hangs_is_removed_and_replaced(
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs an engine of its own to restart")
-def test_an_engine_that_is_restarted_costs_no_verdict(
-    engine: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_is_restarted_costs_no_verdict(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = engine.new_folder()
     try:
         monkeypatch.setenv("DOCKER_HOST", engine.start(folder))
@@ -232,7 +229,7 @@ def test_an_engine_that_is_restarted_costs_no_verdict(
 
 
 def test_an_engine_that_is_gone_for_good_is_said_and_one_that_comes_back_is_used(
-    engine: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch
+    engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.sandbox.docker_container._RESTART_TIMEOUT_S", 0.5)
     before = engine.ids()

@@ -6,11 +6,11 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from codea1_env.sandbox.docker_owner import Owner
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -28,7 +28,7 @@ def test_this_process_lives_and_one_of_before_with_the_same_id_does_not() -> Non
     assert replace(here, boot="00000000").is_dead()
 
 
-def test_a_process_is_dead_when_it_has_ended_even_if_nobody_has_waited_for_it(wait_until: Any) -> None:
+def test_a_process_is_dead_when_it_has_ended_even_if_nobody_has_waited_for_it() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
     owner = replace(Owner.here(), pid=process.pid, started=started)

@@ -13,7 +13,7 @@ import pytest
 from codea1_env.sandbox import docker_root
 from codea1_env.sandbox.docker_root import Root, placed
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 
 @pytest.fixture

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import socket
-import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +19,7 @@ import codea1_env.sandbox.docker_engine
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, load_attacks
 from codea1_env.audit.candidate_judging import play_candidate
 from codea1_env.audit.findings import AuditResult
-from codea1_env.errors import MissingExtra, SandboxError, UserError
+from codea1_env.errors import SandboxError, UserError
 from codea1_env.judge import Duel, Judge
 from codea1_env.outcomes import OutcomeKind
 from codea1_env.problems import ProblemSet
@@ -31,12 +29,14 @@ from codea1_env.sandbox.docker_engine import OWNER_LABEL, SESSION_LABEL, connect
 from codea1_env.sandbox.docker_folder import meeting_folder
 from codea1_env.sandbox.docker_root import Root
 from codea1_env.sandbox.docker_sandbox import DockerSandbox, shared_docker_sandbox
-from codea1_env.sandbox.interface import Call, Guarantee, Harness, Job, Limits, Place, Sandbox
+from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.submissions import Candidate
 from codea1_env.values import encode, equal
+from tests.support.containers import missing_engine
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux")
+if obstacle := missing_engine():
+    pytest.skip(obstacle, allow_module_level=True)
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
 ATTACKS = load_attacks().programs
@@ -49,35 +49,6 @@ def direct(*expressions: str) -> tuple[Call, ...]:
 
 def answers(sandbox: Sandbox) -> bool:
     return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
-
-
-# Without an engine
-
-
-def test_it_says_what_it_promises_without_starting_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("docker")
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/socket")
-    sandbox = DockerSandbox(3, image="some/image", memory_mb=2048)
-    assert (sandbox.name, sandbox.guarantee) == ("docker", Guarantee.ISOLATED)
-    assert isinstance(sandbox, Sandbox)
-    assert sandbox.run([]) == []
-    copy = pickle.loads(pickle.dumps(sandbox))
-    assert type(copy) is DockerSandbox
-    assert pickle.dumps(copy) == pickle.dumps(sandbox)
-    sandbox.close()
-
-
-def test_without_the_sdk_the_line_that_installs_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codea1_env.sandbox.docker_engine.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"the docker sandbox .*codea1-env\[docker\]"):
-        DockerSandbox()
-
-
-def test_without_an_engine_its_address_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("docker")
-    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/socket")
-    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"no Docker engine answers .*/nowhere/socket"):
-        sandbox.run([DOUBLE])
 
 
 # What comes out

@@ -7,13 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[4] / ".ci" / "docker-engine"
+from tests.support import ROOT
+from tests.support.waiting import wait_until
+
+SCRIPT = ROOT / ".ci" / "docker-engine"
 NOWHERE = {"DOCKER_HOST": "unix:///nowhere/socket"}
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="engines run on Linux")
@@ -54,8 +55,9 @@ def started() -> tuple[subprocess.Popen[str], Path]:
     return process, Path(address.removeprefix("unix://")).parent
 
 
+@pytest.mark.engine
 @with_engine
-def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too(wait_until: Callable[..., Any]) -> None:
+def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too() -> None:
     process, folder = started()
     with process:
         pid = int((folder / "pid").read_text())
@@ -65,10 +67,9 @@ def test_a_command_that_is_asked_to_end_ends_at_once_and_its_engine_too(wait_unt
     assert wait_until(lambda: has_ended(pid))
 
 
+@pytest.mark.engine
 @with_engine
-def test_the_engine_of_a_killed_run_is_ended_by_the_next_and_that_of_a_running_one_is_not(
-    wait_until: Callable[..., Any],
-) -> None:
+def test_the_engine_of_a_killed_run_is_ended_by_the_next_and_that_of_a_running_one_is_not() -> None:
     killed, folder = started()
     running, other = started()
     with killed, running:

@@ -1,0 +1,97 @@
+"""Configurations, modules, batches and weights of GRPO's tests; RLlib and torch are imported when they are called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+
+def tiny_config(folders: dict[str, str], problems: str) -> Any:
+    """Both roles learn, everything in this process."""
+    from codea1_agents.grpo import GRPOConfig
+
+    return (
+        GRPOConfig()
+        .environment(rules="fixed")
+        .problems(problems)
+        .llm_agents(**folders)
+        .training(
+            lr=3e-3,
+            n_candidates=6,
+            n_suites=4,
+            problems_per_step=4,
+            problems_at_once=2,
+            max_tokens={"coder": 2, "tester": 2},
+            minibatches_per_epoch=1,
+            warmup_steps=0,
+            rows_at_once=5,
+        )
+    )
+
+
+Weights = dict[str, dict[str, Any]]
+
+
+def weights_of(algorithm: Any) -> Weights:
+    found: Weights = algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
+    return found
+
+
+def distance(a: Weights, b: Weights) -> float:
+    """The largest difference of a weight."""
+    assert a.keys() == b.keys()
+    return max(float(abs(a[m][name] - b[m][name]).max()) for m in a for name in a[m])
+
+
+def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.0, seed: int = 0) -> Any:
+    """A response of tokens drawn from the phrase model's vocabulary."""
+    import numpy as np
+
+    from codea1_agents.grpo.episodes import ScoredResponse
+    from codea1_agents.grpo.sampling import Response
+
+    draw = np.random.default_rng([seed, n_prompt, n_response])
+    return ScoredResponse(
+        role=module,
+        module=module,
+        problem_id="toy/0",
+        candidate=0,
+        suite=-1,
+        prompt=tuple(draw.integers(3, 10, n_prompt).tolist()),
+        response=Response(
+            tuple(draw.integers(3, 10, n_response).tolist()),
+            tuple((-draw.random(n_response) - 2.0).tolist()),
+            is_cut=True,
+        ),
+        reward=0.5,
+        advantage=advantage,
+        weights_version=0,
+    )
+
+
+def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> Any:
+    """A module as RLlib would build it."""
+    import gymnasium as gym
+
+    from codea1_agents.grpo.model_settings import ModelSettings
+    from codea1_agents.grpo.rl_module import CausalLMModule
+
+    space = gym.spaces.Discrete(2)
+    config = replace(ModelSettings(folder), **settings).to_dict()
+    return CausalLMModule(
+        observation_space=space, action_space=space, model_config=config, inference_only=inference_only
+    )
+
+
+def some_batch(rows: int = 4, prompt: int = 6, response: int = 5) -> dict[str, Any]:
+    """A learner's batch of tokens that small vocabularies have, padded as the real ones are."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.arange(rows)
+    return {
+        "prompt_ids": torch.randint(3, 14, (rows, prompt), generator=generator),
+        "prompt_mask": torch.arange(prompt) >= lengths.clamp(max=prompt - 1).unsqueeze(-1),
+        "response_ids": torch.randint(3, 14, (rows, response), generator=generator),
+        "response_mask": torch.arange(response) < (response - lengths.clamp(max=response - 1)).unsqueeze(-1),
+    }

@@ -1,0 +1,96 @@
+"""Tiny language models with random weights: real `transformers` code, no download."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+END, PAD = 256, 257
+
+
+def tiny_model(seed: int = 0, *, hidden: int = 32, is_tied: bool = True) -> Any:
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    config = Qwen2Config(
+        vocab_size=260,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=4096,
+        tie_word_embeddings=is_tied,
+        eos_token_id=END,
+        pad_token_id=PAD,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(config).eval()
+
+
+def byte_tokenizer() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {character: number for number, character in enumerate(alphabet)}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<end>", pad_token="<pad>", additional_special_tokens=["<a>", "<b>"]
+    )
+
+
+PROGRAMS = ["return x + 1", "return 1 + x", "return x", "return 2 * x", "return [", "raise ValueError"]
+TESTS = ["f(1) == 2", "f(2) == 3", "f(3) == 9", "f(0) == 1", "f(None) == 1"]
+PHRASES = [
+    *(f"```python\ndef f(x):\n    {body}\n```" for body in PROGRAMS),
+    *(f"```python\nassert {one}\nassert {other}\n```" for one, other in pairwise(TESTS)),
+    "nothing",
+]
+
+
+def phrase_tokenizer(phrases: Sequence[str] = PHRASES) -> Any:
+    """A tokenizer whose tokens are whole replies: even a model that knows nothing writes programs and tests with it."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["<unk>", "<end>", "<pad>", *phrases]
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token="<unk>"))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", eos_token="<end>", pad_token="<pad>", model_max_length=64
+    )
+
+
+def phrase_model(seed: int, phrases: Sequence[str] = PHRASES) -> Any:
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    config = Qwen2Config(
+        vocab_size=3 + len(phrases),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=64,
+        tie_word_embeddings=False,
+        eos_token_id=1,
+        pad_token_id=2,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(config).eval()
+
+
+def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0) -> str:
+    """Write a model that can say these phrases and nothing else."""
+    phrase_model(seed, phrases).save_pretrained(folder)
+    phrase_tokenizer(phrases).save_pretrained(folder)
+    return str(folder)

@@ -1,0 +1,47 @@
+"""Rolling trees of `toy/add` with players whose replies are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codea1_agents.grpo.group_envs import GroupEnvs
+from codea1_agents.grpo.players import Answer
+from codea1_agents.grpo.settings import Shape, TrainingSettings
+from codea1_agents.grpo.trees import Task, Tree, TreeRoller
+from codea1_env.group_env import GroupEnv
+from codea1_env.problems import ProblemSet
+from codea1_env.rounds import Turn
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.sandbox import Sandbox
+from codea1_env.trees import SuitesPer
+from tests.support.toys import RULES
+
+
+class Scripted:
+    """Gives the same replies in every group and notes what it was asked."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = texts
+        self.turns: list[Turn] = []
+
+    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+        self.turns += turns
+        answers = [self.texts[number % len(self.texts)] for number in range(len(turns))]
+        return [Answer(text) if text else Answer(unavailable="gone") for text in answers]
+
+
+def rolled(
+    sandbox: Sandbox, toys: ProblemSet, players: dict[str, Scripted], shape: Shape, rules: Ruleset = RULES, n: int = 1
+) -> list[Tree]:
+    envs = group_envs(sandbox, toys, shape, rules)
+    return TreeRoller(envs, players).roll([Task(number, "toy/add") for number in range(n)])
+
+
+def group_envs(
+    sandbox: Sandbox, toys: ProblemSet, shape: Shape, rules: Ruleset = RULES, tester_view: str = "black_box"
+) -> GroupEnvs:
+    settings = TrainingSettings(sandbox=sandbox, tester_view=tester_view)
+    return GroupEnvs(GroupEnv, {}, problems=toys, rules=rules, shape=shape, settings=settings)
+
+
+PER_PROBLEM = Shape(n_candidates=4, n_suites=3, suites_per=SuitesPer.PROBLEM)
