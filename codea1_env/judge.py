@@ -27,7 +27,7 @@ from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_doubted
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
 from codea1_env.solution_values import (
     SolutionValues,
     SuiteCalls,
@@ -109,7 +109,7 @@ class Judge:
 
     def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
         """Load each problem's candidate and call nothing."""
-        jobs = [self._job(problem, candidate.program, ()) for problem, candidate in candidates if candidate.program]
+        jobs = [program_job(problem, it.program, (), self.limits) for problem, it in candidates if it.program]
         reports = iter(self.sandbox.run(jobs) if jobs else ())
         return [self._checked(next(reports) if candidate.program else None, candidate) for _, candidate in candidates]
 
@@ -178,8 +178,8 @@ class Judge:
         ]
 
     def _run(self, entries: Sequence[_Entry]) -> Iterator[CandidateReport]:
-        jobs = [self._job(entry.duel.problem, entry.candidate.program, entry.expected) for entry in entries]
-        goldens = [self._golden_jobs(entry) for entry in entries]
+        jobs = [program_job(e.duel.problem, e.candidate.program, e.expected, self.limits) for e in entries]
+        goldens = [golden_jobs(e.duel.problem, e.candidate.program) if self.golden else () for e in entries]
         others = [job for golden in goldens for job in golden]
         expected = self._expected.of(entry.duel.problem for entry in entries if self.golden)
         comparison = self.rules.comparison
@@ -237,12 +237,6 @@ class Judge:
         return CaseReport(case, Verdict.WRONG_ANSWER, values.describe(outcome.value))
 
     # -- jobs --
-
-    def _job(self, problem: Problem, program: str, questions: Iterable[Call]) -> Job:
-        return program_job(problem, program, questions, self.limits)
-
-    def _golden_jobs(self, entry: _Entry) -> tuple[Job, ...]:
-        return golden_jobs(entry.duel.problem, entry.candidate.program) if self.golden else ()
 
     def _golden_rate(
         self, problem: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]

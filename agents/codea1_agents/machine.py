@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
 
 from codea1_agents.sandbox_check import promise_of
@@ -38,23 +38,37 @@ def examine() -> tuple[Finding, ...]:
     return (_python(), *_packages(), _cores(), _memory(), _sandbox(), _docker(), _gpu())
 
 
+def missing_extra(group: str, name: str) -> str:
+    """Return what pip would have to install for an entry point, as in `codea1-env[openai]`; empty: nothing.
+
+    It needs the extra of its distribution that has its name, if there is one. Imports nothing.
+    """
+    for point in entry_points(group=group, name=name):
+        if point.dist is not None and not all(map(_version, _by_extra(point.dist.name).get(name, ()))):
+            return f"{point.dist.name}[{name}]"
+    return ""
+
+
 def _python() -> Finding:
     return Finding("Python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
 
 
 def _packages() -> Iterable[Finding]:
     """One finding for what every run needs, then one per extra."""
-    by_extra: dict[str, list[str]] = {}
-    for requirement in requires(_DISTRIBUTION) or ():
-        matched = _REQUIREMENT.match(requirement)
-        if matched is not None:
-            by_extra.setdefault(matched["extra"] or "", []).append(matched["name"])
-    for extra, packages in by_extra.items():
+    for extra, packages in _by_extra(_DISTRIBUTION).items():
         found = {package: _version(package) for package in packages}
         told = ", ".join(f"{name} {number or '(missing)'}" for name, number in found.items())
         subject = f"extra {extra}" if extra else "packages"
         remedy = f"pip install '{_DISTRIBUTION}{f'[{extra}]' if extra else ''}'"
         yield Finding(subject, all(found.values()), told, "" if all(found.values()) else remedy)
+
+
+def _by_extra(distribution: str) -> dict[str, list[str]]:
+    """Return the packages that a distribution requires; those of no extra under an empty name."""
+    found: dict[str, list[str]] = {}
+    for matched in filter(None, map(_REQUIREMENT.match, requires(distribution) or ())):
+        found.setdefault(matched["extra"] or "", []).append(matched["name"])
+    return found
 
 
 def _version(package: str) -> str:

@@ -144,8 +144,7 @@ def iter_games(
     """
     _require_in_range(episodes=(episodes, 1), seed=(seed, 0), start_at=(start_at, 0))
     concurrency = whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
-    known = early or {}
-    schedule = Schedule(len(problems), start_at=start_at, episodes=episodes, done=known)
+    schedule = Schedule(len(problems), start_at=start_at, episodes=episodes, done=early or {})
     with ExitStack() as stack:
         coder = Asker(players.coder, f"coder {players.coder_name}")
         tester = Asker(players.tester, f"tester {players.tester_name}")
@@ -161,8 +160,7 @@ def iter_games(
             "provenance": Provenance(run=run_id, coder=players.coder_name, tester=players.tester_name),
         }
         tables = _tables(min(concurrency, len(problems), episodes), sandbox, options)
-        one = concurrency == 1
-        serving = alone if one else concurrent_agent
+        serving = alone if concurrency == 1 else concurrent_agent
         lock, seeds = tables[0].sandbox.lock, EpisodeSeeds.of_run(seed)
         agents = {CODER: serving(coder, lock, players.coder_copies)}
         agents[TESTER] = serving(tester, lock, players.tester_copies)
@@ -175,11 +173,10 @@ def iter_games(
                 stack.callback(getattr(agent, end))
         for name, of_run in ((CODER, seeds.coder), (TESTER, seeds.tester)):
             agents[name].open(of_run)
-        played = (
-            one_by_one(play, schedule, tables[0]) if one else ConcurrentGames(play, schedule, tables, agents).played()
-        )
-        available = while_available(stack.enter_context(closing(played)), is_new_run=start_at == 0 and not known)
-        yield from _in_order(available, start_at, known, on_early)
+        many = ConcurrentGames(play, schedule, tables, agents)
+        played = one_by_one(play, schedule, tables[0]) if serving is alone else many.played()
+        available = while_available(stack.enter_context(closing(played)), is_new_run=start_at == 0 and not early)
+        yield from _in_order(available, start_at, early or {}, on_early)
 
 
 def _require_in_range(**numbers: tuple[int, int]) -> None:

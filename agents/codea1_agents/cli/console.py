@@ -16,10 +16,12 @@ from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from codea1_agents.sandbox_check import SandboxPromise
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import UserError
 from codea1_env.problems.problem import SkippedRow
 from codea1_env.rendering import harmless
+from codea1_env.sandbox.interface import Guarantee
 
 _WIDEST = 120
 _MAX_SKIPPED_SHOWN = 5
@@ -88,6 +90,11 @@ class Page:
     def warn(self, text: str) -> None:
         """Print a remark on stderr, also if quiet."""
         self._remark("warning", text)
+
+    def warn_if_weak(self, promise: SandboxPromise) -> None:
+        """Print a remark if programs are not isolated."""
+        if promise.guarantee is not Guarantee.ISOLATED:
+            self.warn(f"weak sandbox: {promise.sentence()}")
 
     def finish(self, data: object) -> None:
         """Print the one JSON object, if that was asked for."""

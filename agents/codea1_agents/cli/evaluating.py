@@ -25,7 +25,7 @@ from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.judge_version import JUDGE_VERSION
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.runs.config import problems_digest
-from codea1_env.sandbox import Guarantee, Sandbox, load_sandbox
+from codea1_env.sandbox import Sandbox, load_sandbox
 
 _R = TypeVar("_R", bound=BaseModel)
 _T = TypeVar("_T")
@@ -102,9 +102,7 @@ def bench(asked: BenchOptions, *, without: str = "") -> Iterator[Bench]:
         problems = problems.select(problem.id for problem in problems if problem.id not in left_out)
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(asked.sandbox)) as sandbox, ExitStack() as stack:
-        promise = promise_of(sandbox)
-        if promise.guarantee is not Guarantee.ISOLATED:
-            page.warn(f"weak sandbox: {promise.sentence()}")
+        page.warn_if_weak(promise_of(sandbox))
         yield Bench(asked, page, problems, sandbox, stack)
 
 

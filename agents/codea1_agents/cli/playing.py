@@ -34,7 +34,7 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import RunConfig, problems_digest
 from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, first_fault
-from codea1_env.sandbox import Guarantee, Limits, Sandbox, load_sandbox
+from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 _MAX_ABSENCES_SHOWN = 5
 
@@ -142,8 +142,7 @@ class _Run:
         # Before a folder is made: a misspelt name should leave nothing behind.
         self.players = load_players(*self.specs, AgentContext(self.problems, self.sandbox, config.seed))
         self.promise = promise_of(self.sandbox)
-        if self.promise.guarantee is not Guarantee.ISOLATED:
-            self.page.warn(f"weak sandbox: {self.promise.sentence()}")
+        self.page.warn_if_weak(self.promise)
         tally = Tally(tests_per_suite=config.rules.tests_per_suite)
         with (
             self._folder(out, resume, tally) as folder,
