@@ -11,11 +11,6 @@ import collections
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from codea1_env.values.decoding import decode
-from codea1_env.values.encoding import encode
-
-_MAX_BYTES = 1 << 24  # the answers that were recorded may be changed to larger ones
-
 
 class Recorded(NamedTuple):
     """One recorded call."""
@@ -54,8 +49,16 @@ class _Asked(NamedTuple):
     """Number -> recorded answer, made anew; numbers begin again after the last."""
 
 
-def changed_answers(record: list[Recorded], number: int) -> Callable[[Any, Any], Answered]:
+def changed_answers(
+    record: list[Recorded], number: int, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]
+) -> Callable[[Any, Any], Answered]:
     """Return the entry point that answers positional and keyword arguments as change `number` wants it.
+
+    Args:
+        record: the solution's calls, at least one.
+        number: from 0, below `N_CHANGES`.
+        decode: canonical encoding to value.
+        encode: value to canonical encoding; answers may be larger than the recorded ones.
 
     Raises:
         NoChange: nothing would be another answer.
@@ -78,24 +81,20 @@ def changed_answers(record: list[Recorded], number: int) -> Callable[[Any, Any],
             asked = _Asked(decode(call.answer), position, [*args, *kwargs.values()], recorded)
             return _CHANGES[number](asked), call.after
         change = _OF_ARGUMENTS[number - len(_CHANGES)]
-        return decode(call.answer), _encoded(change(decode(arguments), decode(call.after or arguments)))
+        return decode(call.answer), encode(change(decode(arguments), decode(call.after or arguments)))
 
     def is_changed(call: Recorded) -> bool:
         value, after = answered(call.arguments)
-        return _encoded(value) != call.answer or (after or call.arguments) != (call.after or call.arguments)
+        return encode(value) != call.answer or (after or call.arguments) != (call.after or call.arguments)
 
     if not any(is_changed(call) for call in in_order):
         raise NoChange
 
     def entry_point(args: Any, kwargs: Any) -> Answered:
-        value, after = answered(_encoded((args, kwargs)))
+        value, after = answered(encode((args, kwargs)))
         return Answered(iter(value) if in_order[0].is_iterator and type(value) is list else value, after)
 
     return entry_point
-
-
-def _encoded(value: Any) -> bytes:
-    return encode(value, max_bytes=_MAX_BYTES)
 
 
 # -- of one value: `number` keeps answers to different arguments apart ------------------------------

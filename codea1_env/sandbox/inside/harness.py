@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import collections
 import json
+import marshal
+import os
 import sys
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Iterator
+from importlib.machinery import SourceFileLoader
 from types import ModuleType
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside.changes import Recorded, changed_answers
 from codea1_env.sandbox.inside.channel import BUILTINS, Answer, Channel
 from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
 from codea1_env.values.decoding import decode
@@ -26,6 +28,10 @@ from codea1_env.values.encoding import Opaque, TooLarge, encode
 from codea1_env.values.tree import Malformed
 
 _HOLDING = frozenset({bytearray, collections.deque, dict, list, set, tuple})
+_MAX_CHANGED_BYTES = 1 << 24  # the answers that were recorded may be changed to larger ones
+_CHANGES_FILE = os.path.join(os.path.dirname(__file__), "changes.py")
+# As bytes: objects would be memory that every fork copies, and few children need them.
+_CHANGES = marshal.dumps(SourceFileLoader("changes", _CHANGES_FILE).get_code("changes"))
 _CATCHES = "except"  # in a source that can mean to catch what the program raises; an expression cannot
 
 
@@ -226,16 +232,28 @@ class _StandIn:
         raise error
 
 
+def _loaded_changes() -> dict[str, Any]:
+    """Return the names of the module `changes`."""
+    names: dict[str, Any] = {"__name__": "changes"}
+    exec(marshal.loads(_CHANGES), names)
+    return names
+
+
+def _changed(value: Any) -> bytes:
+    return encode(value, max_bytes=_MAX_CHANGED_BYTES)
+
+
 class _Records:
     """In the place of the entry point where answers are recorded; a call chooses one record and one change of it."""
 
     def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], name: str) -> None:
-        self._records = [[Recorded(*call) for call in record] for record in records]
+        self._changes = _loaded_changes()
+        self._records = [[self._changes["Recorded"](*call) for call in record] for record in records]
         self._name = name
 
     def changed(self, record: int, change: int) -> Callable[..., Any]:
         """Return the entry point that gives the changed answers of a record; see `changed_answers`."""
-        answered = changed_answers(self._records[record], change)
+        answered = self._changes["changed_answers"](self._records[record], change, decode, _changed)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             value, after = answered(args, kwargs)
