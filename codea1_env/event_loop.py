@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -16,13 +19,18 @@ PATIENCE_S = 5.0
 
 
 class LoopThread:
-    """Runs coroutines; starts with the first one, and again after `close`."""
+    """Runs coroutines; starts with the first one, and again after `close`, in a fork, and where it is unpickled."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._process_id = os.getpid()
+        self._of_parent: asyncio.AbstractEventLoop | None = None
+
+    def __reduce__(self) -> tuple[type[LoopThread], tuple[str]]:
+        return type(self), (self._name,)
 
     def run(self, awaitable: Awaitable[T]) -> T:
         """Return what comes of it; Ctrl-C meanwhile cancels it, and does not wait for that."""
@@ -48,6 +56,8 @@ class LoopThread:
         """
         loop = self._started() if last is not None else self._loop
         with self._lock:
+            if self._is_of_parent():
+                return lambda: None
             thread, self._loop, self._thread = self._thread, None, None
         if loop is None or thread is None:
             return lambda: None
@@ -59,18 +69,40 @@ class LoopThread:
             # Garbage may be collected in any thread.
             if thread is not threading.current_thread() and wait([ended], left_s).done:
                 thread.join()
-                loop.close()
                 ended.result().result()
 
         return waiting
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
+            if self._is_of_parent():
+                # Kept: a loop that is collected before it is closed warns.
+                self._of_parent, self._loop, self._process_id = self._loop, None, os.getpid()
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True)
                 self._thread.start()
+                weakref.finalize(self, _stop, self._loop).atexit = False
             return self._loop
+
+    def _is_of_parent(self) -> bool:
+        return self._process_id != os.getpid()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run until the loop is stopped; an exit raised in a task ends what awaits the task, not the loop."""
+    while True:
+        try:
+            loop.run_forever()
+        except (KeyboardInterrupt, SystemExit):
+            continue
+        loop.close()
+        return
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # it is closed
+        loop.call_soon_threadsafe(loop.stop)
 
 
 async def _end(loop: asyncio.AbstractEventLoop, last: Awaitable[object] | None) -> Future[object]:

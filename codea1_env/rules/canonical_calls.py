@@ -165,12 +165,27 @@ def _is_mutable(node: Any) -> bool:
 
 
 def _arguments(solution: str, entry_point: str) -> ast.arguments | None:
+    """Return the parameters of the one definition of a function; None where its calls may mean something else."""
     try:
-        body = parse(solution).body
+        tree_of_solution = parse(solution)
     except UnreadableError:
         return None
-    made = [node.args for node in body if isinstance(node, ast.FunctionDef) and node.name == entry_point]
-    return made[-1] if made else None
+    found = [node for node in ast.walk(tree_of_solution) if entry_point in _names_bound(node)]
+    match found:
+        case [ast.FunctionDef(decorator_list=[]) as made] if made in tree_of_solution.body:
+            return None if made.args.posonlyargs and made.args.kwarg else made.args
+    return None
+
+
+def _names_bound(node: ast.AST) -> Sequence[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return (name,)
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return (name,)
+        case ast.alias(name=name, asname=asname):
+            return (asname or name,)
+    return ()
 
 
 def _literal(node: ast.expr | None) -> str | None:

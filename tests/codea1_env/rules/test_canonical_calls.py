@@ -82,9 +82,20 @@ def test_only_literal_defaults_are_known():
     assert found.of_case(case("f(1, c=2) == 1")) == found.of_case(case("f(1, None, 2) == 1")) == ("f(1, None, 2)",)
 
 
-def test_names_of_parameters_are_those_of_the_last_definition_and_may_be_unknown():
-    assert CanonicalCalls.of("def f(a): ...\ndef f(b, /, c): ...", "f").parameters == ("b", "c")
-    for solution in ("f = lambda n: n", "class f: ...", "def f(", ""):
+def test_names_of_parameters_are_those_of_the_only_definition_and_may_be_unknown():
+    assert CanonicalCalls.of("def f(b, /, c): ...", "f").parameters == ("b", "c")
+    for solution in (
+        "f = lambda n: n",
+        "class f: ...",
+        "def f(",
+        "",
+        "def f(a, b): ...\ndef f(b, a): ...",
+        "def f(a, b=1): ...\nf = partial(f, b=5)",
+        "@changed\ndef f(a, b=1): ...",
+        "def f(a, b=1): ...\nif True:\n    def f(a, b=2): ...",
+        "def f(a, b=1): ...\nfrom other import g as f",
+        "def f(a, /, **named): ...",
+    ):
         unknown = CanonicalCalls.of(solution, "f")
         assert (
             unknown.of_case(case("f(b=1, a=2) == 1")) == unknown.of_case(case("f(a=2, b=1) == 1")) == ("f(a=2, b=1)",)
