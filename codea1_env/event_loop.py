@@ -61,6 +61,7 @@ class LoopThread:
             thread, self._loop, self._thread = self._thread, None, None
         if loop is None or thread is None:
             return lambda: None
+        self._uncollected.detach()
         deadline = None if patience_s is None else time.monotonic() + patience_s
         ended = asyncio.run_coroutine_threadsafe(_end(loop, last), loop)
 
@@ -82,7 +83,8 @@ class LoopThread:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True)
                 self._thread.start()
-                weakref.finalize(self, _stop, self._loop).atexit = False
+                self._uncollected = weakref.finalize(self, _stop, self._loop)
+                self._uncollected.atexit = False
             return self._loop
 
     def _is_of_parent(self) -> bool:
