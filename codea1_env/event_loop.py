@@ -27,7 +27,6 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._process_id = os.getpid()
-        self._of_parent: asyncio.AbstractEventLoop | None = None
 
     def __reduce__(self) -> tuple[type[LoopThread], tuple[str]]:
         return type(self), (self._name,)
@@ -77,8 +76,7 @@ class LoopThread:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._is_of_parent():
-                # Kept: a loop that is collected before it is closed warns.
-                self._of_parent, self._loop, self._process_id = self._loop, None, os.getpid()
+                self._loop, self._process_id = None, os.getpid()
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True)

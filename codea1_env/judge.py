@@ -143,10 +143,11 @@ class Judge:
         )
         validated = [
             [
-                tuple(map(self._validation(duel.problem), suites, [each.evidence(known) for each in questions]))
+                tuple(map(validated_by, suites, [each.evidence(known) for each in questions]))
                 for suites, questions in zip(_distinct(duel), of_duel, strict=True)
             ]
             for duel, of_duel, known in zip(duels, asked, answers, strict=True)
+            for validated_by in (self._validation(duel.problem),)
         ]
         return [
             found * len(duel.candidates) if duel.shares_suites else found

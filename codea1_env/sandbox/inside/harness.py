@@ -232,11 +232,11 @@ class _StandIn:
         raise error
 
 
-def _loaded_changes() -> dict[str, Any]:
-    """Return the names of the module `changes`."""
-    names: dict[str, Any] = {"__name__": "changes"}
-    exec(marshal.loads(_CHANGES), names)
-    return names
+def _loaded_changes() -> Any:
+    """Return the module `changes`."""
+    module = ModuleType("changes")
+    exec(marshal.loads(_CHANGES), vars(module))
+    return module
 
 
 def _changed(value: Any) -> bytes:
@@ -248,12 +248,12 @@ class _Records:
 
     def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], name: str) -> None:
         self._changes = _loaded_changes()
-        self._records = [[self._changes["Recorded"](*call) for call in record] for record in records]
+        self._records = [[self._changes.Recorded(*call) for call in record] for record in records]
         self._name = name
 
     def changed(self, record: int, change: int) -> Callable[..., Any]:
         """Return the entry point that gives the changed answers of a record; see `changed_answers`."""
-        answered = self._changes["changed_answers"](self._records[record], change, decode, _changed)
+        answered = self._changes.changed_answers(self._records[record], change, decode, _changed)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             value, after = answered(args, kwargs)
