@@ -20,10 +20,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.mistake_book import BookEntry, BookKey
 from codea1_env.rules.ruleset import BookRules
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 N_CANDIDATES = N_CASES = 8
 ENTRIES_PER_PROBLEM = 100

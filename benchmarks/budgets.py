@@ -31,11 +31,11 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from codea1_env.golden import GOLDEN_LIMITS
+from codea1_env.judging.golden import GOLDEN_LIMITS
 from codea1_env.rules.replies import MAX_CHARACTERS, MAX_TOKENS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox.interface import Limits
-from codea1_env.sandbox.process import as_outcome
+from codea1_env.sandbox.local.process import as_outcome
 from codea1_env.sandbox.wire import Frame, Tag, WireError
 from codea1_env.values import Malformed, decode, describe, encode, equal, to_source, validate
 from codea1_env.values.tree import MAX_BYTES

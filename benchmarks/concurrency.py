@@ -24,7 +24,7 @@ from measuring import machine
 from rich.console import Console
 from rich.table import Table
 
-from codea1_agents.runner import play
+from codea1_agents.play.runner import play
 from codea1_env import code_a1_v0
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox

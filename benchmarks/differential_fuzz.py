@@ -32,20 +32,20 @@ import numpy as np
 from measuring import machine
 from plain_python import Answer, Ended, Mode, PlainPython, Question
 
-from codea1_agents.coevolution.problems import load as load_tiny
 from codea1_agents.scripted.fuzz_inputs import InputSource
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.mutation import Mutant, bare, mutants
 from codea1_agents.scripted.signatures import read_interface
-from codea1_env.judge import Duel, Judge
+from codea1_agents.train.tiny.problems import load as load_tiny
+from codea1_env.facts.submissions import Candidate
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, Verdict
+from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import load_problems
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Limits
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.submissions import Candidate
-from codea1_env.verdicts import CandidateReport, CaseReport, Verdict
 
 LIMITS = Limits(cpu_s=0.5, wall_s=5.0)
 """Some mutants never end: that is found out soon."""

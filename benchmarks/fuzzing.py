@@ -35,9 +35,10 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from codea1_env.outcomes import OutcomeKind
-from codea1_env.sandbox import process, wire
-from codea1_env.sandbox.process import as_outcome
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.sandbox import wire
+from codea1_env.sandbox.local import process
+from codea1_env.sandbox.local.process import as_outcome
 from codea1_env.sandbox.wire import NOTICE, Frame, FrameReader, Notice, Tag, WireError, frame_bytes
 from codea1_env.values import (
     Malformed,

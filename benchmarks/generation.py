@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
-from codea1_agents.grpo.sampling import SamplingRules, left_padded, sample_responses
+from codea1_agents.train.grpo.sampling import SamplingRules, left_padded, sample_responses
 
 _END, _PAD = 1, 2
 

@@ -112,7 +112,7 @@ class Ours:
     """Iterations of `GRPO`."""
 
     def __init__(self, model: str, problems: str) -> None:
-        from codea1_agents.grpo import GRPOConfig  # noqa: PLC0415
+        from codea1_agents.train.grpo import GRPOConfig  # noqa: PLC0415
 
         config = (
             GRPOConfig()
@@ -139,8 +139,8 @@ class Ours:
 
     def prompts(self) -> list[str]:
         """Return what the model is asked, in the order of the problems."""
-        from codea1_agents.grpo.trees import Task  # noqa: PLC0415
         from codea1_agents.prompts import load_prompts, plain_text  # noqa: PLC0415
+        from codea1_agents.train.grpo.trees import Task  # noqa: PLC0415
         from codea1_env.problems import load_problems  # noqa: PLC0415
 
         roller, wording = self._algorithm.env_runner._roller, load_prompts("default")
@@ -155,7 +155,7 @@ class Ours:
 
 def judge_of(problems: str) -> Callable[..., list[float | None]]:
     """Return TRL's reward function: the same judge, by golden tests."""
-    from codea1_env.referee import Referee  # noqa: PLC0415
+    from codea1_env.rounds.referee import Referee  # noqa: PLC0415
 
     referee = Referee(problems, "golden")
 

@@ -35,12 +35,12 @@ from workload import N_CANDIDATES, N_CASES, N_REPLAYED, N_SUITES, Group, groups
 
 from codea1_env import values
 from codea1_env.book.store import MistakeBook, StoredEntry
-from codea1_env.judge import Duel, Judge
+from codea1_env.facts.verdicts import ProblemReport, Verdict
+from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.verdicts import ProblemReport, Verdict
 
 RULES = preset("fixed")
 PROPERTIES = "one group of property tests"

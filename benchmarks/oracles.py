@@ -201,9 +201,9 @@ def rescore(recorder: Recorder) -> None:
 
 
 def rewards(recorder: Recorder) -> None:
+    from codea1_env.facts.verdicts import ProblemReport  # noqa: PLC0415
     from codea1_env.rules.rewards import score_group  # noqa: PLC0415  -- not where records are compared
     from codea1_env.rules.ruleset import PRESETS  # noqa: PLC0415
-    from codea1_env.verdicts import ProblemReport  # noqa: PLC0415
 
     found = {
         f"{rules} {name}": [
@@ -222,8 +222,8 @@ def _parts(reward: Any) -> dict[str, Any]:
 
 def _reports() -> Iterator[tuple[str, Any]]:
     """Yield reports by name: what a suite has of each kind, and what the candidate passes of the replayed cases."""
-    from codea1_env.submissions import Candidate, TestCase  # noqa: PLC0415
-    from codea1_env.verdicts import (  # noqa: PLC0415
+    from codea1_env.facts.submissions import Candidate, TestCase  # noqa: PLC0415
+    from codea1_env.facts.verdicts import (  # noqa: PLC0415
         CandidateReport,
         CaseReport,
         SuiteReport,

@@ -11,23 +11,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from codea1_agents.grpo import GRPOConfig
-from codea1_agents.grpo.algorithm import _BOOK_STREAM  # private, but the draws must be the same
-from codea1_agents.grpo.batches import padded_batch, planned, shards
-from codea1_agents.grpo.columns import Column
-from codea1_agents.grpo.env_runner import scored_responses
-from codea1_agents.grpo.episodes import ScoredResponse
-from codea1_agents.grpo.group_envs import GroupEnvs
-from codea1_agents.grpo.learner import _pieces  # likewise: the order of rows decides the last bits
-from codea1_agents.grpo.loss import LossRules, grpo_loss
-from codea1_agents.grpo.players import ModelPlayer
-from codea1_agents.grpo.rl_module import CausalLMModule
-from codea1_agents.grpo.rollout_engine import load_engine
-from codea1_agents.grpo.sampling import SamplingRules
-from codea1_agents.grpo.schedule import lr_factor
-from codea1_agents.grpo.trees import Task, Tree, TreeRoller
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
+from codea1_agents.train.grpo import GRPOConfig
+from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private, but the draws must be the same
+from codea1_agents.train.grpo.batches import padded_batch, planned, shards
+from codea1_agents.train.grpo.columns import Column
+from codea1_agents.train.grpo.env_runner import scored_responses
+from codea1_agents.train.grpo.episodes import ScoredResponse
+from codea1_agents.train.grpo.group_envs import GroupEnvs
+from codea1_agents.train.grpo.learner import _pieces  # likewise: the order of rows decides the last bits
+from codea1_agents.train.grpo.loss import LossRules, grpo_loss
+from codea1_agents.train.grpo.players import ModelPlayer
+from codea1_agents.train.grpo.rl_module import CausalLMModule
+from codea1_agents.train.grpo.rollout_engine import load_engine
+from codea1_agents.train.grpo.sampling import SamplingRules
+from codea1_agents.train.grpo.schedule import lr_factor
+from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import load_problems
 from codea1_env.rules.mistake_book import Provenance

@@ -35,7 +35,7 @@ from workload import problems, right_cases
 
 from codea1_env import values
 from codea1_env.errors import CodeA1Error, SandboxError
-from codea1_env.golden import golden_jobs
+from codea1_env.judging.golden import golden_jobs
 from codea1_env.problems.problem import GoldenHarness, Problem
 from codea1_env.problems.sources import load_problems
 from codea1_env.sandbox import load_sandbox

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codea1_env.outcomes import OutcomeKind
+from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, Limits, Place
 from codea1_env.sandbox.local import EACH_KIND, LocalSandbox
 

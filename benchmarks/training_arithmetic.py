@@ -170,7 +170,7 @@ def handover(millions: int, rounds: int = 5) -> dict[str, Any]:
     import torch  # noqa: PLC0415
     from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415
 
-    from codea1_agents.grpo.adapters import untied  # noqa: PLC0415
+    from codea1_agents.train.grpo.adapters import untied  # noqa: PLC0415
 
     layer = 4 * 512 * 512 + 3 * 512 * 2048
     config = Qwen2Config(

@@ -39,7 +39,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from codea1_agents.grpo.trees import Tree
+    from codea1_agents.train.grpo.trees import Tree
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _CLOSE = 1e-5

@@ -29,13 +29,13 @@ import numpy as np
 from measuring import machine
 
 from codea1_agents.scripted.mutation import mutants
-from codea1_env.golden import GOLDEN_LIMITS, ExpectedValues, golden_jobs, golden_results
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.golden import GOLDEN_LIMITS, ExpectedValues, golden_jobs, golden_results
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import load_problems
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.verdicts import Verdict
 
 EVALPLUS_ROWS = Path(__file__).parents[2] / "shared" / "data" / "evalplus_dev.parquet"
 MUTANT_LIMITS = replace(GOLDEN_LIMITS, cpu_s=2.0, wall_s=20.0)

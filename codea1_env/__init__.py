@@ -19,29 +19,29 @@ if TYPE_CHECKING:  # what `__getattr__` gives at run time, for editors and type 
     from codea1_env.book import MistakeBook
     from codea1_env.group_vector import GroupVector
     from codea1_env.gymnasium_views import make_vec
-    from codea1_env.judge import Duel, Judge
+    from codea1_env.judging.judge import Duel, Judge
     from codea1_env.problems import Problem, ProblemSet, load_problems
-    from codea1_env.referee import Referee
+    from codea1_env.rounds.referee import Referee
+    from codea1_env.rounds.trees import Tree
     from codea1_env.rules.rewards import score, score_group
     from codea1_env.rules.ruleset import Ruleset, preset
     from codea1_env.sandbox import Limits
-    from codea1_env.trees import Tree
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "agent",
     "AgentContext": "agent",
-    "Duel": "judge",
+    "Duel": "judging.judge",
     "GroupVector": "group_vector",
-    "Judge": "judge",
+    "Judge": "judging.judge",
     "Limits": "sandbox",
     "MistakeBook": "book",
     "Problem": "problems",
     "ProblemSet": "problems",
-    "Referee": "referee",
+    "Referee": "rounds.referee",
     "Ruleset": "rules.ruleset",
-    "Tree": "trees",
+    "Tree": "rounds.trees",
     "load_agent": "agent",
     "load_problems": "problems",
     "make_vec": "gymnasium_views",
@@ -94,8 +94,8 @@ def __dir__() -> list[str]:
 _VIEWS = {
     "codea1/Coder-v0": "gymnasium_views:CoderEnv",
     "codea1/Tester-v0": "gymnasium_views:TesterEnv",
-    "codea1/CoderBank-v0": "bank_views:CoderBankEnv",
-    "codea1/TesterBank-v0": "bank_views:TesterBankEnv",
+    "codea1/CoderBank-v0": "bank_v0.views:CoderBankEnv",
+    "codea1/TesterBank-v0": "bank_v0.views:TesterBankEnv",
 }
 _GAMES = {"codea1/code_a1-v0": "code_a1_v0", "codea1/bank-v0": "bank_v0"}
 

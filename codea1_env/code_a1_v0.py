@@ -43,10 +43,10 @@ from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.book.store import MistakeBook
-from codea1_env.episode_source import EpisodeSource
 from codea1_env.errors import UserError
+from codea1_env.facts.verdicts import ProblemReport, SuiteReport, ValidSuite
 from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
-from codea1_env.judged_round import JudgedRound
+from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import (
     MAX_REPLY_CHARS,
     Seen,
@@ -56,15 +56,15 @@ from codea1_env.observations import (
     tester_feedback,
 )
 from codea1_env.problems import ProblemSet, load_problems
-from codea1_env.referee import Referee
-from codea1_env.rounds import RoundOptions, Rounds
+from codea1_env.rounds.episode_source import EpisodeSource
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import RoundOptions, Rounds
+from codea1_env.rounds.trees import Tree
+from codea1_env.rounds.two_agents import CODER, MAX_CYCLES, TESTER, TwoAgentEnv
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.trees import Tree
-from codea1_env.two_agents import CODER, MAX_CYCLES, TESTER, TwoAgentEnv
-from codea1_env.verdicts import ProblemReport, SuiteReport, ValidSuite
 
 __all__ = ["CODER", "MAX_CYCLES", "TESTER", "blind_parallel_env", "env", "group_env", "parallel_env", "raw_env"]
 

@@ -41,20 +41,19 @@ from gymnasium import spaces
 from pettingzoo.utils.env import ParallelEnv
 
 from codea1_env.agent import Info, Role
-from codea1_env.arguments import of_type, one_of, whole_number
 from codea1_env.book.store import MistakeBook
-from codea1_env.episode_source import EpisodeSource
-from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.errors import AgentUnavailable, UserError, of_type, one_of, whole_number
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.observations import MAX_REPLY_CHARS, Seen, action_space, meeting_info, observation_space
 from codea1_env.problems import ProblemSet, load_problems
-from codea1_env.referee import Referee
-from codea1_env.rounds import Label, RoundOptions, Turn, tree_labels
+from codea1_env.rounds.episode_source import EpisodeSource
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import Label, RoundOptions, Turn, tree_labels
+from codea1_env.rounds.shared_round import SharedRound
+from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tree
 from codea1_env.rules.mistake_book import BookDelta, Provenance
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.shared_round import SharedRound
-from codea1_env.trees import JudgedTree, SuitesPer, Tree
-from codea1_env.verdicts import Verdict
 
 __all__ = ["MAX_GROUP", "Action", "GroupEnv", "coder_name", "tester_name"]
 

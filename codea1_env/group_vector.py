@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from pettingzoo.utils.env import ParallelEnv
 
-from codea1_env.arguments import as_lists, of_type, whole_number
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, as_lists, of_type, whole_number
 from codea1_env.group_env import Action, GroupEnv, coder_name, tester_name
-from codea1_env.referee import Referee
-from codea1_env.rounds import Turn
-from codea1_env.shared_round import SharedRound
-from codea1_env.trees import JudgedTree, Rewards
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import Turn
+from codea1_env.rounds.shared_round import SharedRound
+from codea1_env.rounds.trees import JudgedTree, Rewards
 
 __all__ = ["GroupStep", "GroupVector"]
 

@@ -10,9 +10,8 @@ from gymnasium.core import ActType, ObsType
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
 from codea1_env.agent import AgentContext, AgentSpec, agent_name, load_agent
-from codea1_env.arguments import whole_number
 from codea1_env.code_a1_v0 import CODER, TESTER, raw_env
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UnknownName, UserError, whole_number
 from codea1_env.rules.mistake_book import Provenance
 
 __all__ = ["CoderEnv", "RoleView", "TesterEnv", "make_vec"]

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from codea1_env import values
-from codea1_env.judged_round import JudgedRound
+from codea1_env.facts.submissions import Rejection, RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, Verdict
+from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import Reward
-from codea1_env.submissions import Rejection, RejectionReason
-from codea1_env.verdicts import CandidateReport, CaseReport, Verdict
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -1,8 +1,8 @@
 """What a tester is worth: mutation score, coverage and validity of its tests, with intervals over problems."""
 
-from codea1_agents.asking import Asker
-from codea1_agents.evaluation.tester import TesterTask, evaluate_tester
-from codea1_agents.evaluation.tester_figures import figures_of_tester
+from codea1_agents.measure.tester import TesterTask, evaluate_tester
+from codea1_agents.measure.tester_figures import figures_of_tester
+from codea1_agents.play.asking import Asker
 from codea1_env import AgentContext, load_agent, load_problems
 from codea1_env.sandbox import load_sandbox
 

@@ -3,8 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from codea1_agents.asking import Asker
-from codea1_agents.evaluation.export import ExportTask, export_tests, write_rows
+from codea1_agents.measure.export import ExportTask, export_tests, write_rows
+from codea1_agents.play.asking import Asker
 from codea1_env import AgentContext, load_agent, load_problems
 from codea1_env.sandbox import load_sandbox
 

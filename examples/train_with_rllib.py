@@ -16,7 +16,7 @@ import ray
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-from codea1_agents.grpo import GRPO, GRPOConfig
+from codea1_agents.train.grpo import GRPO, GRPOConfig
 
 PROGRAMS = [
     f"```python\ndef f(x):\n    {body}\n```" for body in ("return x + 1", "return 2 * x", "return x", "return [")

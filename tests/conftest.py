@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox, load_sandbox
 from tests.support import ROOT
@@ -131,7 +131,7 @@ def is_held() -> Callable[[Path], bool]:
     """Whether a process that starts now is kept out of a folder."""
 
     def held(folder: Path) -> bool:
-        code = "import sys, pathlib, codea1_env.runs.journal as j; j.hold_folder(pathlib.Path(sys.argv[1]))"
+        code = "import sys, pathlib, codea1_env.records.journal as j; j.hold_folder(pathlib.Path(sys.argv[1]))"
         command = [sys.executable, "-c", code, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0 or "another process is writing" in done.stderr, done.stderr

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from codea1_agents.study.bank_game import BankGame, stacked
-from codea1_agents.study.matrix_game import MatrixGame
+from codea1_agents.lab.games.bank_game import BankGame, stacked
+from codea1_agents.lab.games.matrix_game import MatrixGame
 from codea1_env.errors import UnknownName
 from tests.support import ROOT
 

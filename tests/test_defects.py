@@ -13,15 +13,15 @@ import pytest
 
 from codea1_env import values
 from codea1_env.book.store import MistakeBook
-from codea1_env.judge import Duel, Judge
+from codea1_env.facts.submissions import Candidate, RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, ProblemReport, ValidCase, Verdict
+from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import CandidateRewards, score
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Limits, Sandbox
-from codea1_env.submissions import Candidate, RejectionReason
-from codea1_env.verdicts import CandidateReport, ProblemReport, ValidCase, Verdict
 
 FAST = Limits(cpu_s=0.5, wall_s=10)
 

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.asking import Asker
-from codea1_agents.study.crossplay_running import Seat, play_all
+from codea1_agents.lab.crossplay.running import Seat, play_all
+from codea1_agents.play.asking import Asker
 from codea1_env import MistakeBook, code_a1_v0, group_env
 from codea1_env.bank import Bank, BankEntry, ProblemBank, judge_bank
 from codea1_env.errors import AgentUnavailable
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import CandidateReport, ProblemReport, Rechecks, Verdict
 from codea1_env.gymnasium_views import CoderEnv, TesterEnv
-from codea1_env.outcomes import Outcome, OutcomeKind
 from codea1_env.problems import Problem, ProblemSet
-from codea1_env.referee import Referee
-from codea1_env.rounds import RoundOptions, Rounds
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import RoundOptions, Rounds
+from codea1_env.rounds.trees import JudgedTree, Tree
 from codea1_env.rules.mistake_book import BookEntry, Provenance
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
-from codea1_env.trees import JudgedTree, Tree
-from codea1_env.verdicts import CandidateReport, ProblemReport, Rechecks, Verdict
 from tests.support.sandboxes import Wrapper
 
 RULES = ("fixed", "paper", "release", "golden")
@@ -285,7 +285,7 @@ class Scripted:
         self._texts = texts
 
     def answer(self, turns: Sequence[Any]) -> list[Any]:
-        from codea1_agents.grpo.players import Answer
+        from codea1_agents.train.grpo.players import Answer
 
         texts = [self._texts[turn.candidate] for turn in turns]
         return [Answer(unavailable="gone") if text == GONE else Answer(text) for text in texts]
@@ -295,9 +295,9 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     """All games as one tree of a training."""
     pytest.importorskip("ray.rllib", reason="RLlib is not installed")
     pytest.importorskip("torch", reason="torch is not installed")
-    from codea1_agents.grpo.group_envs import GroupEnvs
-    from codea1_agents.grpo.settings import Shape, TrainingSettings
-    from codea1_agents.grpo.trees import Task, TreeRoller
+    from codea1_agents.train.grpo.group_envs import GroupEnvs
+    from codea1_agents.train.grpo.settings import Shape, TrainingSettings
+    from codea1_agents.train.grpo.trees import Task, TreeRoller
 
     games = deck.games()
     settings: Any = TrainingSettings(sandbox=deck.sandbox)  # type: ignore[arg-type]  # a name, in trainings

@@ -18,7 +18,7 @@ from typing import Any
 from codea1_agents.models.completions import observation_digest
 from codea1_env.agent import Agent, AgentContext, Info, Observation, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
-from codea1_env.runs.journal import cut_half_written
+from codea1_env.records.journal import cut_half_written
 
 __all__ = ["Cue", "TapeAgent", "TapeMiss", "TapedReply"]
 

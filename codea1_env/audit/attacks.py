@@ -32,11 +32,11 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName
-from codea1_env.outcomes import OutcomeKind
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.sandbox.interface import Call, Job, Limits
-from codea1_env.submissions import RejectionReason
 
 NEEDLE = "needle-in-the-solution-4711"
 """Stands in every ground's solution, and must not be seen anywhere else."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from codea1_env.audit.attacks import HostileCandidate, Truth
 from codea1_env.audit.findings import AuditResult
 from codea1_env.errors import SandboxError
-from codea1_env.judge import Duel, Judge
+from codea1_env.facts.submissions import Candidate, RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
+from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rules.replies import read_suite
 from codea1_env.sandbox.interface import Sandbox
-from codea1_env.submissions import Candidate, RejectionReason
-from codea1_env.verdicts import CandidateReport, SuiteReport, Verdict
 
 _DOUBTS = frozenset({RejectionReason.FLAKY, RejectionReason.UNKNOWABLE})
 _MAX_SHOWN = 60  # characters

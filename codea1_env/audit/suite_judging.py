@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 
 from codea1_env.audit.attacks import NEEDLE, Ground, HostileSuite
 from codea1_env.audit.findings import AuditResult
-from codea1_env.judge import Duel, Judge
+from codea1_env.facts.submissions import Candidate, Suite
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
+from codea1_env.judging.judge import Duel, Judge
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Limits, Sandbox
-from codea1_env.submissions import Candidate, Suite
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
 
 SUITE_LIMITS = Limits(cpu_s=0.2, wall_s=10.0, memory_mb=96, max_restarts=1)
 """Small, so that attacks on the limits take little time."""

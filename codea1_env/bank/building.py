@@ -11,6 +11,7 @@ from codea1_env.agent import Agent, AgentContext, Role, load_agent
 from codea1_env.bank.cache import BankCache, digest_of, sources_digest
 from codea1_env.bank.entries import Bank, BankEntry, ProblemBank
 from codea1_env.errors import UserError
+from codea1_env.facts.submissions import TestCase
 from codea1_env.observations import Seen, turn_info
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.problems.own_rows import problem_to_row
@@ -18,7 +19,6 @@ from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.sandbox.interface import Sandbox
-from codea1_env.submissions import TestCase
 
 _IMPOSSIBLE = "'no solution returns this'"
 _MAX_DRAWS = 8  # per program that is wanted; a solution may have few mutants

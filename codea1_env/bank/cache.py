@@ -24,12 +24,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from codea1_env.bank.entries import ProblemBank, bank_from_line, bank_to_line
 from codea1_env.errors import BrokenInput
-from codea1_env.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
+from codea1_env.facts.judge_version import JUDGE_VERSION, UNSTATED_JUDGE
+from codea1_env.facts.verdicts import CandidateReport, ProblemReport
+from codea1_env.records.whole_files import write_whole
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import CandidateRecord, SuiteRecord
 from codea1_env.sandbox.interface import Limits
-from codea1_env.verdicts import CandidateReport, ProblemReport
-from codea1_env.whole_files import write_whole
 
 _FORMAT = 1
 _log = logging.getLogger(__name__)

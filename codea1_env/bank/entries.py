@@ -16,7 +16,7 @@ from typing import Any
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
-from codea1_env.whole_files import write_text
+from codea1_env.records.whole_files import write_text
 
 
 @dataclass(frozen=True, slots=True)

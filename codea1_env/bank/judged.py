@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from codea1_env.bank.entries import Bank, ProblemBank
 from codea1_env.errors import UserError
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, Verdict
 from codea1_env.rules.mistake_book import BookKey
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import RewardScheme, Ruleset
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, Verdict
 
 
 @dataclass(frozen=True, slots=True, eq=False)

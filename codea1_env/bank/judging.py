@@ -9,11 +9,11 @@ from codea1_env.bank.cache import BankCache, bank_digest
 from codea1_env.bank.entries import Bank, ProblemBank
 from codea1_env.bank.judged import JudgedBank, JudgedProblem
 from codea1_env.errors import SandboxError
-from codea1_env.referee import Referee
+from codea1_env.facts.verdicts import ProblemReport
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.trees import SuitesPer, Tree
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Limits, Sandbox
-from codea1_env.trees import SuitesPer, Tree
-from codea1_env.verdicts import ProblemReport
 
 _PROBLEMS_AT_ONCE = 8  # bounds the memory of a large bank, and shows progress
 _TRIES = 3

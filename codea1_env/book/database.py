@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
 _SCHEMA_VERSION = 3

@@ -14,10 +14,10 @@ from codea1_env import values
 from codea1_env.book.store import MergeReport, MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.problem import ProblemSet, SkippedRow
+from codea1_env.records.whole_files import write_text
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
-from codea1_env.whole_files import write_text
 
 _MAX_TEXT = 200_000
 _MAX_FREQUENCY = 1_000_000_000

@@ -9,8 +9,8 @@ from codea1_env import values
 from codea1_env.book.files import ExportReport
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
+from codea1_env.records.whole_files import write_text
 from codea1_env.rules.mistake_book import BookEntry
-from codea1_env.whole_files import write_text
 
 _HEADER = '''\
 """Cases that once beat a program, from a Mistake Book.

@@ -22,7 +22,8 @@ from codea1_env.book.departures import Departure, Leaving
 from codea1_env.book.rows import ProblemRows, departures_after
 from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.judge_version import JUDGE_VERSION, require_this_judge
+from codea1_env.facts.judge_version import JUDGE_VERSION, require_this_judge
+from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.rules.mistake_book import (
     Arrival,
     BookChange,
@@ -35,7 +36,6 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import BookRules, BookUpdate
-from codea1_env.verdicts import ProblemReport
 
 _PAGE = 1000  # entries read at a time, so that a slow reader holds nothing up
 

@@ -14,7 +14,7 @@ from codea1_env.errors import BrokenInput, UserError, extra_needed
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem, ProblemSet
-from codea1_env.whole_files import write_whole
+from codea1_env.records.whole_files import write_whole
 
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"

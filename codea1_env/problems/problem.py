@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
-from codea1_env.arguments import of_type
-from codea1_env.errors import UnknownName, UserError
+from codea1_env.errors import UnknownName, UserError, of_type
 
 
 @dataclass(frozen=True, slots=True)

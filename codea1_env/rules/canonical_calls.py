@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from codea1_env import values
-from codea1_env.outcomes import EntryPointCall
+from codea1_env.facts.outcomes import EntryPointCall
+from codea1_env.facts.submissions import TestCase
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.reading.python_text import UnreadableError, parse
-from codea1_env.submissions import TestCase
 from codea1_env.values import tree
 
 _BINDS_NAMES = re.compile(r"\b(?:for|lambda)\b|:=")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_agree
 

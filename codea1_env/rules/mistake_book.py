@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 from codea1_env.errors import UserError
+from codea1_env.facts.submissions import TestCase
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
-from codea1_env.submissions import TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, ValidCase, Verdict
 
 
 @dataclass(frozen=True, slots=True)

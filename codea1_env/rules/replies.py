@@ -18,6 +18,7 @@ import re
 import string
 from collections import Counter
 
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.rules.reading import release, strict_programs
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
@@ -26,7 +27,6 @@ from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
 from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
 
 __all__ = [
     "MAX_CHARACTERS",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.rules.ruleset import Ruleset
-from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 
 
 @dataclass(frozen=True, slots=True)

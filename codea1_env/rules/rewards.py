@@ -18,6 +18,8 @@ from itertools import chain
 from statistics import fmean
 
 from codea1_env.errors import UserError
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, Verdict
 from codea1_env.rules.reward_parts import (
     MASKED,
     CandidateRewards,
@@ -36,8 +38,6 @@ from codea1_env.rules.reward_parts import (
 )
 from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
-from codea1_env.submissions import RejectionReason
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, Verdict
 
 __all__ = ["MASKED", "CandidateRewards", "Reward", "RewardFormula", "RewardPart", "score", "score_group"]
 

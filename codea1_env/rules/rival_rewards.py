@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from math import isnan
 from statistics import fmean
 
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.reward_parts import (
     MASKED,
@@ -32,7 +33,6 @@ from codea1_env.rules.reward_parts import (
 )
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
-from codea1_env.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 
 SuiteColumn = Sequence[SuiteReport]
 """One suite against each of some candidates."""

@@ -265,7 +265,7 @@ class Ruleset:
     """Longest program that is run, in UTF-8; a longer one is none (TOO_LONG). So a coder cannot make a prompt that its
     tester has no place for: byte-level tokenizers make no more tokens than bytes. None: no bound but the reader's."""
     drop_vacuous: bool = False
-    """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.vacuity`)."""
+    """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.judging.vacuity`)."""
     drop_rewritten: bool = False
     """STRICT: whether a call is the same however it is written, so that a case whose calls others of the suite make is
     a duplicate, and one whose calls the statement's examples answer is an example (`rules.canonical_calls`). Otherwise

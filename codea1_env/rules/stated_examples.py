@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from codea1_env import values
+from codea1_env.facts.submissions import TestCase
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import TestCase
 
 
 @lru_cache(maxsize=4096)

@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from codea1_env import values
-from codea1_env.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
+from codea1_env.facts.verdicts import ValidCase, ValidSuite
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.stated_examples import is_stated
-from codea1_env.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
-from codea1_env.verdicts import ValidCase, ValidSuite
 
 _WHY_DOUBTED = {
     RejectionReason.FLAKY: "the solution gives something else when it runs as the candidate did",

@@ -19,10 +19,8 @@ from typing import Any
 from codea1_env.book.store import MistakeBook
 from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.judge_version import require_this_judge
-from codea1_env.rules.mistake_book import Provenance
-from codea1_env.runs.config import RunConfig, read_config, to_toml
-from codea1_env.runs.journal import (
+from codea1_env.facts.judge_version import require_this_judge
+from codea1_env.records.journal import (
     Journal,
     cut_half_written,
     file_errors,
@@ -30,8 +28,10 @@ from codea1_env.runs.journal import (
     unused_folder,
     whole_lines,
 )
+from codea1_env.records.whole_files import write_whole
+from codea1_env.rules.mistake_book import Provenance
+from codea1_env.runs.config import RunConfig, read_config, to_toml
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
-from codea1_env.whole_files import write_whole
 
 _CONFIG, _EPISODES, _BOOK, _METRICS = "config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"
 

@@ -16,11 +16,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from codea1_env.errors import BrokenInput
-from codea1_env.judge_version import UNSTATED_JUDGE
-from codea1_env.judged_round import JudgedRound
-from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
-from codea1_env.verdicts import (
+from codea1_env.facts.judge_version import UNSTATED_JUDGE
+from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
+from codea1_env.facts.verdicts import (
     CandidateReport,
     CaseReport,
     ProblemReport,
@@ -29,6 +27,8 @@ from codea1_env.verdicts import (
     ValidSuite,
     Verdict,
 )
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.rules.mistake_book import BookDelta
 
 SCHEMA_VERSION: Literal[1] = 1
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
+from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 
 
 class Guarantee(StrEnum):

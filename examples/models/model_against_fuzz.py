@@ -6,7 +6,7 @@ python model_against_fuzz.py ./my-model
 import sys
 
 from codea1_agents.models.transformers_agent import TransformersAgent
-from codea1_agents.runner import play
+from codea1_agents.play.runner import play
 
 coder = TransformersAgent(model=sys.argv[1], temperature=0.7, max_tokens=256)
 # All problems in progress go through the model together; the fuzz tester needs no model.

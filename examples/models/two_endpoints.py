@@ -6,7 +6,7 @@ python two_endpoints.py http://127.0.0.1:8000/v1 http://127.0.0.1:8001/v1
 import sys
 
 from codea1_agents.models.openai_endpoint import OpenAIAgent
-from codea1_agents.runner import play
+from codea1_agents.play.runner import play
 
 coder_url, coder_model, tester_url, tester_model = sys.argv[1:]
 coder = OpenAIAgent(base_url=coder_url, model=coder_model, temperature=0.7, max_tokens=256)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from codea1_agents.asking import Asker
+from codea1_agents.play.asking import Asker
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable
 from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model

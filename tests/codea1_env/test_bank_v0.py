@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test, seed_test
 
 from codea1_env import bank_v0
-from codea1_env.bank_views import CoderBankEnv, TesterBankEnv
+from codea1_env.bank_v0.views import CoderBankEnv, TesterBankEnv
 from codea1_env.errors import UnknownName, UserError
 
 VARIANTS = [{}, {"tester_view": "black_box"}, {"replay": True}, {"max_cycles": 3, "replay": True}, {"infos": False}]

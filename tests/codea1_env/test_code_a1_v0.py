@@ -22,11 +22,11 @@ from pettingzoo.test.render_test import render_test
 
 from codea1_env import MistakeBook, code_a1_v0
 from codea1_env.errors import UnknownName, UserError
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.observations import MAX_REPLY_CHARS
 from codea1_env.problems import GoldenCase, ProblemSet
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import preset
-from codea1_env.verdicts import Verdict
 from tests.support.toys import LOOKS_RIGHT, RIGHT
 
 SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"

@@ -18,11 +18,10 @@ from pettingzoo.utils.conversions import parallel_to_aec
 
 from codea1_env import MistakeBook, Tree, code_a1_v0
 from codea1_env.errors import SandboxError, UnknownName, UserError
-from codea1_env.observations import MAX_REPLY_CHARS
+from codea1_env.observations import MAX_REPLY_CHARS, UnicodeText
 from codea1_env.problems import ProblemSet
+from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.mistake_book import Provenance
-from codea1_env.spaces import UnicodeText
-from codea1_env.trees import SuitesPer
 from tests.support.toys import BROKEN, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
 
 

@@ -14,14 +14,22 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from codea1_env import values
-from codea1_env.judged_round import JudgedRound
+from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rendering import SYMBOLS, book_sentence, duel_picture, duel_text, harmless, reward_sum
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import Reward, RewardPart, score
 from codea1_env.rules.ruleset import preset
-from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PROBLEM = Problem("HumanEval/32", "def find_zero(xs): ...", "find_zero", "def find_zero(xs): pass", ())
 RULES = preset("fixed")

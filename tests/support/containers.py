@@ -8,7 +8,7 @@ import shutil
 import sys
 
 from codea1_env.errors import SandboxError
-from codea1_env.sandbox.docker_engine import connected
+from codea1_env.sandbox.docker.engine import connected
 
 
 def missing_engine() -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 def tiny_config(folders: dict[str, str], problems: str) -> Any:
     """Both roles learn, everything in this process."""
-    from codea1_agents.grpo import GRPOConfig
+    from codea1_agents.train.grpo import GRPOConfig
 
     return (
         GRPOConfig()
@@ -47,8 +47,8 @@ def scored(module: str, n_prompt: int, n_response: int, *, advantage: float = 1.
     """A response of tokens drawn from the phrase model's vocabulary."""
     import numpy as np
 
-    from codea1_agents.grpo.episodes import ScoredResponse
-    from codea1_agents.grpo.sampling import Response
+    from codea1_agents.train.grpo.episodes import ScoredResponse
+    from codea1_agents.train.grpo.sampling import Response
 
     draw = np.random.default_rng([seed, n_prompt, n_response])
     return ScoredResponse(
@@ -73,8 +73,8 @@ def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> 
     """A module as RLlib would build it."""
     import gymnasium as gym
 
-    from codea1_agents.grpo.model_settings import ModelSettings
-    from codea1_agents.grpo.rl_module import CausalLMModule
+    from codea1_agents.train.grpo.model_settings import ModelSettings
+    from codea1_agents.train.grpo.rl_module import CausalLMModule
 
     space = gym.spaces.Discrete(2)
     config = replace(ModelSettings(folder), **settings).to_dict()

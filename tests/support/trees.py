@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_agents.grpo.group_envs import GroupEnvs
-from codea1_agents.grpo.players import Answer
-from codea1_agents.grpo.settings import Shape, TrainingSettings
-from codea1_agents.grpo.trees import Task, Tree, TreeRoller
+from codea1_agents.train.grpo.group_envs import GroupEnvs
+from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.settings import Shape, TrainingSettings
+from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
 from codea1_env.group_env import GroupEnv
 from codea1_env.problems import ProblemSet
-from codea1_env.rounds import Turn
+from codea1_env.rounds.rounds import Turn
+from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox import Sandbox
-from codea1_env.trees import SuitesPer
 from tests.support.toys import RULES
 
 

@@ -13,9 +13,9 @@ from codea1_agents.cli.book import RelapsesOptions, StatsOptions, SurvivalOption
 from codea1_agents.cli.book_commands import opened_book
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.summary_table import counted
-from codea1_agents.mistakes.survival import Survival, survival
-from codea1_agents.report.material import Panel, Point, Series
-from codea1_agents.report.writing import write_picture
+from codea1_agents.lab.book_history.survival import Survival, survival
+from codea1_agents.lab.report.material import Panel, Point, Series
+from codea1_agents.lab.report.writing import write_picture
 from codea1_env.book.departures import Leaving
 from codea1_env.book.spells import Difficulty, Origin, Relapse, Spell, difficulties, origins, relapses, spells_of
 from codea1_env.errors import UnknownName

@@ -13,12 +13,12 @@ from codea1_agents.cli.book_commands import opened_book, problems_of_run, target
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted
-from codea1_agents.mistakes.minimising import Minimised, minimise, without_duplicates
-from codea1_agents.mistakes.programs import failures_in
-from codea1_agents.mistakes.simpler import size
+from codea1_agents.lab.book_history.minimising import Minimised, minimise, without_duplicates
+from codea1_agents.lab.book_history.programs import failures_in
+from codea1_agents.lab.book_history.simpler import size
 from codea1_env.errors import UserError
 from codea1_env.problems import load_problems
-from codea1_env.referee import Referee
+from codea1_env.rounds.referee import Referee
 from codea1_env.rules.mistake_book import combined
 from codea1_env.rules.ruleset import Ruleset, Validation, preset
 from codea1_env.runs.folder import stored_config

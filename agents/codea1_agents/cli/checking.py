@@ -16,8 +16,8 @@ from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.progress import Progress
 from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
+from codea1_env.judging.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.plugins import resolve
-from codea1_env.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.secret import without_secrets
@@ -62,7 +62,7 @@ def run_check_env(asked: CheckEnvOptions) -> None:
         SandboxError: the sandbox cannot be used at all.
         typer.Exit: one of them fails (1).
     """
-    from codea1_agents.env_check import check_environment  # noqa: PLC0415  only here, and heavy
+    from codea1_agents.checks.env_check import check_environment  # noqa: PLC0415  only here, and heavy
 
     page = Page(as_json=asked.as_json)
     found = check_environment(load_problems("starter", limit=_TOY_PROBLEMS))
@@ -80,7 +80,7 @@ def run_check_agent(asked: CheckAgentOptions) -> None:
         AgentUnavailable: it could not be asked anything.
         typer.Exit: a test failed (1).
     """
-    from codea1_agents.conformance import Conformance, check_agent  # noqa: PLC0415  only here
+    from codea1_agents.checks.conformance import Conformance, check_agent  # noqa: PLC0415  only here
 
     spec, roles = asked.spec, get_args(Role)
     if asked.role not in ("", *roles):
@@ -112,7 +112,7 @@ def run_check_sandbox(asked: CheckSandboxOptions) -> None:
         SandboxError: it cannot be used at all, or not in the tier required.
         typer.Exit: an outcome is not what it should be (1).
     """
-    from codea1_agents.sandbox_check import check_sandbox, promise_of  # noqa: PLC0415  only here
+    from codea1_agents.checks.sandbox_check import check_sandbox, promise_of  # noqa: PLC0415  only here
 
     page = Page(as_json=asked.as_json)
     with closing(_sandbox(asked.name, asked.require)) as backend:

@@ -19,16 +19,16 @@ from codea1_agents.cli.demo import CoevolveOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.training_runs import require_training
 from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
-from codea1_agents.coevolution.demonstration import Change, change_of, draw_change
 from codea1_agents.models.model_files import require_new
-from codea1_agents.training import load_training
-from codea1_agents.training.options import TrainingConfig
+from codea1_agents.train.loop import load_training
+from codea1_agents.train.loop.options import TrainingConfig
+from codea1_agents.train.tiny.demonstration import Change, change_of, draw_change
 from codea1_env.errors import MissingExtra, UserError
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.records.whole_files import write_whole_folder
 from codea1_env.rendering import harmless
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import CaseRecord, EpisodeRecord
-from codea1_env.verdicts import Verdict
-from codea1_env.whole_files import write_whole_folder
 
 _PRESET = "coevolve"
 _MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
@@ -68,7 +68,7 @@ def _require() -> None:
 
 
 def _base(folder: Path, seed: int, page: Page) -> Path:
-    from codea1_agents.coevolution.pretraining import PretrainingSettings, load_settings, pretrain  # noqa: PLC0415
+    from codea1_agents.train.tiny.pretraining import PretrainingSettings, load_settings, pretrain  # noqa: PLC0415
 
     settings = PretrainingSettings(seed=seed)
     if folder.exists():
@@ -95,7 +95,7 @@ def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
 
 
 def _trained(config: TrainingConfig, run: Path, page: Page) -> Any:
-    from codea1_agents.training import resume, train  # noqa: PLC0415  heavy
+    from codea1_agents.train.loop import resume, train  # noqa: PLC0415  heavy
 
     watcher = _Show(page) if page.is_live else PlainLines(page)
     with watcher:

@@ -16,7 +16,7 @@ from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from codea1_agents.sandbox_check import SandboxPromise
+from codea1_agents.checks.sandbox_check import SandboxPromise
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import UserError
 from codea1_env.problems.problem import SkippedRow

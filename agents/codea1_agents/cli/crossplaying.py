@@ -14,18 +14,18 @@ from codea1_agents.cli.crossplay import CrossplayOptions
 from codea1_agents.cli.evaluating import Bench, bench
 from codea1_agents.cli.playing import varied
 from codea1_agents.cli.progress import Progress
-from codea1_agents.report.crossplay import RESULT, heat_maps_of
-from codea1_agents.report.writing import write_heat_map
-from codea1_agents.study.crossplay import StoredProgram, StoredSuite, Submissions
-from codea1_agents.study.crossplay_players import Player, players_of
-from codea1_agents.study.crossplay_results import SHOWN, TITLES, Findings
-from codea1_agents.study.crossplay_running import Seat, Transfer, play_all
+from codea1_agents.lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
+from codea1_agents.lab.crossplay.players import Player, players_of
+from codea1_agents.lab.crossplay.results import SHOWN, TITLES, Findings
+from codea1_agents.lab.crossplay.running import Seat, Transfer, play_all
+from codea1_agents.lab.report.crossplay import RESULT, heat_maps_of
+from codea1_agents.lab.report.writing import write_heat_map
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
+from codea1_env.records.journal import file_errors
+from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import problems_digest
-from codea1_env.runs.journal import file_errors
-from codea1_env.whole_files import write_text
 
 _FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", "boundary")}
 

@@ -12,17 +12,17 @@ from typing import Any, Generic, TypeVar, cast
 import typer
 from pydantic import BaseModel
 
-from codea1_agents.asking import Asker
+from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, estimate_cells, new_table
 from codea1_agents.cli.options import BenchOptions, Options
 from codea1_agents.cli.progress import Progress
-from codea1_agents.evaluation.folder import EvaluationFolder
-from codea1_agents.sandbox_check import promise_of
+from codea1_agents.measure.folder import EvaluationFolder
+from codea1_agents.play.asking import Asker
 from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.runs.config import problems_digest
 from codea1_env.sandbox import Sandbox, load_sandbox

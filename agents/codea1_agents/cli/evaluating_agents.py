@@ -12,10 +12,10 @@ from codea1_agents.cli.console import tally
 from codea1_agents.cli.evaluate import CoderOptions, TesterOptions
 from codea1_agents.cli.evaluating import Bench, Keeping, bench, estimate_json, named_alike, with_option
 from codea1_agents.cli.evaluating_selection import selection_json, show_selection
-from codea1_agents.evaluation.coder import evaluate_coder, figures_of_coder
-from codea1_agents.evaluation.records import CoderSample, TesterRecord
-from codea1_agents.evaluation.tester import Mode, TesterTask, evaluate_tester
-from codea1_agents.evaluation.tester_figures import figures_of_tester
+from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
+from codea1_agents.measure.records import CoderSample, TesterRecord
+from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
+from codea1_agents.measure.tester_figures import figures_of_tester
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import UnknownName
 from codea1_env.rendering import harmless

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codea1_agents.cli.console import tally
 from codea1_agents.cli.evaluate import ExportTestsOptions
 from codea1_agents.cli.evaluating import bench, named_alike
-from codea1_agents.evaluation.export import ExportTask, Layout, export_tests, write_rows
+from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
 from codea1_env.errors import UnknownName
 
 

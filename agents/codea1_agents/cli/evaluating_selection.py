@@ -6,8 +6,8 @@ from typing import Any
 
 from codea1_agents.cli.evaluate import SelectOptions
 from codea1_agents.cli.evaluating import Bench, Keeping, bench, estimate_json
-from codea1_agents.evaluation.records import SelectionRecord
-from codea1_agents.evaluation.selection import SelectionFigures, select_candidates, selection_figures
+from codea1_agents.measure.records import SelectionRecord
+from codea1_agents.measure.selection import SelectionFigures, select_candidates, selection_figures
 from codea1_env.secret import read_secrets
 
 _ROWS = (

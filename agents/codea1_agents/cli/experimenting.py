@@ -10,15 +10,15 @@ from typing import Any
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.experiment import ExperimentOptions
 from codea1_agents.cli.progress import Progress
-from codea1_agents.experiments.declaration import Experiment, load_experiment
-from codea1_agents.experiments.folder import ExperimentFolder, require_experiment
-from codea1_agents.experiments.grid import Cell, cells_of
-from codea1_agents.experiments.pool import LocalProcesses, Processes, Told, run_cells
-from codea1_agents.experiments.report import write_report
-from codea1_agents.experiments.results import results_of
-from codea1_agents.interrupts import sigterm_interrupts
+from codea1_agents.play.interrupts import sigterm_interrupts
+from codea1_agents.train.experiments.declaration import Experiment, load_experiment
+from codea1_agents.train.experiments.folder import ExperimentFolder, require_experiment
+from codea1_agents.train.experiments.grid import Cell, cells_of
+from codea1_agents.train.experiments.pool import LocalProcesses, Processes, Told, run_cells
+from codea1_agents.train.experiments.report import write_report
+from codea1_agents.train.experiments.results import results_of
 from codea1_env.errors import UserError
-from codea1_env.judge_version import require_this_judge
+from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.problems import load_problems
 
 
@@ -64,7 +64,7 @@ def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, asked: Exper
 
         processes: Processes[Any] = LocalProcesses(path)
         if asked.cluster:
-            from codea1_agents.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
+            from codea1_agents.train.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
 
             processes = ClusterProcesses(path, asked.cluster)
         run_cells(experiment, cells, path, processes, workers=workers, tell=tell)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from codea1_agents.cli.console import number
 from codea1_agents.cli.evaluating import bench, named_alike
 from codea1_agents.cli.sft_tester import SftTesterOptions
-from codea1_agents.coevolution.supervised import SupervisedSettings, taught
 from codea1_agents.models.model_files import require_new
+from codea1_agents.train.tiny.supervised import SupervisedSettings, taught
 
 
 def run_sft_tester(asked: SftTesterOptions) -> None:

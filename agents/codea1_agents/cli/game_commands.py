@@ -13,19 +13,19 @@ from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.game import BankOptions, DynamicsOptions, SolveOptions
 from codea1_agents.cli.playing import varied
 from codea1_agents.cli.progress import Progress
+from codea1_agents.lab.games.alpha_rank import alpha_rank
+from codea1_agents.lab.games.bank_game import BankGame, WhiteBoxSolution
+from codea1_agents.lab.games.dynamics import Trajectory, run_dynamics
+from codea1_agents.lab.games.equilibria import Equilibrium
+from codea1_agents.lab.games.matrix_game import Vector
+from codea1_agents.lab.games.pictures import draw_curves, draw_payoffs, draw_trajectory
+from codea1_agents.play.summary import estimate_to_json
 from codea1_agents.statistics import mean_interval
-from codea1_agents.study.alpha_rank import alpha_rank
-from codea1_agents.study.bank_game import BankGame, WhiteBoxSolution
-from codea1_agents.study.dynamics import Trajectory, run_dynamics
-from codea1_agents.study.equilibria import Equilibrium
-from codea1_agents.study.matrix_game import Vector
-from codea1_agents.study.pictures import draw_curves, draw_payoffs, draw_trajectory
-from codea1_agents.summary import estimate_to_json
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.records.journal import file_errors
 from codea1_env.rules.ruleset import preset
-from codea1_env.runs.journal import file_errors
 from codea1_env.sandbox import load_sandbox
 
 _ENDINGS = (".svg", ".png")

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.game import QuestionsOptions
 from codea1_agents.cli.game_commands import picture_folder
-from codea1_agents.statistics import Estimate, mean_interval
-from codea1_agents.study.bank_game import BankGame, stacked
-from codea1_agents.study.pictures import draw_curves
-from codea1_agents.study.questions import (
+from codea1_agents.lab.games.bank_game import BankGame, stacked
+from codea1_agents.lab.games.pictures import draw_curves
+from codea1_agents.lab.games.questions import (
     BookStep,
     equilibrium_figures,
     failure_shares,
     rounds_with_book,
     validity_thresholds,
 )
-from codea1_agents.summary import estimate_to_json
+from codea1_agents.play.summary import estimate_to_json
+from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
 

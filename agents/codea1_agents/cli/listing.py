@@ -6,9 +6,9 @@ import inspect
 from dataclasses import asdict, dataclass
 from typing import get_args
 
+from codea1_agents.checks.machine import examine, missing_extra
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.inventory import AgentsOptions, DoctorOptions, ProblemsOptions
-from codea1_agents.machine import examine, missing_extra
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.plugins import Group, names, resolve

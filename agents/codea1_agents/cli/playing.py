@@ -12,22 +12,22 @@ from typing import Any
 import typer
 from pydantic import ValidationError
 
+from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
-from codea1_agents.early_episodes import EarlyEpisodes
-from codea1_agents.players import usage_of
-from codea1_agents.runner import PlayedEpisode, Players, TimeSplit, iter_games, load_players
-from codea1_agents.sandbox_check import SandboxPromise, promise_of
-from codea1_agents.summary import Tally
-from codea1_agents.versions import git_commit, installed_versions
+from codea1_agents.play.early_episodes import EarlyEpisodes
+from codea1_agents.play.players import usage_of
+from codea1_agents.play.runner import PlayedEpisode, Players, TimeSplit, iter_games, load_players
+from codea1_agents.play.summary import Tally
+from codea1_agents.play.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
-from codea1_env.golden import require_golden_tests
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.ruleset import Ruleset, preset

@@ -10,12 +10,12 @@ from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.evaluating import estimate_json, plain_number
 from codea1_agents.cli.pretrain import PretrainOptions
 from codea1_agents.cli.progress import Progress
-from codea1_agents.coevolution.asking import tiny_asker
-from codea1_agents.coevolution.corpus import CorpusRules
-from codea1_agents.coevolution.family import Variant
-from codea1_agents.coevolution.measuring import FIGURES, Measurement, measure
-from codea1_agents.coevolution.pretraining import Base, PretrainingSettings, pretrain
 from codea1_agents.models.model_files import require_new
+from codea1_agents.train.tiny.asking import tiny_asker
+from codea1_agents.train.tiny.corpus import CorpusRules
+from codea1_agents.train.tiny.family import Variant
+from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
+from codea1_agents.train.tiny.pretraining import Base, PretrainingSettings, pretrain
 from codea1_env.errors import UnknownName
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox

@@ -9,7 +9,7 @@ from pathlib import Path
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.report import ReportOptions
 from codea1_agents.cli.summary_table import counted
-from codea1_agents.report.writing import read_run, write_pictures, write_report
+from codea1_agents.lab.report.writing import read_run, write_pictures, write_report
 from codea1_env.errors import UserError
 
 

@@ -14,10 +14,10 @@ from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.playing import varied
 from codea1_agents.cli.rescore import RescoreOptions
 from codea1_agents.cli.rescoring_sweep import is_training_run, run_sweep, sampled_rules
-from codea1_agents.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
-from codea1_agents.summary import estimate_to_json, summarise
+from codea1_agents.lab.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
+from codea1_agents.play.summary import estimate_to_json, summarise
 from codea1_env.errors import UserError
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.folder import RunFolder, ends_half_written, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord

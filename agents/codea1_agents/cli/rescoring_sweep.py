@@ -10,11 +10,11 @@ from typing import Any
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.rescore import RescoreOptions
-from codea1_agents.report.material import Panel, Point, Series
-from codea1_agents.report.training_run import sampled_groups, samples_of
-from codea1_agents.report.writing import write_picture
-from codea1_agents.rescore_sweep import RoleEffect, Rollout, Setting, SettingEffect, settings_of, sweep
-from codea1_agents.summary import estimate_to_json
+from codea1_agents.lab.report.material import Panel, Point, Series
+from codea1_agents.lab.report.training_run import sampled_groups, samples_of
+from codea1_agents.lab.report.writing import write_picture
+from codea1_agents.lab.rescore_sweep import RoleEffect, Rollout, Setting, SettingEffect, settings_of, sweep
+from codea1_agents.play.summary import estimate_to_json
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config

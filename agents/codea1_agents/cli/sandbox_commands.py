@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 
+from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.sandbox import CleanOptions, ServeOptions
-from codea1_agents.sandbox_check import promise_of
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
-from codea1_env.sandbox.docker_cleaning import clean as clean_docker
-from codea1_env.sandbox.fusion_server import FusionServer
+from codea1_env.sandbox.docker.cleaning import clean as clean_docker
+from codea1_env.sandbox.fusion_server.server import FusionServer
 from codea1_env.sandbox.local import LocalSandbox
 
 

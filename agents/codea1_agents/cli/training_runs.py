@@ -10,7 +10,7 @@ from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.train import ExportModelOptions, PresetsOptions, TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
-from codea1_agents.training.loading import load_training, preset_names
+from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_env.errors import MissingExtra, UserError
 
 
@@ -29,7 +29,7 @@ def run_training(asked: TrainOptions) -> None:
         raise UserError("name a TOML file or a preset (see codea1 presets), or a run to --resume")
     config = None if asked.config is None else load_training(asked.config, () if resume else changes)
     require_training()
-    from codea1_agents.training import loop  # noqa: PLC0415  heavy
+    from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
     page = Page(as_json=asked.as_json, quiet=asked.quiet)
     watcher = LiveTable(page) if page.is_live else PlainLines(page)
@@ -51,7 +51,7 @@ def run_export(asked: ExportModelOptions) -> None:
         UserError: no such run or role, or the directory cannot be written.
     """
     require_training()
-    from codea1_agents.training.export import export_model  # noqa: PLC0415  heavy
+    from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy
 
     page = Page(as_json=asked.as_json)
     with page.apart():

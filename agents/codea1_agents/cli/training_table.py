@@ -11,8 +11,8 @@ from rich.live import Live
 from rich.text import Text
 
 from codea1_agents.cli.console import Page, new_table
-from codea1_agents.training.loop import Watcher
-from codea1_agents.training.options import TrainingConfig
+from codea1_agents.train.loop.loop import Watcher
+from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.rendering import harmless
 
 _MEAN_OVER = 10

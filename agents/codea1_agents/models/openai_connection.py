@@ -9,8 +9,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from codea1_env.agent.event_loop import LoopThread
 from codea1_env.errors import UserError, extra_needed
-from codea1_env.event_loop import LoopThread
 from codea1_env.secret import Secret, cleaned, read_secrets, revealed, shown_url
 
 CLOUD = "https://api.openai.com/v1"

@@ -17,8 +17,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, get_args
 
+from codea1_agents.prompts.fences import fenced
 from codea1_agents.prompts.messages import Message, Speaker, merged
-from codea1_agents.scripted.replies import fenced
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 

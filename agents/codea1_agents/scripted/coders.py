@@ -7,10 +7,10 @@ import re
 
 import numpy as np
 
+from codea1_agents.prompts.fences import fenced
 from codea1_agents.scripted.literals import literal
 from codea1_agents.scripted.mutation import bare, mutants
 from codea1_agents.scripted.randomness import Drawing
-from codea1_agents.scripted.replies import fenced
 from codea1_agents.scripted.signatures import Signature, read_signature
 from codea1_agents.scripted.typed_inputs import edges
 from codea1_agents.scripted.value_types import Kind, ValueType

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from codea1_agents.prompts.fences import fenced
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.oracle import Oracle, Subject
 from codea1_agents.scripted.randomness import Drawing
-from codea1_agents.scripted.replies import fenced
 from codea1_agents.scripted.signatures import Arguments, Interface, example_statements, read_interface
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
 from codea1_env.agent import AgentContext, Info, Observation
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 
 if TYPE_CHECKING:
     from codea1_agents.scripted.fuzz_inputs import InputSource

@@ -14,6 +14,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.rules.reading.allowed_names import (
     COMPARED_ONLY,
     MODULES,
@@ -24,7 +25,6 @@ from codea1_env.rules.reading.allowed_names import (
 )
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError
 from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Sharing, Unusable
-from codea1_env.submissions import RejectionReason
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SHOWING = frozenset({"isinstance", "issubclass", "repr", "str"})

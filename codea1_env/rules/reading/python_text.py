@@ -12,8 +12,8 @@ import threading
 import warnings
 from typing import Any
 
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.rules.reading.logical_lines import bracket_depth
-from codea1_env.submissions import RejectionReason
 
 MAX_DEPTH = 64
 """Deepest nesting of expressions in a tree that is written back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from codea1_env.submissions import Rejection, RejectionReason
+from codea1_env.facts.submissions import Rejection, RejectionReason
 
 MAX_LISTED = 1_024
 """Most pieces of one reply that are kept one by one."""

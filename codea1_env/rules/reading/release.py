@@ -19,11 +19,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from codea1_env.facts.submissions import RejectionReason, TestCase
 from codea1_env.rules.reading.direct_calls import is_direct
 from codea1_env.rules.reading.plain import encoded_prediction
 from codea1_env.rules.reading.python_text import REFUSALS, UnreadableError, parse
 from codea1_env.rules.reading.rejections import Rejections
-from codea1_env.submissions import RejectionReason, TestCase
 
 _LABELLED = re.compile(r"```python(.*?)```", re.DOTALL)
 _QUOTE_OR_COMMENT = re.compile(r"[\"'#]")

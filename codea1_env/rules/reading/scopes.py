@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from codea1_env.submissions import RejectionReason
+from codea1_env.facts.submissions import RejectionReason
 
 
 class Sharing:

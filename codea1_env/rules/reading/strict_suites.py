@@ -27,6 +27,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import EllipsisType
 
+from codea1_env.facts.submissions import RejectionReason, TestCase
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
 from codea1_env.rules.reading.dependence import objection
@@ -37,7 +38,6 @@ from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, wri
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Unusable
 from codea1_env.rules.reading.statements import MAX_NESTING, Broken, Partial, Piece, Statement
-from codea1_env.submissions import RejectionReason, TestCase
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

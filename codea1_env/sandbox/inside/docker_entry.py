@@ -14,7 +14,7 @@ import sys
 from typing import Any
 
 _OLDEST = (3, 11)
-_APART = "/outside"  # as in `docker_root`: packages that lie in the folder of temporary files outside
+_APART = "/outside"  # as in `docker.root`: packages that lie in the folder of temporary files outside
 
 
 def main(folder: str) -> None:

@@ -9,7 +9,7 @@ A zygote tries one tier, which its options name, and refuses to serve if it cann
 ``seccomp``     seccomp, rlimits, as root an unused user: files of the host readable    best effort
 ``rlimits``     rlimits only                                                            trusted only
 ``container``   as process 1 of a hardened container: Landlock if there is, seccomp,    isolated
-                rlimits (see `codea1_env.sandbox.docker_sandbox`)
+                rlimits (see `codea1_env.sandbox.docker.sandbox`)
 ==============  ======================================================================  ============
 """
 

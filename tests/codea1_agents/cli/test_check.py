@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from codea1_agents import env_check, sandbox_check
-from codea1_agents.env_check import EnvFinding
-from codea1_agents.sandbox_check import SandboxFinding
-from codea1_env.outcomes import OutcomeKind
+from codea1_agents.checks import env_check, sandbox_check
+from codea1_agents.checks.env_check import EnvFinding
+from codea1_agents.checks.sandbox_check import SandboxFinding
+from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
 
 RIGHT = Problem("P/right", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "1"),))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 

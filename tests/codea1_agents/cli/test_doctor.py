@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.machine import Finding
+from codea1_agents.checks.machine import Finding
 
 
 def test_what_is_missing_comes_with_the_line_that_installs_it(

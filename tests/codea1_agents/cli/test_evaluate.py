@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
 
 AGENTS = """\
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_the_reference_coder_gets_one_and_the_mutant_less(
 def test_an_interrupted_evaluation_goes_on_with_what_is_missing(
     codea1: Callable[..., Any], folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_agents.evaluation.coder._CHUNK", 1)
+    monkeypatch.setattr("codea1_agents.measure.coder._CHUNK", 1)
     command = ("eval", "coder", "--agent", "for_two:interrupted", "--problems", source, "--out", "e")
     (folder / "interrupt").touch()
     result = codea1(*command)
@@ -104,7 +104,7 @@ def test_what_an_unavailable_coder_left_out_is_asked_for_again(
 def test_a_coder_that_is_gone_is_not_asked_for_the_rest(
     codea1: Callable[..., Any], folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_agents.evaluation.coder._CHUNK", 1)
+    monkeypatch.setattr("codea1_agents.measure.coder._CHUNK", 1)
     (folder / "down").touch()
     result = codea1("eval", "coder", "--agent", "for_two:away", "--problems", source)
     assert result.exit_code == 3

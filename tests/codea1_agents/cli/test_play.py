@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from codea1_agents.runner import play
+from codea1_agents.play.runner import play
 from codea1_env.book.store import MistakeBook
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.rules.ruleset import PRESETS

@@ -131,7 +131,7 @@ def test_an_interrupt_before_the_first_episode_names_the_line_that_continues(sta
         "--json",
         code="""
 import os, signal
-import codea1_agents.asking as asking
+import codea1_agents.play.asking as asking
 def act(*_): os.kill(os.getpid(), signal.SIGINT)
 asking.Asker.reply = act
 """,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.sandbox.docker_cleaning import Cleaned
+from codea1_env.sandbox.docker.cleaning import Cleaned
 
 pytest.importorskip("docker")
 

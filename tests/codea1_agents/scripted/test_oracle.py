@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codea1_agents.scripted.oracle import Oracle, Subject
-from codea1_env.outcomes import OutcomeKind
+from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems.problem import Problem
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.values import encode
 

@@ -8,9 +8,9 @@ import pytest
 
 from codea1_env.audit.attacks import NEEDLE, Truth, load_attacks, read_candidate, read_program, read_suite
 from codea1_env.errors import BrokenInput, UnknownName
-from codea1_env.outcomes import OutcomeKind
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.sandbox import Limits
-from codea1_env.submissions import RejectionReason
 
 ATTACKS = load_attacks()
 GROUNDS = {suite.ground.problem.entry_point: suite.ground for suite in ATTACKS.suites}

@@ -23,7 +23,7 @@ from codea1_env.bank import (
     load_bank_file,
 )
 from codea1_env.errors import BrokenInput, SandboxError, UnknownName, UserError
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.rules.mistake_book import BookKey
 from codea1_env.rules.ruleset import preset
 

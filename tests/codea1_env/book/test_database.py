@@ -22,6 +22,16 @@ import pytest
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.mistake_book import (
     BookDelta,
     BookEntry,
@@ -30,8 +40,6 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import PRESETS, BookRules
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 from tests.support import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")

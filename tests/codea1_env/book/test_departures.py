@@ -8,11 +8,19 @@ from codea1_env.book.departures import Leaving
 from codea1_env.book.files import merge
 from codea1_env.book.spells import Spell, difficulties, origins, relapses, spells_of
 from codea1_env.book.store import MistakeBook
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 RULES = BookRules(update=BookUpdate.REMOVE_ON_PASS)
 

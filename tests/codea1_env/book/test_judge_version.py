@@ -11,10 +11,18 @@ from codea1_env import code_a1_v0
 from codea1_env.book.files import import_official, merge
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
-from codea1_env.judge_version import JUDGE_VERSION
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.ruleset import BookRules
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 OLD = JUDGE_VERSION - 1
 RULES = BookRules()

@@ -16,6 +16,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UserError
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.mistake_book import (
     BookDelta,
     BookEntry,
@@ -26,8 +36,6 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import PRESETS, BookRetrieval, BookRules, BookUpdate
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
 RELEASE = BookRules()

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import BrokenInput
-from codea1_env.golden import ExpectedValues, golden_jobs, golden_results
-from codea1_env.problem_check import CheckStatus, check_problems
+from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_results
+from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems.layouts import read_row
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from codea1_env import values
-from codea1_env.outcomes import EntryPointCall
+from codea1_env.facts.outcomes import EntryPointCall
+from codea1_env.facts.submissions import TestCase
 from codea1_env.rules.canonical_calls import CanonicalCalls, may_see_arguments
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import TestCase
 
 SOLUTION = "import math\n\ndef f(n, to=9, *rest, by=1):\n    return n\n"
 CALLS = CanonicalCalls.of(SOLUTION, "f")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.rules.confirmation import agreed, is_confirmed
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.values import encode

@@ -11,6 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.errors import UserError
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.mistake_book import (
     BookEntry,
     BookKey,
@@ -21,8 +31,6 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate, preset
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
 RELEASE = BookRules()

@@ -2,9 +2,9 @@
 
 import pytest
 
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.rules.replies import MAX_CHARACTERS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import RejectionReason
 
 F = "def f(x):\n    return x + 1"
 OLD = "def f(x):\n    return x"

@@ -2,9 +2,9 @@
 
 import pytest
 
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
 
 
 def read(reply: str, **options: int) -> Suite:

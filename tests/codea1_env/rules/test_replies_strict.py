@@ -5,9 +5,9 @@ import warnings
 
 import pytest
 
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
 from codea1_env.rules.replies import is_direct_call, read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
 
 
 def bare(text: str, **options: int) -> Suite:

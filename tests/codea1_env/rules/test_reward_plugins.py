@@ -10,12 +10,20 @@ from pathlib import Path
 import pytest
 
 from codea1_env.errors import UnknownName, UserError
-from codea1_env.golden import require_golden_tests
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.judging.golden import require_golden_tests
 from codea1_env.problems import load_problems
 from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import RewardRules, Ruleset, preset, reward_plugin
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 SOURCE = """
 from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart

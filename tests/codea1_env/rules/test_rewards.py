@@ -10,10 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.rewards import CandidateRewards, score, score_group
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
-from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
 

@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
 from codea1_env.rules.rewards import CandidateRewards, score, score_group
 from codea1_env.rules.ruleset import AtgenRules, LearnabilityRules, UtrlRules, preset
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PASSED, FAILED, SLOW, UNRUN = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.TIME_LIMIT, Verdict.NOT_RUN
 

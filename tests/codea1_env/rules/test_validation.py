@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env import values
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
+from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.validation import SolutionEvidence, validate
-from codea1_env.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
-from codea1_env.verdicts import ValidSuite
 
 
 def value(of: object) -> Outcome:

@@ -14,8 +14,18 @@ import pytest
 from codea1_env import values
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.judge_version import JUDGE_VERSION
-from codea1_env.judged_round import JudgedRound
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
@@ -24,8 +34,6 @@ from codea1_env.runs.config import RunConfig
 from codea1_env.runs.folder import RunFolder, iter_episodes
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox.interface import Limits
-from codea1_env.submissions import Candidate, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 RULES = preset("fixed")
 PROBLEM = Problem("P/1", "def f(x): ...", "f", "def f(x): return x", ())

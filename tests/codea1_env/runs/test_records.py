@@ -12,15 +12,23 @@ from hypothesis import strategies as st
 
 from codea1_env import values
 from codea1_env.errors import BrokenInput
-from codea1_env.judged_round import JudgedRound
+from codea1_env.facts.submissions import Candidate, Rejection, RejectionReason, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.runs import records
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord, episode_schema, from_line, to_line
-from codea1_env.submissions import Candidate, Rejection, RejectionReason, TestCase
-from codea1_env.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, ValidSuite, Verdict
 
 PROBLEM = Problem("P/1", "def f(x): ...", "f", "def f(x): return x", ())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.sandbox import worker
+from codea1_env.sandbox.local import worker
 from tests.support.waiting import wait_until
 
 Bootstrap = Callable[[str], None]

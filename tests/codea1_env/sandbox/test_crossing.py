@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codea1_env.outcomes import TOO_MANY, Outcome, OutcomeKind
+from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.sandbox import Sandbox
 from codea1_env.sandbox.interface import (
     OPAQUE_ARGUMENT,

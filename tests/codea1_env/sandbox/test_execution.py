@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_env.outcomes import EntryPointCall, Outcome, OutcomeKind
-from codea1_env.sandbox.execution import Execution, internal_error_report
+from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place
-from codea1_env.sandbox.process import Process
+from codea1_env.sandbox.local.execution import Execution, internal_error_report
+from codea1_env.sandbox.local.process import Process
+from codea1_env.sandbox.local.worker import Ends, Worker
 from codea1_env.sandbox.wire import APPLY, LOAD, Notice, Op, Tag, frame_bytes
-from codea1_env.sandbox.worker import Ends, Worker
 
 ENDED, KILLED, ABORTED = 0, 9, 6
 HARNESS = Call("check(f)", place=Place.HARNESS)

@@ -22,12 +22,12 @@ from typing import Any
 
 import pytest
 
-import codea1_env.sandbox.execution
-import codea1_env.sandbox.pool
-import codea1_env.sandbox.scheduler
-import codea1_env.sandbox.worker
+import codea1_env.sandbox.local.execution
+import codea1_env.sandbox.local.pool
+import codea1_env.sandbox.local.scheduler
+import codea1_env.sandbox.local.worker
 from codea1_env.errors import SandboxError
-from codea1_env.outcomes import OutcomeKind
+from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, Limits
 from codea1_env.sandbox.local import LocalSandbox, shared_sandbox
 from tests.support.waiting import wait_until
@@ -197,7 +197,7 @@ def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbo
 def test_a_worker_that_has_served_its_time_is_replaced(
     sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, descendants: Any, left_over: Any
 ) -> None:
-    monkeypatch.setattr(codea1_env.sandbox.pool, "_MAX_FORKS", 5)
+    monkeypatch.setattr(codea1_env.sandbox.local.pool, "_MAX_FORKS", 5)
     before = descendants()
     assert answers(sandbox)
     first = descendants() - before
@@ -248,7 +248,7 @@ def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox, descendants
 def test_a_worker_that_hangs_is_replaced(
     sandbox: LocalSandbox, descendants: Any, left_over: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codea1_env.sandbox.worker, "_ANSWER_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(codea1_env.sandbox.local.worker, "_ANSWER_TIMEOUT_S", 0.3)
     before = descendants()
     assert answers(sandbox)
     workers = descendants() - before
@@ -280,8 +280,8 @@ def test_a_starved_job_gets_more_time_then_another_run_and_is_never_blamed(
         asked.append(pid)
         return None if waited_s is None else waited_s * len(asked)
 
-    monkeypatch.setattr(codea1_env.sandbox.scheduler, "seconds_waited", seconds_waited)
-    monkeypatch.setattr(codea1_env.sandbox.execution, "_MAX_STRETCH", 1.5)
+    monkeypatch.setattr(codea1_env.sandbox.local.scheduler, "seconds_waited", seconds_waited)
+    monkeypatch.setattr(codea1_env.sandbox.local.execution, "_MAX_STRETCH", 1.5)
     job = Job(LONG.program, "f", LONG.calls, limits=Limits(wall_s=0.3))
     assert sandbox.run([job])[0].outcomes[0].kind is kind
     assert len(asked) == n_asked
@@ -295,14 +295,14 @@ def test_a_sleeper_is_told_from_a_starved_process(sandbox: LocalSandbox) -> None
 
 
 def test_jobs_wait_where_no_more_files_may_be_open(sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    fork, n_asked = codea1_env.sandbox.worker.Worker.fork, itertools.count()
+    fork, n_asked = codea1_env.sandbox.local.worker.Worker.fork, itertools.count()
 
     def refused(self: Any, *arguments: Any) -> Any:
         if next(n_asked) in (1, 2):
             raise OSError(errno.EMFILE, "too many open files")
         return fork(self, *arguments)
 
-    monkeypatch.setattr(codea1_env.sandbox.worker.Worker, "fork", refused)
+    monkeypatch.setattr(codea1_env.sandbox.local.worker.Worker, "fork", refused)
     reports = sandbox.run([NAP, DOUBLE, DOUBLE])
     assert [report.outcomes[0].value for report in reports] == [b"0.4", b"42", b"42"]
     assert next(n_asked) == 5
@@ -315,7 +315,7 @@ def test_it_is_said_if_no_job_can_begin_for_want_of_files(
         raise OSError(errno.EMFILE, "too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(codea1_env.sandbox.worker.Worker, "fork", refused)
+        patched.setattr(codea1_env.sandbox.local.worker.Worker, "fork", refused)
         with pytest.raises(SandboxError, match="too many open files"):
             sandbox.run([DOUBLE])
     assert answers(sandbox)

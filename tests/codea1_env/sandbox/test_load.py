@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from codea1_env.outcomes import OutcomeKind
+from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Place
 from codea1_env.sandbox.local import LocalSandbox
 

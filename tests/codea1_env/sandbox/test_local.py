@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from codea1_env.errors import UnknownName
-from codea1_env.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox.interface import (
     OPAQUE_ARGUMENT,
     OVERSIZED_ARGUMENT,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems.problem import GoldenHarness, Problem
-from codea1_env.verdicts import Verdict
 from tests.support import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"

@@ -11,6 +11,7 @@ from types import CodeType, FrameType, ModuleType, TracebackType
 
 import pytest
 
+from codea1_env.facts.submissions import RejectionReason, Suite
 from codea1_env.rules.reading.allowed_names import (
     FORBIDDEN_ATTRIBUTES,
     MODULES,
@@ -20,7 +21,6 @@ from codea1_env.rules.reading.allowed_names import (
 )
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import RejectionReason, Suite
 
 IMPORTS = "import collections, copy, datetime, decimal, functools, json, math, operator, re, string, typing\n"
 

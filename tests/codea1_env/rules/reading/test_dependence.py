@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
 
 IMPORTS = "import itertools\nfrom itertools import permutations, compress\n"
 

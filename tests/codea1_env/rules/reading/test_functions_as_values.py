@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-from codea1_env.submissions import RejectionReason
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from codea1_env.sandbox.docker_engine import OWNER_LABEL, EngineGone, connected
-from codea1_env.sandbox.docker_folder import PREFIX, owner_of
-from codea1_env.sandbox.docker_image import REPOSITORY
-from codea1_env.sandbox.docker_owner import Owner
-from codea1_env.sandbox.docker_sandbox import DockerSandbox
+from codea1_env.sandbox.docker.engine import OWNER_LABEL, EngineGone, connected
+from codea1_env.sandbox.docker.folder import PREFIX, owner_of
+from codea1_env.sandbox.docker.image import REPOSITORY
+from codea1_env.sandbox.docker.owner import Owner
+from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support import ROOT
 

@@ -1,0 +1,213 @@
+"""Tests for anybody's agent: seeds, batches, strange observations, errors, time. What `codea1 check agent` shows."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
+from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
+from codea1_env.errors import AgentUnavailable, CodeA1Error
+from codea1_env.sandbox import Sandbox, load_sandbox
+
+_SEEDS = (1, 2)
+
+
+class Conformance(Enum):
+    """What became of one test."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """It does not apply, or the agent could not be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFinding:
+    """One test of one agent in one role."""
+
+    role: Role
+    name: str
+    result: Conformance
+    detail: str = ""
+    """What it complains of, or why it was skipped."""
+    seconds: float = 0.0
+    """Wall-clock time; never part of a comparison."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """All tests of one agent."""
+
+    agent: str
+    findings: tuple[AgentFinding, ...]
+    slowest_s: float
+    """Longest time that one reply took, in seconds."""
+
+    @property
+    def ok(self) -> bool:
+        """True iff nothing failed."""
+        return all(each.result is not Conformance.FAILED for each in self.findings)
+
+
+class _Fault(Exception):
+    """A test found something."""
+
+
+class _NotApplicable(Exception):
+    """A test makes no sense for this agent."""
+
+
+def check_agent(
+    spec: AgentSpec, *, role: Role | None = None, sandbox: Sandbox | str = "local", slow_s: float = 60.0
+) -> AgentReport:
+    """Return what the tests found.
+
+    Args:
+        spec: an agent, a function, or a name; it is made once per role, so that nothing is left over from the other.
+            An agent that is an object already is shared, and not closed.
+        role: what it is to play; None: what it says it plays, else both.
+        sandbox: for agents that ask for a context.
+        slow_s: seconds of wall clock above which a single reply is a fault.
+
+    Raises:
+        UserError: there is no such agent, it cannot be made, or it does not play that role.
+    """
+    context = AgentContext(CONFORMANCE_PROBLEMS, load_sandbox(sandbox) if isinstance(sandbox, str) else sandbox)
+    first = load_agent(spec, context, role=role)
+    plays = getattr(first, "plays", None)
+    roles: tuple[Role, ...] = (role,) if role else (plays,) if plays in ("coder", "tester") else ("coder", "tester")
+    findings: list[AgentFinding] = []
+    slowest = 0.0
+    for number, each in enumerate(roles):
+        bench = _Bench(first if number == 0 else load_agent(spec, context), each, slow_s)
+        findings += bench.run(closing=isinstance(spec, str) or inspect.isclass(spec))
+        slowest = max(slowest, bench.slowest_s)
+    return AgentReport(agent_name(spec, first), tuple(findings), slowest)
+
+
+class _Bench:
+    """One agent in one role, under test."""
+
+    def __init__(self, agent: Agent, role: Role, slow_s: float) -> None:
+        self._agent, self._role, self._slow_s = agent, role, slow_s
+        self._cases = {each.name: each for each in cases(role)}
+        self.slowest_s = 0.0
+
+    def run(self, *, closing: bool) -> list[AgentFinding]:
+        tests: dict[str, Callable[[], object]] = {
+            f"answers {name} with text": lambda case=case: self._act(case)  # type: ignore[misc]
+            for name, case in self._cases.items()
+        }
+        tests |= {
+            "same seed, same reply": self._same_seed,
+            "batch equals single": self._batch_equals_single,
+            "a batch's order does not matter": self._order_does_not_matter,
+            "an empty batch is empty": lambda: self._batch([]),
+            "leaves the observation alone": self._leaves_observation_alone,
+            f"answers within {self._slow_s:g} s": self._in_time,
+        }
+        if closing:
+            tests["closes, twice"] = self._closes
+        return [self._found(name, test) for name, test in tests.items()]
+
+    def _found(self, name: str, test: Callable[[], object]) -> AgentFinding:
+        start = time.perf_counter()
+        result, detail = Conformance.PASSED, ""
+        try:
+            test()
+        except _NotApplicable as reason:
+            result, detail = Conformance.SKIPPED, str(reason)
+        except AgentUnavailable as reason:
+            result, detail = Conformance.SKIPPED, f"could not be asked: {reason}"
+        except _Fault as fault:
+            result, detail = Conformance.FAILED, str(fault)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  the boundary to agents, which are anyone's code
+            said = " ".join(str(error).split())[:300]
+            kind = "" if isinstance(error, CodeA1Error) else f"{type(error).__name__}: "
+            result, detail = Conformance.FAILED, f"raises {kind}{said}".rstrip(": ")
+        return AgentFinding(self._role, name, result, detail, time.perf_counter() - start)
+
+    def _act(self, case: Case) -> str:
+        start = time.perf_counter()
+        reply: object = self._agent.act(dict(case.observation), dict(case.info))
+        self.slowest_s = max(self.slowest_s, time.perf_counter() - start)
+        return _text(reply)
+
+    def _reset(self, seed: int) -> None:
+        reset = getattr(self._agent, "reset", None)
+        if callable(reset):
+            reset(seed)
+
+    def _ordinary(self) -> list[Case]:
+        return [self._cases[name] for name in ("an ordinary observation", "a second round", "a Unicode observation")]
+
+    def _replies(self, seed: int) -> list[str]:
+        self._reset(seed)
+        return [self._act(case) for case in self._ordinary()]
+
+    def _same_seed(self) -> None:
+        for seed in _SEEDS:
+            if self._replies(seed) != self._replies(seed):
+                without = "" if callable(getattr(self._agent, "reset", None)) else " (it has no reset(seed))"
+                raise _Fault(f"replies differ after the same seed{without}, so a run cannot be repeated")
+
+    def _batch(self, some: list[Case]) -> list[str]:
+        act_batch = getattr(self._agent, "act_batch", None)
+        if not callable(act_batch):
+            raise _NotApplicable("has no act_batch")
+        replies: Any = act_batch([dict(each.observation) for each in some], [dict(each.info) for each in some])
+        if not isinstance(replies, list) or len(replies) != len(some):
+            raise _Fault(f"act_batch must return a list of {len(some)} replies")
+        for reply in replies:
+            if isinstance(reply, AgentUnavailable):
+                raise reply
+        return [_text(reply) for reply in replies]
+
+    def _batch_equals_single(self) -> None:
+        some = self._ordinary()
+        self._reset(_SEEDS[0])
+        batch = self._batch(some)
+        for case, reply in zip(some, batch, strict=True):
+            self._reset(_SEEDS[0])
+            if self._act(case) != reply:
+                raise _Fault(f"{case.name} has another reply in a batch than alone, after the same seed")
+
+    def _order_does_not_matter(self) -> None:
+        some = self._ordinary()
+        self._reset(_SEEDS[0])
+        forth = self._batch(some)
+        self._reset(_SEEDS[0])
+        back = self._batch(some[::-1])[::-1]
+        if forth != back:
+            raise _Fault("the same observations in another order have other replies, after the same seed")
+
+    def _leaves_observation_alone(self) -> None:
+        case = self._cases["an ordinary observation"]
+        observation, info = dict(case.observation), dict(case.info)
+        self._agent.act(observation, info)
+        if observation != dict(case.observation) or info != dict(case.info):
+            raise _Fault("act changes the observation or the info that it is given")
+
+    def _in_time(self) -> None:
+        if self.slowest_s > self._slow_s:
+            raise _Fault(f"one reply took {self.slowest_s:.1f} s")
+
+    def _closes(self) -> None:
+        close = getattr(self._agent, "close", None)
+        if not callable(close):
+            raise _NotApplicable("has no close")
+        close()
+        close()
+
+
+def _text(reply: object) -> str:
+    if inspect.iscoroutine(reply):
+        reply.close()  # or Python would warn that nobody awaited it
+    if not isinstance(reply, str):
+        raise _Fault(f"returns {type(reply).__name__}, expected text (str)")
+    return reply

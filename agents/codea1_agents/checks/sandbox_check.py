@@ -1,0 +1,89 @@
+"""Whether a sandbox tells every kind of outcome apart, twice the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.sandbox import Call, Guarantee, Job, JobReport, Limits, Sandbox
+
+_PROGRAMS = {
+    OutcomeKind.VALUE: "def f(x):\n    return [x, x]\n",
+    OutcomeKind.OPAQUE: "def f(x):\n    return object()\n",
+    OutcomeKind.ERROR: "def f(x):\n    raise KeyError(x)\n",
+    OutcomeKind.TIME_LIMIT: "def f(x):\n    while True:\n        pass\n",
+    OutcomeKind.MEMORY_LIMIT: "def f(x):\n    return len('x' * 10**11)\n",
+    OutcomeKind.OUTPUT_LIMIT: "def f(x):\n    return 'x' * 10**6\n",
+    OutcomeKind.CRASHED: "import os\n\ndef f(x):\n    os.abort()\n",
+    OutcomeKind.EXITED: "import os\n\ndef f(x):\n    os._exit(0)\n",
+    OutcomeKind.NOT_RUN: "raise ValueError('does not load')\n",
+}
+"""One program per kind. INTERNAL_ERROR is missing: no program can ask for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFinding:
+    """What one program got, in two runs."""
+
+    expected: OutcomeKind
+    found: tuple[OutcomeKind, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True iff every run gave what was expected."""
+        return all(kind is self.expected for kind in self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPromise:
+    """What a sandbox promises on this machine, and by what means."""
+
+    name: str
+    guarantee: Guarantee
+    tier: str
+    refusals: tuple[str, ...] = ()
+    """Why nothing stronger can be had here, one sentence each."""
+
+    def sentence(self) -> str:
+        """Say it, with what it means."""
+        return f"{self.name}: {self.guarantee.value}, by {self.tier or 'its own means'} ({_MEANINGS[self.guarantee]})"
+
+
+_MEANINGS = {
+    Guarantee.ISOLATED: "programs reach no other process, no file but a read-only Python, and no network",
+    Guarantee.BEST_EFFORT: "time, memory, processes and writing are limited; some of the host can be read",
+    Guarantee.TRUSTED_ONLY: "only resources are limited; run your own programs, not strangers'",
+}
+
+
+def promise_of(sandbox: Sandbox) -> SandboxPromise:
+    """Run one small program and return what held while it ran.
+
+    Raises:
+        SandboxError: the back end cannot be used at all.
+    """
+    report = sandbox.run([Job("def f():\n    return 1\n", "f", (Call("f()"),))])[0]
+    refusals = tuple(getattr(sandbox, "refusals", ()))  # other back ends have nothing to choose from
+    return SandboxPromise(sandbox.name, sandbox.guarantee, report.tier, refusals)
+
+
+def check_sandbox(sandbox: Sandbox, *, cpu_s: float = 0.5) -> tuple[SandboxFinding, ...]:
+    """Return one finding per kind of outcome.
+
+    Args:
+        sandbox: the back end.
+        cpu_s: the time limit of the programs; one of them uses it up.
+
+    Raises:
+        SandboxError: the back end cannot be used at all.
+    """
+    limits = Limits(cpu_s=cpu_s)
+    jobs = [Job(program, "f", (Call("f(1)"),), limits=limits) for program in _PROGRAMS.values()]
+    first, second = sandbox.run(jobs), sandbox.run(jobs)
+    return tuple(
+        SandboxFinding(kind, (_kind(a), _kind(b))) for kind, a, b in zip(_PROGRAMS, first, second, strict=True)
+    )
+
+
+def _kind(report: JobReport) -> OutcomeKind:
+    return report.outcomes[0].kind

@@ -1,0 +1,1 @@
+"""Cross-play: every coder against every tester."""

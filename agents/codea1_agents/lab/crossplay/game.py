@@ -1,0 +1,160 @@
+"""The empirical game: choosing a coder, choosing a tester; its equilibrium, and whether strength is a circle. Pure.
+
+Rows are coders, columns testers, payoffs the mean rewards on policy. Who chooses does not see the other's choice. The
+equilibrium is the one that `equilibria.solve` finds first; games with several have others, and between draws of the
+bootstrap the one that is found may change, which widens the intervals.
+
+Source: Wellman, Methods for Empirical Game-Theoretic Analysis (2006); the cycles are those of best responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.lab.crossplay.cells import Cells, CrossPlay
+from codea1_agents.lab.crossplay.draws import Table, central, drawn_counts, estimates, means_of, problem_weights
+from codea1_agents.lab.games.equilibria import Equilibrium, solve
+from codea1_agents.lab.games.matrix_game import MatrixGame, best_responses
+from codea1_agents.statistics import Estimate
+
+_PLAYED = 1e-6
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pair:
+    """Positions of a coder and a tester."""
+
+    coder: int
+    tester: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How an agent is chosen in equilibrium."""
+
+    chance: Estimate
+    """Probability, with its 95 % bootstrap interval over problems."""
+    played: float
+    """Share of the bootstrap's draws in whose equilibrium it is played at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmpiricalGame:
+    """The equilibrium, and how sure it is."""
+
+    equilibrium: Equilibrium
+    """Of the mean rewards."""
+    coders: tuple[Choice, ...]
+    """(C,)"""
+    testers: tuple[Choice, ...]
+    """(T,)"""
+    coder_value: Estimate
+    tester_value: Estimate
+    cycles: tuple[tuple[Pair, ...], ...]
+    """Of best responses, see `best_response_cycles`; empty where all chains of them come to rest."""
+    cycling: float
+    """Share of the draws with such a cycle."""
+
+
+def empirical_game(
+    play: CrossPlay, *, cells: Cells | None = None, n_draws: int = 300, seed: int = 0
+) -> EmpiricalGame | None:
+    """Return the game of all coders against all testers; None where a pair has no payoffs.
+
+    Args:
+        play: what was measured.
+        cells: whose rewards are the payoffs; by default those on policy.
+        n_draws: of the bootstrap; draws in which a pair has no payoffs are left out.
+        seed: of the draws.
+    """
+    cells = cells or play.on_policy
+    weights = problem_weights(len(play.problems), n_draws, seed)
+    rows, columns = means_of(cells.coder_reward, weights), means_of(cells.tester_reward, weights)
+    known = np.all(np.isfinite(rows + columns), axis=(1, 2))
+    if not known[0]:
+        return None
+    games = [MatrixGame(row, column) for row, column in zip(rows[known], columns[known], strict=True)]
+    solved = [solve(game) for game in games]
+    n_problems = len(play.problems)
+    n = int(drawn_counts(cells.coder_reward, weights[:1]).sum())
+    cycles = [best_response_cycles(game) for game in games]
+    found_values = estimates(np.stack([each.values for each in solved]), [n, n], n_problems)
+    return EmpiricalGame(
+        equilibrium=solved[0],
+        coders=_choices(np.stack([each.profile.row for each in solved]), n, n_problems),
+        testers=_choices(np.stack([each.profile.column for each in solved]), n, n_problems),
+        coder_value=found_values[0],
+        tester_value=found_values[1],
+        cycles=cycles[0],
+        cycling=float(np.mean([bool(each) for each in cycles[1:]])) if len(cycles) > 1 else float("nan"),
+    )
+
+
+def best_response_cycles(game: MatrixGame) -> tuple[tuple[Pair, ...], ...]:
+    """Return the circles that the players go in when one after the other answers best; none: they come to rest.
+
+    Who already answers best stays; among several best answers the first is taken. Each circle starts at its first pair.
+    """
+    found = set()
+    for start in range(game.shape[0]):
+        seen: dict[Pair, int] = {}
+        way: list[Pair] = []
+        here = Pair(start, _answer(game.column[start], None))
+        while here not in seen:
+            seen[here] = len(way)
+            way.append(here)
+            coder = _answer(game.row[:, here.tester], here.coder)
+            here = Pair(coder, _answer(game.column[coder], here.tester))
+        circle = way[seen[here] :]
+        if len(circle) > 1:
+            first = circle.index(min(circle))
+            found.add((*circle[first:], *circle[:first]))
+    return tuple(sorted(found))
+
+
+def _answer(payoffs: Table, now: int | None) -> int:
+    best = best_responses(payoffs)
+    return now if now is not None and now in best else int(best[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """Two testers that rank two coders in opposite ways, each beyond chance: no single number can rank these coders."""
+
+    first: Pair
+    """A coder, and the tester against whom it survives more often than the other coder."""
+    second: Pair
+    """The other coder, and the tester against whom that one does."""
+
+
+def reversals(play: CrossPlay, *, n_draws: int = 1000, seed: int = 0) -> tuple[Reversal, ...]:
+    """Return all reversals both of whose comparisons, paired by problem, have 95 % intervals without 0.
+
+    The intervals are not corrected for their number, so with many agents a few arise by chance.
+    """
+    table = play.on_policy.survives
+    weights = problem_weights(len(play.problems), n_draws, seed)[1:]
+    n_coders = len(play.coders)
+    better = np.zeros((n_coders, n_coders, len(play.testers)), dtype=bool)
+    for c in range(n_coders):
+        low, _ = central(means_of(table[c] - table, weights))
+        better[c] = np.nan_to_num(low, nan=0.0) > 0
+    return tuple(_reversed(better))
+
+
+def _reversed(better: NDArray[np.bool_]) -> Iterator[Reversal]:
+    for a in range(len(better)):
+        for b in range(a + 1, len(better)):
+            for s in np.flatnonzero(better[a, b]):
+                for t in np.flatnonzero(better[b, a]):
+                    yield Reversal(Pair(a, int(s)), Pair(b, int(t)))
+
+
+def _choices(chances: Table, n: int, n_problems: int) -> tuple[Choice, ...]:
+    played = (chances[1:] > _PLAYED).mean(axis=0) if len(chances) > 1 else np.full(chances.shape[1], np.nan)
+    found = estimates(chances, [n] * chances.shape[1], n_problems)
+    return tuple(Choice(each, float(share)) for each, share in zip(found, played, strict=True))

@@ -1,0 +1,80 @@
+"""Alpha-rank: which pairs of choices an evolving pair of populations visits in the long run. Pure.
+
+Each population plays one choice at a time. Now and then one mutant appears, spreads with a probability that grows with
+what it gains, and the pair of populations moves on. The share of time spent at each pair ranks the choices; unlike a
+Nash equilibrium there is always exactly one answer, cycles included.
+
+Source: Omidshafiei et al., alpha-Rank: Multi-Agent Evaluation by Evolution (2019), equations 3 to 8.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.lab.games.matrix_game import TIE, MatrixGame, Vector
+from codea1_env.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AlphaRank:
+    """The long run."""
+
+    pairs: NDArray[np.float64]
+    """(M, N) share of time at each pair of choices; adds up to 1."""
+    row: Vector
+    """(M,) share of time at each row."""
+    column: Vector
+    """(N,)"""
+
+
+def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
+    """Return the stationary distribution of the process under infinitely strong selection: every gain spreads.
+
+    Args:
+        game: payoffs.
+        mutation: the probability with which a loss spreads, in (0, 0.5).
+
+    Raises:
+        UserError: a number out of range.
+    """
+    if not 0 < mutation < 0.5:
+        raise UserError(f"alpha-rank: mutation {mutation} out of range")
+    m, n = game.shape
+
+    def spreads(gain: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(np.abs(gain) <= TIE, 0.5, np.where(gain > TIE, 1 - mutation, mutation))
+
+    by_rows = spreads(game.row.T[:, None, :] - game.row.T[:, :, None])  # (N, M from, M to)
+    by_columns = spreads(game.column[:, None, :] - game.column[:, :, None])  # (M, N from, N to)
+    chain = np.zeros((m, n, m, n))
+    rows, columns = np.arange(m), np.arange(n)
+    for j in columns:
+        chain[:, j, :, j] += by_rows[j]
+    for i in rows:
+        chain[i, :, i, :] += by_columns[i]
+    flat = chain.reshape(m * n, m * n) / max(1, m + n - 2)
+    np.fill_diagonal(flat, 0.0)
+    pairs = _stationary(flat).reshape(m, n)
+    return AlphaRank(pairs, pairs.sum(axis=1), pairs.sum(axis=0))
+
+
+def _stationary(chain: NDArray[np.float64]) -> Vector:
+    """Return the stationary distribution of a connected chain, given its moves (the diagonal is not read).
+
+    Source: Grassmann, Taksar and Heyman (1985). Nothing is subtracted, so that tiny probabilities keep their digits.
+    """
+    work = chain.copy()
+    size = len(work)
+    for k in range(size - 1, 0, -1):
+        work[:k, k] /= work[k, :k].sum()
+        work[:k, :k] += np.outer(work[:k, k], work[k, :k])
+    shares = np.zeros(size)
+    shares[0] = 1.0
+    for k in range(1, size):
+        shares[k] = shares[:k] @ work[:k, k]
+        shares /= shares.max()
+    found: Vector = shares / shares.sum()
+    return found

@@ -1,0 +1,97 @@
+"""A bank as a game over all its problems: strategies by problem, equilibria, exploitability, both views. Pure.
+
+Problems are independent of each other, so each has an equilibrium of its own, and regrets are averaged over problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.lab.games.equilibria import Equilibrium, solve
+from codea1_agents.lab.games.matrix_game import TIE, MatrixGame, Profile, Vector, nash_conv
+from codea1_env.bank import BankPayoffs
+
+__all__ = ["BankGame", "WhiteBoxSolution", "solve_white_box", "stacked"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhiteBoxSolution:
+    """One problem when the tester sees the program: it answers each program best, and the coder reckons with that."""
+
+    coder: Vector
+    """(M,) equally among the programs that are worth most then."""
+    tester: NDArray[np.float64]
+    """(M, N) equally among the best answers to each program."""
+    values: Vector
+    """(2,) what coder and tester expect."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BankGame:
+    """P matrix games, one of which is drawn with equal chances and shown to both players."""
+
+    games: tuple[MatrixGame, ...]
+    """(P,), all of one shape (M, N)."""
+
+    @classmethod
+    def of(cls, payoffs: BankPayoffs) -> BankGame:
+        """Return the game that a bank's payoffs make."""
+        return cls(tuple(MatrixGame(*tables) for tables in zip(payoffs.coder, payoffs.tester, strict=True)))
+
+    def solve(self) -> tuple[Equilibrium, ...]:
+        """Return (P,) an equilibrium per problem, for a tester that does not see the program."""
+        return tuple(solve(game) for game in self.games)
+
+    def solve_white_box(self) -> tuple[WhiteBoxSolution, ...]:
+        """Return (P,) the solution by backward induction, for a tester that sees the program."""
+        return tuple(solve_white_box(game) for game in self.games)
+
+    def values(self, coder: NDArray[np.float64], tester: NDArray[np.float64]) -> Vector:
+        """Return (2,) what coder and tester expect.
+
+        Args:
+            coder: (P, M) strategies.
+            tester: (P, N), or (P, M, N) where it sees the program.
+        """
+        found = [_values(*each) for each in zip(self.games, coder, tester, strict=True)]
+        mean: Vector = np.mean(found, axis=0)
+        return mean
+
+    def nash_conv(self, coder: NDArray[np.float64], tester: NDArray[np.float64]) -> float:
+        """Return the mean over problems of both players' regrets; the shapes are those of `values`."""
+        found = [
+            nash_conv(game, Profile(x, y)) if y.ndim == 1 else _white_box_nash_conv(game, x, y)
+            for game, x, y in zip(self.games, coder, tester, strict=True)
+        ]
+        return float(np.mean(found))
+
+
+def solve_white_box(game: MatrixGame) -> WhiteBoxSolution:
+    """Return the subgame-perfect equilibrium in which ties are split evenly."""
+    best = game.column >= game.column.max(axis=1, keepdims=True) - TIE
+    tester = best / best.sum(axis=1, keepdims=True)
+    worth = (game.row * tester).sum(axis=1)
+    liked = worth >= worth.max() - TIE
+    coder = liked / liked.sum()
+    return WhiteBoxSolution(coder, tester, _values(game, coder, tester))
+
+
+def _values(game: MatrixGame, coder: Vector, tester: NDArray[np.float64]) -> Vector:
+    weights = coder[:, None] * (tester if tester.ndim == 2 else tester[None, :])
+    return np.array([(weights * game.row).sum(), (weights * game.column).sum()])
+
+
+def _white_box_nash_conv(game: MatrixGame, coder: Vector, tester: NDArray[np.float64]) -> float:
+    now = _values(game, coder, tester)
+    best = np.array([(game.row * tester).sum(axis=1).max(), coder @ game.column.max(axis=1)])
+    return float(np.maximum(best - now, 0.0).sum())
+
+
+def stacked(equilibria: Sequence[Equilibrium]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the strategies of all problems, (P, M) and (P, N)."""
+    rows = np.array([each.profile.row for each in equilibria])
+    return rows, np.array([each.profile.column for each in equilibria])

@@ -1,0 +1,96 @@
+"""Strategies by linear programming: the safest one, and an equilibrium on a given support."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.lab.games.matrix_game import MatrixGame, Profile, Vector
+from codea1_env.errors import extra_needed
+
+_EXACTLY = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_ZERO = 1e-8
+
+
+def maximin(payoffs: NDArray[np.float64]) -> Vector:
+    """Return (A,) the strategy whose worst expected payoff is highest.
+
+    Args:
+        payoffs: (A, B) what the player earns, its own choices in rows.
+
+    Raises:
+        MissingExtra: scipy is not installed.
+    """
+    n_own, n_other = payoffs.shape
+    everything = np.arange(n_own)
+    found = _probabilities(payoffs.T, everything, np.arange(0), np.arange(n_other), maximise=True)
+    assert found is not None  # there always is one
+    return found
+
+
+def supported_profile(game: MatrixGame, rows: NDArray[Any], columns: NDArray[Any]) -> Profile | None:
+    """Return an equilibrium that plays nothing but the given rows and columns, all of which are best responses.
+
+    Raises:
+        MissingExtra: scipy is not installed.
+    """
+    m, n = game.shape
+    others_of_rows, others_of_columns = np.setdiff1d(np.arange(m), rows), np.setdiff1d(np.arange(n), columns)
+    column = _probabilities(game.row, columns, rows, others_of_rows)
+    row = _probabilities(game.column.T, rows, columns, others_of_columns)
+    return None if row is None or column is None else Profile(row, column)
+
+
+def _probabilities(
+    payoffs: NDArray[np.float64],
+    support: NDArray[Any],
+    equal: NDArray[Any],
+    below: NDArray[Any],
+    *,
+    maximise: bool = False,
+) -> Vector | None:
+    """Return a strategy z on `support` for which the other's payoffs have a bound v; None if there is none.
+
+    `payoffs[equal] @ z == v` and `payoffs[below] @ z <= v`; with `maximise` the bound is from below and as high as can
+    be, as the safest strategy needs it.
+    """
+    with extra_needed("solving a game", "study"):
+        from scipy.optimize import linprog  # noqa: PLC0415  slow to import, and optional
+    used = payoffs[:, support]
+    sign = -1.0 if maximise else 1.0
+    n = len(support)
+    found = linprog(
+        c=np.append(np.zeros(n), sign),
+        A_ub=np.hstack([sign * used[below], np.full((len(below), 1), -sign)]) if len(below) else None,
+        b_ub=np.zeros(len(below)) if len(below) else None,
+        A_eq=np.vstack([np.append(np.ones(n), 0.0), np.hstack([used[equal], np.full((len(equal), 1), -1.0)])]),
+        b_eq=np.append(1.0, np.zeros(len(equal))),
+        bounds=[(0, 1)] * n + [(None, None)],
+        method="highs-ds",
+        options=_EXACTLY,
+    )
+    if found.x is None:
+        return None
+    strategy = np.zeros(payoffs.shape[1])
+    strategy[support] = _sharpened(used, equal, below, found.x)
+    return strategy
+
+
+def _sharpened(
+    used: NDArray[np.float64], equal: NDArray[Any], below: NDArray[Any], solution: NDArray[np.float64]
+) -> Vector:
+    """Return the vertex that the solver stopped at, from its equations: solvers allow themselves an error of 1e-9."""
+    z, bound = solution[:-1], solution[-1]
+    free = np.flatnonzero(z > _ZERO)
+    tight = below[np.abs(used[below] @ z - bound) < _ZERO]
+    binding = np.concatenate([equal, tight]).astype(int)
+    equations = np.vstack(
+        [np.append(np.ones(len(free)), 0.0), np.hstack([used[np.ix_(binding, free)], -np.ones((len(binding), 1))])]
+    )
+    exact = np.linalg.lstsq(equations, np.append(1.0, np.zeros(len(binding))), rcond=None)[0][:-1]
+    sharp = np.zeros(len(z))
+    sharp[free] = np.maximum(exact if np.abs(exact - z[free]).max() < 1e-6 else z[free], 0.0)
+    total: Vector = sharp / sharp.sum()
+    return total

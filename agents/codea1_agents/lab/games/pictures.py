@@ -1,0 +1,135 @@
+"""Pictures of games: payoffs with the equilibrium's support, the way that players go, exploitability over time.
+
+Written as SVG (the same bytes for the same data) or PNG, whichever the file's name ends in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.lab.games.dynamics import Trajectory
+from codea1_agents.lab.games.equilibria import Equilibrium
+from codea1_agents.lab.games.matrix_game import MatrixGame
+from codea1_agents.measure.canvas import canvas
+
+_PLAYED = 1e-6
+_MAX_NAMED = 8  # choices with a colour of their own in a picture of a trajectory
+_STROKES = ("-", "--", ":", "-.")  # lines that lie on each other stay visible
+
+Curve = tuple[Sequence[float], Sequence[float]]
+"""x and y of one line."""
+
+
+def draw_payoffs(
+    game: MatrixGame,
+    equilibrium: Equilibrium,
+    path: Path,
+    *,
+    programs: Sequence[str],
+    suites: Sequence[str],
+    title: str,
+) -> None:
+    """Draw both players' payoffs as heat maps; what the equilibrium plays is framed and has its probability.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    m, n = game.shape
+    with canvas(path, size=(2.2 + 0.9 * n, 1.7 + 0.34 * m), n_columns=2) as (figure, axes):
+        for axis, payoffs, role in ((axes[0], game.row, "coder"), (axes[1], game.column, "tester")):
+            shown = axis.imshow(payoffs, aspect="auto", cmap="viridis")
+            axis.set_title(f"{role} earns", loc="left")
+            axis.set_xticks(range(n), _with_chances(suites, equilibrium.profile.column), rotation=40, ha="right")
+            axis.set_yticks(range(m), _with_chances(programs, equilibrium.profile.row))
+            axis.spines[:].set_visible(False)
+            _write_cells(axis, payoffs)
+            _frame_support(axis, equilibrium)
+            figure.colorbar(shown, ax=axis, fraction=0.04, pad=0.02)
+        axes[1].tick_params(labelleft=False)
+        earned = ", ".join(f"{value:.3f}" for value in equilibrium.values)
+        figure.suptitle(f"{title}: {equilibrium.method}, residual {equilibrium.residual:.1e}, values {earned}")
+
+
+def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[str], suites: Sequence[str]) -> None:
+    """Draw how often each choice is played over time; with three programs also the coder's way through the simplex.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    has_simplex = trajectory.row.shape[1] == 3
+    with canvas(path, size=(10.5 if has_simplex else 8, 3.2), n_columns=2 + has_simplex) as (_, axes):
+        for axis, strategies, names, role in (
+            (axes[0], trajectory.average_row, programs, "coder"),
+            (axes[1], trajectory.average_column, suites, "tester"),
+        ):
+            order = np.argsort(-strategies.max(axis=0), kind="stable")
+            for rank, choice in enumerate(order):
+                label = names[choice] if rank < _MAX_NAMED else None
+                colour = f"C{rank}" if rank < _MAX_NAMED else "0.8"
+                axis.plot(trajectory.steps, strategies[:, choice], label=label, color=colour, linewidth=1.2)
+            axis.set(xscale="symlog", ylim=(-0.02, 1.02), xlabel="step", title=f"{role}: share so far")
+            axis.legend(frameon=False, fontsize=6)
+        if has_simplex:
+            _draw_simplex(axes[2], trajectory, programs)
+
+
+def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log: bool = True) -> None:
+    """Draw named lines, by default on two logarithmic axes (zeros lie at the lower edge).
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: the file cannot be written.
+    """
+    with canvas(path, size=(6.5, 3.2), n_columns=1) as (_, axes):
+        axis = axes[0]
+        for n, (name, (across, up)) in enumerate(curves.items()):
+            heights = np.maximum(np.asarray(up), 1e-12) if log else np.asarray(up)
+            axis.plot(np.asarray(across), heights, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
+        if log:
+            axis.set(xscale="log", yscale="log")
+            lowest = min(float(np.min(np.asarray(up))) for _, up in curves.values())
+            axis.set_ylim(bottom=max(1e-6, lowest / 2))
+        else:
+            axis.set_ylim(bottom=0.0)
+        axis.set(xlabel=x, ylabel=y)
+        axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        axis.grid(alpha=0.2)
+
+
+def _draw_simplex(axis: Any, trajectory: Trajectory, names: Sequence[str]) -> None:
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+    axis.fill(*corners.T, facecolor="none", edgecolor="0.5")
+    for strategies, label in ((trajectory.row, "strategy"), (trajectory.average_row, "average")):
+        way = strategies @ corners
+        axis.plot(way[:, 0], way[:, 1], linewidth=1, label=label)
+        axis.plot(*way[-1], "o", markersize=4, color=axis.lines[-1].get_color())
+    for corner, name, below in zip(corners, names, (True, True, False), strict=True):
+        axis.annotate(name, corner, ha="center", va="top" if below else "bottom", fontsize=7)
+    axis.set(title="coder's way", aspect="equal")
+    axis.axis("off")
+    axis.legend(frameon=False, fontsize=6, loc="upper right")
+
+
+def _with_chances(names: Sequence[str], chances: NDArray[np.float64]) -> list[str]:
+    return [f"{name}  {p:.2f}" if p > _PLAYED else name for name, p in zip(names, chances, strict=True)]
+
+
+def _write_cells(axis: Any, payoffs: NDArray[np.float64]) -> None:
+    middle = (payoffs.max() + payoffs.min()) / 2
+    for (i, j), value in np.ndenumerate(payoffs):
+        axis.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value <= middle else "black", size=6)
+
+
+def _frame_support(axis: Any, equilibrium: Equilibrium) -> None:
+    from matplotlib.patches import Rectangle  # noqa: PLC0415  matplotlib is optional
+
+    for i in equilibrium.row_support:
+        for j in equilibrium.column_support:
+            axis.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=1.8))

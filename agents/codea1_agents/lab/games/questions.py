@@ -1,0 +1,201 @@
+"""Questions about the game that a bank can answer by computation. Pure, but for the draws that a seed fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_agents.lab.games.bank_game import BankGame, stacked
+from codea1_agents.lab.games.equilibria import solve
+from codea1_agents.lab.games.matrix_game import TIE, MatrixGame, Vector
+from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.bank import JudgedBank, JudgedProblem
+from codea1_env.facts.verdicts import ProblemReport
+from codea1_env.rules.mistake_book import BookEntry, apply_changes, changes, select_replayed
+from codea1_env.rules.ruleset import BookRules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SuiteParts:
+    """What testers of one problem earn, by part: the reward is alpha * validity + (1 - alpha) * adversarial."""
+
+    validity: Vector
+    """(N,) expected against the coder in question."""
+    adversarial: Vector
+    """(N,)"""
+
+    def threshold(self) -> float:
+        """Return the least alpha from which on the validity-only suite is a best response.
+
+        That is, among the suites of the highest validity, the least adversarial one: a tester that wants to be right
+        and nothing else. 1 means at alpha = 1 only; 0 means always.
+        """
+        top = self.validity >= self.validity.max() - TIE
+        least = self.adversarial[top].min()
+        lost, gained = self.validity.max() - self.validity, self.adversarial - least
+        harder = gained > TIE
+        if not harder.any():
+            return 0.0
+        # alpha * lost >= (1 - alpha) * gained for every suite that is harder.
+        return float((gained[harder] / (gained[harder] + np.maximum(lost[harder], 0.0))).max())
+
+
+def parts_of_suites(bank: JudgedBank, coder: NDArray[np.float64]) -> tuple[SuiteParts, ...]:
+    """Return (P,) both parts of the tester's reward, expected against a coder's strategies (P, M).
+
+    They are the rewards at alpha 1 and at alpha 0, so any formula that is linear in alpha can be taken apart; what
+    does not depend on alpha (penalties) stands in both.
+    """
+    found = {}
+    for alpha in (1.0, 0.0):
+        rules = replace(bank.rules, reward=replace(bank.rules.reward, alpha=alpha))
+        payoffs = bank.with_rules(rules).payoffs().tester
+        found[alpha] = np.einsum("pm,pmn->pn", coder, payoffs)
+    return tuple(SuiteParts(v, a) for v, a in zip(found[1.0], found[0.0], strict=True))
+
+
+def validity_thresholds(bank: JudgedBank, coder: NDArray[np.float64]) -> dict[str, float]:
+    """Return for each problem the least alpha from which on a validity-only tester answers this coder best."""
+    parts = parts_of_suites(bank, coder)
+    return {each.bank.problem.id: part.threshold() for each, part in zip(bank.problems, parts, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class EquilibriumFigures:
+    """What an equilibrium is like, mean over problems with 95% bootstrap intervals."""
+
+    coder_value: Estimate
+    tester_value: Estimate
+    solution_played: Estimate
+    """Probability of the program `solution`; nan-free only where the bank has one, else 0."""
+    validity: Estimate
+    """Share of the slots of the played suites that hold a test with a right prediction."""
+    failed: Estimate
+    """Share of the played suites' valid cases that the played program fails."""
+    mixed: Estimate
+    """Share of problems in which somebody mixes."""
+
+
+def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: int = 0) -> EquilibriumFigures:
+    """Return what the equilibria of a bank are like.
+
+    Args:
+        bank: with the rules that pay.
+        fail: (P, M, N) share of failed cases, see `failure_shares`.
+        seed: of the intervals.
+    """
+    game = BankGame.of(bank.payoffs())
+    equilibria = game.solve()
+    coder, tester = stacked(equilibria)
+    ids = [each.bank.problem.id for each in bank.problems]
+    right = right_shares(bank)
+
+    def estimate(per_problem: Sequence[float]) -> Estimate:
+        return mean_interval({name: [float(value)] for name, value in zip(ids, per_problem, strict=True)}, seed=seed)
+
+    return EquilibriumFigures(
+        coder_value=estimate([each.values[0] for each in equilibria]),
+        tester_value=estimate([each.values[1] for each in equilibria]),
+        solution_played=estimate([_of_solution(each, x) for each, x in zip(bank.problems, coder, strict=True)]),
+        validity=estimate([float(y @ shares) for y, shares in zip(tester, right, strict=True)]),
+        failed=estimate([float(x @ table @ y) for x, table, y in zip(coder, fail, tester, strict=True)]),
+        mixed=estimate([float(max(len(e.row_support), len(e.column_support)) > 1) for e in equilibria]),
+    )
+
+
+def failure_shares(bank: JudgedBank) -> NDArray[np.float64]:
+    """Return (P, M, N) how much of each suite's valid cases each program fails; 0 without a valid case."""
+    shape = (len(bank.problems), bank.bank.n_programs, bank.bank.n_suites)
+    found = np.zeros(shape)
+    for p, problem in enumerate(bank.problems):
+        for m, candidate in enumerate(problem.report.candidates):
+            for n, suite in enumerate(candidate.suites):
+                n_failed = sum(case.verdict.is_failure for case in suite.cases)
+                found[p, m, n] = n_failed / len(suite.cases) if suite.cases else 0.0
+    return found
+
+
+def right_shares(bank: JudgedBank) -> NDArray[np.float64]:
+    """Return (P, N) how many of its K slots each suite fills with a case whose prediction is right."""
+    k = bank.rules.tests_per_suite
+    return np.array(
+        [
+            [
+                min(1.0, sum(case.prediction_right is not False for case in each.suite.cases) / k)
+                for each in problem.report.candidates[0].suites
+            ]
+            for problem in bank.problems
+        ]
+    )
+
+
+def _of_solution(problem: JudgedProblem, chances: Vector) -> float:
+    return sum(float(p) for p, e in zip(chances, problem.bank.programs, strict=True) if e.label == "solution")
+
+
+@dataclass(frozen=True, slots=True)
+class BookStep:
+    """One round with the Mistake Book, mean over problems."""
+
+    round: int
+    coder_value: float
+    tester_value: float
+    failed: float
+    """Share of the played suites' valid cases that the played program fails."""
+    validity: float
+    """Share of right tests among the slots of the played suites."""
+    n_replayed: float
+    failed_replays: float
+    """Share of replayed cases that the played program fails; 0 where nothing is replayed."""
+
+
+def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True, seed: int = 0) -> tuple[BookStep, ...]:
+    """Let both play the equilibrium of each round's game, draw a program and a suite, and let the book remember.
+
+    The replayed cases change the payoffs, hence the equilibrium, hence what enters the book. Players look no further
+    than the round (as GRPO's groups do).
+
+    Args:
+        bank: the game.
+        n_rounds: per problem.
+        with_book: False: nothing is ever replayed, everything else is drawn alike.
+        seed: of the draws.
+    """
+    books = [_Book(bank.rules.book, seed, p) for p in range(len(bank.problems))]
+    fail = failure_shares(bank)
+    right = right_shares(bank)
+    steps = []
+    for number in range(1, n_rounds + 1):
+        found = []
+        for p, problem in enumerate(bank.problems):
+            replayed = books[p].replayed() if with_book else ()
+            equilibrium = solve(MatrixGame(*problem.payoffs(bank.rules, [entry.key for entry in replayed])))
+            m = books[p].drawn(equilibrium.profile.row)
+            n = books[p].drawn(equilibrium.profile.column)
+            report = problem.duel(m, n, [entry.key for entry in replayed])
+            books[p].remember(ProblemReport(problem.bank.problem.id, (report,)), number)
+            lost = [case.verdict.is_failure for case in report.replayed]
+            share = float(np.mean(lost)) if lost else 0.0
+            found.append((*equilibrium.values, fail[p, m, n], right[p, n], len(replayed), share))
+        steps.append(BookStep(number, *(float(value) for value in np.mean(found, axis=0))))
+    return tuple(steps)
+
+
+class _Book:
+    """One problem's Mistake Book and its draws."""
+
+    def __init__(self, rules: BookRules, seed: int, problem: int) -> None:
+        self._rules, self._rng = rules, np.random.default_rng([seed, problem])
+        self._entries: tuple[BookEntry, ...] = ()
+
+    def replayed(self) -> tuple[BookEntry, ...]:
+        return select_replayed(self._entries, self._rules, self._rng)
+
+    def remember(self, report: ProblemReport, number: int) -> None:
+        self._entries = apply_changes(self._entries, changes(report, self._rules), self._rules, round=number)
+
+    def drawn(self, chances: Vector) -> int:
+        return int(self._rng.choice(len(chances), p=chances / chances.sum()))

@@ -1,0 +1,249 @@
+"""The whole page: one HTML file that needs nothing else, and runs no script but its own.
+
+Everything that comes from a run is escaped here or travels as packed data, which the page's script turns into text
+nodes; a content security policy that names the script and the style by their digests keeps all else out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from math import isfinite
+
+from codea1_agents.lab.report.archive import Archive, packed
+from codea1_agents.lab.report.charts import NOTHING, chart_frame, heat_map_svg, panel_svg, safe, shown
+from codea1_agents.lab.report.material import Figure, HeatMap, Panel, ProblemRow, RunMaterial
+from codea1_agents.lab.report.palette import DARK, LIGHT, chart_rules, variables
+
+_SCRIPTS = ("text.js", "unpack.js", "charts.js", "browser.js")
+
+
+def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], archive: Archive) -> str:
+    """Return the page.
+
+    Args:
+        title: of the page.
+        runs: in order.
+        overview: charts that compare runs; empty for one run.
+        archive: with the groups of all runs, in the same order.
+    """
+    style = _style()
+    script = "\n".join(_asset(name) for name in _SCRIPTS)
+    policy = (
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; img-src data:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+    sections = [_overview(runs, overview)] if len(runs) > 1 else []
+    sections += [_run_section(number, run) for number, run in enumerate(runs)]
+    if archive.n_rows:
+        sections.append(_asset("episodes.html"))
+    links = "".join(f'<li><a href="#{anchor}">{safe(name)}</a></li>' for anchor, name in _anchors(runs, archive))
+    return "\n".join(
+        [
+            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
+            '<meta name="viewport" content="width=device-width,initial-scale=1">',
+            '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
+            f"<title>{safe(title)}</title><style>{style}</style></head><body>",
+            '<a class="skip" href="#main">Skip to the content</a>',
+            '<header class="top"><div class="wrap">',
+            f'<h1>{safe(title)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav>',
+            '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
+            f'<main id="main" tabindex="-1"><div class="wrap">{"".join(sections)}</div></main>',
+            '<footer class="wrap">Written by <code>codea1 report</code>. Intervals are 95 % bootstrap intervals over'
+            " problems unless said otherwise. Nothing on this page is loaded from anywhere.</footer>",
+            *_data(runs, archive),
+            f"<script>{script}</script></body></html>\n",
+        ]
+    )
+
+
+def _style() -> str:
+    light, dark = variables(LIGHT), variables(DARK)
+    themes = (
+        f":root{{{light}}}"
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}"
+        f":root[data-theme=dark]{{{dark}color-scheme:dark}}:root[data-theme=light]{{color-scheme:light}}"
+    )
+    return themes + _asset("report.css") + chart_rules()
+
+
+def _asset(name: str) -> str:
+    return files("codea1_agents.lab.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _data(runs: Sequence[RunMaterial], archive: Archive) -> Iterable[str]:
+    if not archive.n_rows:
+        return
+    index = archive.index()
+    problems = [{p.id: [p.statement, p.solution] for p in run.problems} for run in runs]
+    named = packed([{"name": run.name, "axis": run.axis} for run in runs])
+    yield f'<script type="text/plain" id="runs">{named}</script>'
+    yield f'<script type="text/plain" id="index">{packed(index)}</script>'
+    yield f'<script type="text/plain" id="problems">{packed(problems)}</script>'
+    for number, page in enumerate(archive.pages):
+        yield f'<script type="text/plain" id="page-{number}">{page}</script>'
+
+
+def _anchors(runs: Sequence[RunMaterial], archive: Archive) -> Iterable[tuple[str, str]]:
+    if len(runs) > 1:
+        yield "overview", "All runs"
+        yield from ((f"run-{number}", run.name) for number, run in enumerate(runs))
+    else:
+        yield "run-0", "Overview"
+        yield "curves-0", "Curves"
+        if runs[0].heat_maps:
+            yield "matrices-0", "Payoffs"
+        if runs[0].problem_rows:
+            yield "problems-0", "Problems"
+    if archive.n_rows:
+        yield "episodes", "Episodes"
+
+
+def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
+    labels = list(dict.fromkeys(figure.label for run in runs for figure in run.figures))
+    rows = []
+    for number, run in enumerate(runs):
+        by_label = {figure.label: figure for figure in run.figures}
+        cells = [f"<td>{_figure_cell(by_label.get(label))}</td>" for label in labels]
+        rows.append((f'<a href="#run-{number}">{safe(run.name)}</a>', cells))
+    table = _table("All runs", ("run", *labels), rows, "<table><caption>Means, and their 95 % intervals.</caption>")
+    return (
+        '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs</h2>'
+        f'{table}<div class="charts">{"".join(_chart(panel, "all") for panel in panels)}</div></section>'
+    )
+
+
+def _figure_cell(figure: Figure | None) -> str:
+    if figure is None:
+        return NOTHING
+    return f"{_told(figure)}<br><span class='quiet small'>{_interval(figure)}</span>"
+
+
+def _run_section(number: int, run: RunMaterial) -> str:
+    facts = "".join(f"<div><dt>{safe(name)}</dt><dd>{safe(value)}</dd></div>" for name, value in run.facts)
+    remarks = "".join(
+        f'<li class="{"alarm" if remark.is_alarm else "remark"}">{"<b>Alarm.</b> " if remark.is_alarm else ""}'
+        f"{safe(remark.text)}</li>"
+        for remark in run.remarks
+    )
+    parts = [
+        f'<section id="run-{number}" aria-labelledby="run-{number}-title"><p class="kicker">{safe(run.kind)}</p>',
+        f'<h2 id="run-{number}-title">{safe(run.name)}</h2><dl class="facts">{facts}</dl>',
+        f'<ul class="remarks">{remarks}</ul>' if remarks else "",
+        f'<dl class="tiles">{"".join(map(_tile, run.figures))}</dl>',
+        f'<div id="curves-{number}" class="charts">{"".join(_chart(p, f"{number}") for p in run.panels)}</div>',
+    ]
+    if run.heat_maps:
+        maps = "".join(_heat_card(heat, number) for heat in run.heat_maps)
+        parts.append(f'<div id="matrices-{number}" class="charts">{maps}</div>')
+    if run.problem_rows:
+        parts.append(_problems(number, run.problem_rows))
+    return "".join([*parts, "</section>"])
+
+
+def _tile(figure: Figure) -> str:
+    return (
+        f'<div class="tile"><dt>{safe(figure.label)}</dt><dd class="{escape(figure.tone)}"'
+        f' data-value="{figure.mean!r}">{_told(figure)}<small>{_interval(figure) or "&nbsp;"}</small></dd></div>'
+    )
+
+
+def _told(figure: Figure) -> str:
+    """A mean has three digits, a count has none."""
+    return f"{figure.mean:.3f}" if figure.n else shown(figure.mean)
+
+
+def _interval(figure: Figure) -> str:
+    return f"{figure.low:.3f} to {figure.high:.3f}" if isfinite(figure.low) else ""
+
+
+def _chart(panel: Panel, owner: str) -> str:
+    title_id = f"chart-{owner}-{panel.key}"
+    data = escape(json.dumps(_readable(panel), separators=(",", ":")))
+    return (
+        f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(panel.title)}</h3><p>{safe(panel.note)}</p>'
+        f'</figcaption><div class="plot" tabindex="0" role="group" aria-label="{safe(panel.title)}: left and right'
+        f' arrow read the points" data-chart="{data}">{panel_svg(panel, title_id=title_id)}</div>'
+        f"<details><summary>Numbers</summary>{_numbers(panel)}</details></figure>"
+    )
+
+
+def _readable(panel: Panel) -> dict[str, object]:
+    """What the script needs to show numbers beside the pointer."""
+    left, right = chart_frame(panel)
+    xs = sorted({point.x for series in panel.series for point in series.points})
+    series = [
+        {
+            "name": s.name,
+            "tone": s.tone,
+            "points": [[p.x, *map(_finite, (p.mean, p.low, p.high)), p.n] for p in s.points],
+        }
+        for s in panel.series
+    ]
+    return {"x": panel.x_label, "left": left, "right": right, "xs": xs, "series": series}
+
+
+def _finite(value: float) -> float | None:
+    return round(value, 6) if isfinite(value) else None
+
+
+def _numbers(panel: Panel) -> str:
+    at = [{point.x: point for point in series.points} for series in panel.series]
+    rows = []
+    for x in sorted({x for points in at for x in points}):
+        cells = []
+        for points in at:
+            p = points.get(x)
+            interval = (
+                f" <span class='quiet'>({shown(p.low)} to {shown(p.high)})</span>" if p and isfinite(p.low) else ""
+            )
+            cells.append(f"<td>{shown(p.mean) + interval if p else NOTHING}</td>")
+        rows.append((shown(x), cells))
+    return _table(panel.title, (panel.x_label, *(s.name for s in panel.series)), rows)
+
+
+def _heat_card(heat: HeatMap, number: int) -> str:
+    title_id = f"matrix-{number}-{heat.key}"
+    cells = ([f"<td>{shown(value)}</td>" for value in row] for row in heat.values)
+    table = _table(heat.title, ("", *heat.columns), zip(map(safe, heat.rows), cells, strict=True))
+    return (
+        f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(heat.title)}</h3><p>{safe(heat.note)}</p>'
+        f'</figcaption><div class="plot">{heat_map_svg(heat, title_id=title_id)}</div>'
+        f"<details><summary>Numbers</summary>{table}</details></figure>"
+    )
+
+
+def _problems(number: int, rows: Sequence[ProblemRow]) -> str:
+    heads = ("problem", "candidates", "coder reward", "tester reward", "beaten", "in the book")
+    body = []
+    for row in rows:
+        values = (row.n, row.coder_reward, row.tester_reward, row.beaten_share, row.n_entries)
+        cells = [f'<td data-value="{value if isfinite(value) else ""}">{shown(value)}</td>' for value in values]
+        body.append((safe(row.problem_id), cells))
+    opening = (
+        '<table class="sortable"><caption>Means of each problem, the hardest for the coder first; <i>beaten</i> is the'
+        " share of valid programs that a new test beat.</caption>"
+    )
+    return (
+        f'<div id="problems-{number}" class="card"><h3>Problems</h3><details{" open" if len(rows) <= 12 else ""}>'
+        f"<summary>{len(rows)} problems</summary>{_table('Problems', heads, body, opening)}</details></div>"
+    )
+
+
+def _table(
+    label: str, heads: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]], opening: str = "<table>"
+) -> str:
+    """Return a table that scrolls sideways; a row is HTML: its head, and its cells with their tags."""
+    head = "".join(f'<th scope="col">{safe(name)}</th>' for name in heads)
+    body = "".join(f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>' for first, cells in rows)
+    table = f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(label)}">{table}</div>'

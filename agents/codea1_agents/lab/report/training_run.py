@@ -1,0 +1,377 @@
+"""A run of `codea1 train` as material for a report: the figures of its steps, and the rollouts that it has kept."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.lab.report.curves import CurveTally
+from codea1_agents.lab.report.game_run import known_problems
+from codea1_agents.lab.report.material import (
+    Figure,
+    Group,
+    Panel,
+    Part,
+    Point,
+    Remark,
+    RunMaterial,
+    Series,
+    book_panels,
+    judge_remark,
+    judge_text,
+)
+from codea1_agents.lab.report.palette import TONES
+from codea1_agents.statistics import mean_interval
+from codea1_agents.train.loop.folder import read_metrics
+from codea1_env.errors import BrokenInput
+from codea1_env.facts.judge_version import UNSTATED_JUDGE, judge_version_in
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.folder import iter_episodes, stored_config
+from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
+
+_MAX_STRETCHES = 24
+_MIN_WIDTH = 4  # steps of a stretch, so that there is something to take an interval over
+_Line = Mapping[str, Any]
+
+_PANELS: tuple[tuple[str, str, str, dict[str, tuple[str, str]], tuple[float | None, float | None]], ...] = (
+    (
+        "rewards",
+        "Rewards",
+        "Of what was sampled in training.",
+        {"coder_reward": ("coder", "coder"), "tester_reward": ("tester", "tester")},
+        (None, None),
+    ),
+    (
+        "passes",
+        "Programs",
+        "Share of programs that load, of cases that a valid program passes, and of golden tests where they were run.",
+        {
+            "valid_candidates": ("load", "t1"),
+            "pass_new": ("pass new", "coder"),
+            "pass_replayed": ("pass replayed", "t4"),
+            "golden_pass_rate": ("golden", "t5"),
+        },
+        (0.0, 1.0),
+    ),
+    (
+        "suites",
+        "Suites",
+        "Share of the tests asked for that the solution confirms as written; share of suites that beat a program.",
+        {"suite_validity": ("valid", "t1"), "suites_that_beat": ("beat", "tester")},
+        (0.0, 1.0),
+    ),
+    (
+        "parts",
+        "Parts of the rewards",
+        "Means of the parts before they are weighed.",
+        {
+            "validity": ("validity", "t1"),
+            "adversarial": ("adversarial", "tester"),
+            "difficulty": ("difficulty", "t6"),
+            "coder_pass_new": ("pass new", "coder"),
+            "coder_pass_replayed": ("pass replayed", "t4"),
+        },
+        (None, None),
+    ),
+    (
+        "spread",
+        "What can be learnt from",
+        "Share of groups whose rewards differ; the others have no advantage.",
+        {"coder_spread_share": ("coder", "coder"), "tester_spread_share": ("tester", "tester")},
+        (0.0, 1.0),
+    ),
+    (
+        "variety",
+        "Variety",
+        "Share of a problem's programs and suites that are distinct.",
+        {"distinct_programs": ("programs", "coder"), "distinct_suites": ("suites", "tester")},
+        (0.0, 1.0),
+    ),
+    (
+        "tokens",
+        "Length of replies",
+        "Tokens.",
+        {"coder_tokens": ("coder", "coder"), "tester_tokens": ("tester", "tester")},
+        (0.0, None),
+    ),
+    (
+        "cut",
+        "Replies that were cut",
+        "Share of replies that end for want of room.",
+        {"coder_cut_share": ("coder", "coder"), "tester_cut_share": ("tester", "tester")},
+        (0.0, 1.0),
+    ),
+)
+_OF_MODULES = (
+    ("kl", "Divergence", "From the models that training began with, in nats per token.", 0.0),
+    ("entropy", "Entropy", "Of the next token, in nats.", 0.0),
+    ("clip_share", "Clipped", "Share of tokens whose ratio was clipped.", 0.0),
+    ("grad_norm", "Gradient", "Norm before clipping.", 0.0),
+)
+_TIMES = {
+    "generate_s": ("sampling", "t5"),
+    "judge_s": ("judging", "t4"),
+    "learn_s": ("learning", "t2"),
+    "sync_s": ("weights", "t6"),
+}
+
+_EVALUATIONS = {
+    "coder_": ("Held-out problems: coder", "Programs that pass all golden tests, and golden tests passed."),
+    "tester_validity/": ("Held-out problems: validity", "Share of the tests asked for that are valid, by opponent."),
+    "tester_kill_rate/": ("Held-out problems: suites that beat", "Share of suites that beat a program, by opponent."),
+}
+"""By the beginnings of the figures' names."""
+
+
+def training_run(path: Path, name: str) -> RunMaterial:
+    """Read the folder of a training run.
+
+    Raises:
+        BrokenInput: no training run there, or a corrupted line.
+    """
+    lines = read_metrics(path)
+    steps = [line for line in lines if line.get("figures")]
+    samples = samples_of(path)
+    settings, judge = _settings(path), _judge_version(path)
+    problems, remarks = _problems(samples)
+    rows = _curves_of(samples).problem_rows() if samples else ()
+    return RunMaterial(
+        name=name,
+        kind="training",
+        axis="step",
+        facts=(*_facts(settings, steps, samples), ("judge", judge_text({judge}))),
+        figures=tuple(_figures(steps, lines)),
+        panels=tuple(_panels(steps, lines)),
+        groups=partial(sampled_groups, samples),
+        remarks=(*judge_remark({judge}), *_alarms(steps), *remarks, *_of_samples(samples)),
+        problem_rows=rows,
+        problems=problems,
+    )
+
+
+def samples_of(path: Path) -> tuple[tuple[int, Path], ...]:
+    """Return the rollouts that a training run has kept: number of the step, and run folder; in order."""
+    found = []
+    for folder in (path / "samples").glob("step-*"):
+        number = re.fullmatch(r"step-(\d+)", folder.name)
+        if number and (folder / "episodes.jsonl").is_file():
+            found.append((int(number[1]), folder))
+    return tuple(sorted(found))
+
+
+def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
+    """Yield the problems of each step: what stands in the folder as one duel per suite is put together again."""
+    for step, folder in samples:
+        rules = stored_config(folder).rules
+        for task, duels in groupby(iter_episodes(folder), key=lambda record: record.episode_id.partition("-")[0]):
+            parts, problem_id = [], ""
+            for number, same in groupby(duels, key=lambda record: record.episode_id.rpartition("-")[0]):
+                records = list(same)
+                problem_id = records[0].problem_id
+                parts.append(Part(f"candidate {_number(number)}", _together(records, rules)))
+            yield Group(step, task, problem_id, tuple(parts))
+
+
+def _number(episode_id: str) -> str:
+    last = episode_id.rpartition("-")[2]
+    return str(int(last) + 1) if last.isdecimal() else last
+
+
+def _together(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
+    """Return one candidate with all of its suites; it is paid as in training, over all of them."""
+    first = records[0].rounds[0]
+    if len(records) == 1:
+        return first
+    suites = tuple(suite for record in records for suite in record.rounds[0].suites)
+    replies = [record.rounds[0].tester_reply for record in records]
+    whole = first.model_copy(
+        update={
+            "suites": suites,
+            "tester_reply": "\n\n# --- next suite ---\n\n".join(reply for reply in replies if reply is not None),
+        }
+    )
+    return whole.model_copy(update={"rewards": RewardsRecord.model_validate(score(whole.to_report(), rules))})
+
+
+def _curves_of(samples: Sequence[tuple[int, Path]]) -> CurveTally:
+    rules = stored_config(samples[0][1]).rules
+    tally = CurveTally(samples[-1][0] + 1, "step", tests_per_suite=rules.tests_per_suite)
+    for group in sampled_groups(samples):
+        tally.add(group)
+    return tally
+
+
+def _judge_version(path: Path) -> int:
+    """Return the version of the judge that a run states in its `run.json`."""
+    try:
+        return judge_version_in(json.loads((path / "run.json").read_bytes()))
+    except (OSError, ValueError):
+        return UNSTATED_JUDGE
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads((path / "config.toml").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BrokenInput(f"{path / 'config.toml'}: {error}") from error
+
+
+def _problems(samples: Sequence[tuple[int, Path]]) -> tuple[tuple[Problem, ...], tuple[Remark, ...]]:
+    if not samples:
+        return (), ()
+    problems, remarks = known_problems(stored_config(samples[0][1]))
+    played = {record.problem_id for _, folder in samples for record in iter_episodes(folder)}
+    return tuple(problem for problem in problems if problem.id in played), remarks
+
+
+def _facts(
+    settings: Mapping[str, Any], steps: Sequence[_Line], samples: Sequence[tuple[int, Path]]
+) -> tuple[tuple[str, str], ...]:
+    def told(*keys: str) -> str:
+        found: Any = settings
+        for key in keys:
+            found = found.get(key, "") if isinstance(found, Mapping) else ""
+        return str(found)
+
+    def player(role: str) -> str:
+        return told("agents", role, "model") or told("agents", role, "agent") or told("agents", "shared", "model")
+
+    shape = f"{told('rollout', 'problems_per_step')} problems, {told('rollout', 'n_candidates')} candidates, "
+    found = (
+        ("about", told("about")),
+        ("coder", player("coder")),
+        ("tester", player("tester")),
+        ("problems", told("game", "problems")),
+        ("rules", told("game", "rules")),
+        ("each step", f"{shape}{told('rollout', 'n_suites')} suites"),
+        ("learning rate", told("training", "lr")),
+        ("steps", f"{len(steps)} of {told('run', 'steps')}"),
+        ("kept rollouts", f"of {len(samples)} steps"),
+        ("seed", told("run", "seed")),
+    )
+    return tuple((name, value) for name, value in found if value)
+
+
+def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]:
+    """Yield what the last tenth of the run shows, and the last evaluation."""
+    last = steps[-max(1, len(steps) // 10) :]
+    for label, key, tone in (
+        ("coder reward, last tenth", "coder_reward", "coder"),
+        ("tester reward, last tenth", "tester_reward", "tester"),
+        ("suite validity, last tenth", "suite_validity", ""),
+        ("suites that beat a program, last tenth", "suites_that_beat", ""),
+    ):
+        known = {str(line["step"]): [line["figures"][key]] for line in last if key in line["figures"]}
+        if known:
+            found = mean_interval(known)
+            yield Figure(label, found.mean, found.low, found.high, found.n, tone)
+    if steps and "book_size" in steps[-1]["figures"]:
+        yield Figure("cases in the Mistake Book", steps[-1]["figures"]["book_size"], tone="t2")
+    evaluated = [line["evaluation"] for line in lines if line.get("evaluation")]
+    if evaluated and "coder_pass_at_1" in evaluated[-1]:
+        yield Figure(
+            "pass@1, held-out problems", evaluated[-1]["coder_pass_at_1"], n=int(evaluated[-1].get("problems", 1))
+        )
+
+
+def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
+    width = max(_MIN_WIDTH, -(-len(steps) // _MAX_STRETCHES)) if len(steps) >= _MAX_STRETCHES else 1
+    stretch = (
+        f" Means over {width} steps; the band is the 95 % bootstrap interval over these steps." if width > 1 else ""
+    )
+    for key, title, note, names, bounds in _PANELS:
+        found = _series(steps, "figures", names, width)
+        if found:
+            yield Panel(key, title, note + stretch, found, "step", *bounds)
+    modules = sorted({name.removesuffix("_kl") for line in steps for name in line["figures"] if name.endswith("_kl")})
+    tones = {"coder": "coder", "tester": "tester"}
+    for suffix, title, note, low in _OF_MODULES:
+        of_modules = {f"{module}_{suffix}": (module, tones.get(module, "t2")) for module in modules}
+        found = _series(steps, "figures", of_modules, width)
+        if found:
+            yield Panel(suffix, title, note + stretch, found, "step", low)
+    yield from _book(steps)
+    yield from _evaluation(lines)
+    times = _series(steps, "times", _TIMES, width, spread=False)
+    spent = tuple(each for each in times if any(p.mean > 0 for p in each.points))
+    if spent:
+        yield Panel("time", "Where the time goes", "Seconds per step.", spent, "step", 0.0, stacked=True)
+
+
+def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
+    size = _points(steps, "figures", "book_size", 1, spread=False)
+    if size:
+        moves = {
+            name: _points(steps, "figures", key, 1, spread=False)
+            for key, name in (("book_added", "entered"), ("book_removed", "left"))
+        }
+        yield from book_panels(size, moves, "step")
+
+
+def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
+    evaluated = [line for line in lines if line.get("evaluation")]
+    names = sorted({name for line in evaluated for name in line["evaluation"]})
+    for prefix, (title, note) in _EVALUATIONS.items():
+        of_panel = [name for name in names if name.startswith(prefix)]
+        told = {
+            name: (name.removeprefix(prefix).replace("_", " "), TONES[number % len(TONES)])
+            for number, name in enumerate(of_panel)
+        }
+        series = _series(evaluated, "evaluation", told, 1, spread=False)
+        if series:
+            key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
+            yield Panel(key, title, f"{note} Means over held-out problems.", series, "step", 0.0, 1.0)
+
+
+def _series(
+    lines: Sequence[_Line], part: str, names: Mapping[str, tuple[str, str]], width: int, *, spread: bool = True
+) -> tuple[Series, ...]:
+    """Return curves of the figures that are known; `names` says how each is called and its tone."""
+    found = (Series(name, _points(lines, part, key, width, spread=spread), tone) for key, (name, tone) in names.items())
+    return tuple(each for each in found if each.points)
+
+
+def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread: bool = True) -> tuple[Point, ...]:
+    """Return means over `width` steps each, with intervals over these steps."""
+    known = [(line["step"], line[part][name]) for line in lines if _is_number(line.get(part, {}).get(name))]
+    points = []
+    for start in range(0, len(known), width):
+        some = known[start : start + width]
+        if width == 1 or not spread:
+            points.append(Point(some[-1][0], sum(value for _, value in some) / len(some), n=len(some)))
+            continue
+        found = mean_interval({str(step): [value] for step, value in some}, n_resamples=1000)
+        points.append(Point(some[-1][0], found.mean, found.low, found.high, found.n))
+    return tuple(points)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and isfinite(value)
+
+
+def _alarms(steps: Sequence[_Line]) -> Iterator[Remark]:
+    """Yield each alarm once: when it was first raised, how often, and what it said last."""
+    raised: dict[str, list[tuple[int, str]]] = {}
+    for line in steps:
+        for name, sentence in dict(line.get("alarms") or {}).items():
+            raised.setdefault(name, []).append((line["step"], str(sentence)))
+    for name, times in raised.items():
+        first, last = times[0][0], times[-1]
+        n = f"{len(times)} steps from step {first} on" if len(times) > 1 else f"step {first}"
+        yield Remark(f"{name.replace('_', ' ')} ({n}): {last[1]} (step {last[0]})", is_alarm=True)
+
+
+def _of_samples(samples: Sequence[tuple[int, Path]]) -> Iterator[Remark]:
+    if samples:
+        yield Remark("Problems and episodes below are of the rollouts that the run has kept, a part of all.")
+    else:
+        yield Remark("The run has kept no rollouts: there are no episodes to read.")

@@ -1,0 +1,136 @@
+"""Samples of a coder, judged by golden tests, and what they come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from math import nan
+
+from codea1_agents.measure.metrics import pass_at_k
+from codea1_agents.measure.records import CoderSample
+from codea1_agents.measure.turns import sample_turn
+from codea1_agents.play.asking import Asker, Reply
+from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.facts.verdicts import GoldenFinding
+from codea1_env.problems.problem import Problem
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import Turn
+from codea1_env.sandbox.interface import Sandbox
+
+USUAL_K = (1, 2, 5, 10, 32, 100)
+"""The k for which pass@k is told, as far as there are so many samples."""
+
+_CHUNK = 64
+"""Samples that are asked for and judged together; about what is lost by an interruption."""
+
+
+def evaluate_coder(
+    problems: Iterable[Problem],
+    asker: Asker,
+    sandbox: Sandbox,
+    *,
+    samples: int = 1,
+    known: Collection[tuple[str, int]] = (),
+) -> Iterator[list[CoderSample]]:
+    """Yield judged samples, some problems at a time; a caller that keeps them can go on later with what is missing.
+
+    Programs are read strictly and values compared as under the rules `fixed`. The last list is yielded early where the
+    coder was unavailable for all of it: what follows has not been asked for.
+
+    Args:
+        problems: each with golden tests; others are left out.
+        asker: the coder.
+        sandbox: where programs run.
+        samples: replies per problem, at least 1.
+        known: problem and number of the samples that there are already.
+
+    Raises:
+        UserError: the coder failed.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    given = list(problems)
+    turns = [
+        sample_turn(problem, "coder", sample)
+        for problem in given
+        if problem.golden
+        for sample in range(samples)
+        if (problem.id, sample) not in known
+    ]
+    referee = Referee(given, sandbox=sandbox)
+    for start in range(0, len(turns), _CHUNK):
+        chunk = turns[start : start + _CHUNK]
+        replies = asker.ask(chunk)
+        found = referee.golden([turn.info["problem_id"] for turn in chunk], replies)
+        yield list(map(_sample, chunk, replies, found))
+        if not any(isinstance(reply, str) for reply in replies):
+            return
+
+
+def _sample(turn: Turn, reply: Reply, found: GoldenFinding) -> CoderSample:
+    text = reply if isinstance(reply, str) else None
+    return CoderSample(
+        problem_id=turn.info["problem_id"],
+        sample=turn.info["sample"],
+        reply=text,
+        passed=found.passed,
+        pass_rate=found.pass_rate,
+        verdict="" if text is None else found.verdict.value,
+        detail=found.detail,
+        masked=found.masked,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CoderFigures:
+    """What a coder's samples come to; estimates are means over problems with 95 % intervals."""
+
+    n_problems: int
+    n_samples: int
+    """Samples that say something."""
+    n_masked: dict[str, int]
+    """Samples that do not, by reason: `agent`, `sandbox`, `test`."""
+    pass_at: dict[int, Estimate]
+    """k -> pass@k. A problem with fewer than k unmasked samples does not enter, and counts as masked."""
+    average: Estimate
+    """avg@n: the share of samples that pass all golden tests."""
+    verdicts: dict[str, int]
+    """How many samples ended how; `passed` or what failed first."""
+
+
+def figures_of_coder(samples: Collection[CoderSample], *, ks: Iterable[int] = USUAL_K, seed: int = 0) -> CoderFigures:
+    """Return the figures of judged samples; pass@k for those k that some problem has samples for."""
+    by_problem = _flags(samples)
+    most = max(map(len, by_problem.values()), default=0)
+    average = {problem: [float(flag) for flag in flags] for problem, flags in by_problem.items()}
+    return CoderFigures(
+        n_problems=len(by_problem),
+        n_samples=sum(map(len, by_problem.values())),
+        n_masked=dict(Counter(each.masked for each in samples if each.masked)),
+        pass_at={
+            k: mean_interval({p: [v] for p, v in pass_at_k_by_problem(samples, k).items()}, seed=seed)
+            for k in sorted(set(ks))
+            if k <= most
+        },
+        average=mean_interval(average, seed=seed),
+        verdicts=dict(Counter(each.verdict for each in samples if each.passed is not None).most_common()),
+    )
+
+
+def pass_at_k_by_problem(samples: Iterable[CoderSample], k: int) -> dict[str, float]:
+    """Return each problem's pass@k; nan where fewer than k samples are unmasked."""
+    return {problem: pass_at_k(len(flags), sum(flags), k) for problem, flags in _flags(samples).items()}
+
+
+def avg_by_problem(samples: Iterable[CoderSample]) -> dict[str, float]:
+    """Return each problem's share of unmasked samples that pass; nan where there are none."""
+    return {p: sum(flags) / len(flags) if flags else nan for p, flags in _flags(samples).items()}
+
+
+def _flags(samples: Iterable[CoderSample]) -> dict[str, list[bool]]:
+    by_problem: dict[str, list[bool]] = {}
+    for each in samples:
+        flags = by_problem.setdefault(each.problem_id, [])
+        if each.passed is not None:
+            flags.append(each.passed)
+    return by_problem

@@ -1,0 +1,187 @@
+"""Which lines and branches of a trusted solution some tests reach, measured inside the sandbox.
+
+The solution is rewritten so that it takes notes: a call before every statement, and one around every condition and
+every iterable of a `for`. So the measure does not depend on the Python version, and costs less than tracing. A last
+call of the entry point with a secret word returns the notes. That is only fit for programs that are trusted: any other
+could write the notes itself.
+
+What counts, after coverage.py (whose figures UnLeakedTestBench reports): a line is one on which a statement or a
+decorator starts, docstrings, `global`, `nonlocal` and `from __future__` aside; lines that loading reaches count as
+reached. A branch is one way out of an `if`, a `while` or a `for`, or the way into a `case`; conditions that are
+constants have none. Unlike coverage.py, the lines of `except` and `case` themselves are no lines. Conditional
+expressions are branches in neither.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+
+from codea1_agents.scripted.mutation import is_documented
+from codea1_env import values
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+
+_WORD = "codea1: what was reached?"
+_LINE, _BRANCH, _ITEMS = "__codea1_line__", "__codea1_branch__", "__codea1_items__"
+
+_PROGRAM = """
+def _make():
+    import json
+
+    lines, branches = set(), set()
+
+    def line(number):
+        lines.add(number)
+
+    def branch(number, value):
+        value = bool(value)
+        branches.add(2 * number + value)
+        return value
+
+    def items(number, iterable):
+        for item in iterable:
+            branches.add(2 * number + 1)
+            yield item
+        branches.add(2 * number)
+
+    def notes():
+        return json.dumps([sorted(lines), sorted(branches)])
+
+    return {{"__name__": __name__, {line!r}: line, {branch!r}: branch, {items!r}: items}}, notes
+
+
+_space, _notes = _make()
+exec(compile({preamble!r}, "<imports>", "exec"), _space)
+exec(compile({source!r}, "<solution>", "exec"), _space)
+
+
+def {entry_point}(*arguments, **named):
+    if len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == {word!r}:
+        return _notes()
+    return _space[{entry_point!r}](*arguments, **named)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Lines and branches, by number."""
+
+    lines: frozenset[int] = frozenset()
+    branches: frozenset[int] = frozenset()
+
+    def __or__(self, other: Notes) -> Notes:
+        return Notes(self.lines | other.lines, self.branches | other.branches)
+
+
+@dataclass(frozen=True, slots=True)
+class Instrumented:
+    """A solution that takes notes."""
+
+    program: str
+    question: str
+    """The expression whose value tells what has been reached in this process so far; for `read_notes`."""
+    all: Notes
+    """What there is to reach."""
+
+
+def instrumented(source: str, entry_point: str, preamble: str = "") -> Instrumented:
+    """Return the solution rewritten; it behaves as before, but for its own source and its depth of calls by one.
+
+    Args:
+        source: the trusted program.
+        entry_point: its function.
+        preamble: import statements that stand before it.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+    tree = ast.parse(source)
+    taker = _NoteTaker()
+    taker.body(tree)
+    program = _PROGRAM.format(
+        line=_LINE,
+        branch=_BRANCH,
+        items=_ITEMS,
+        preamble=preamble,
+        source=ast.unparse(ast.fix_missing_locations(tree)),
+        entry_point=entry_point,
+        word=_WORD,
+    )
+    return Instrumented(program, f"{entry_point}({_WORD!r})", Notes(frozenset(taker.lines), frozenset(taker.branches)))
+
+
+def read_notes(outcome: Outcome) -> Notes | None:
+    """Return the notes that the question's outcome holds; None where it was not answered."""
+    if outcome.kind is not OutcomeKind.VALUE or outcome.value is None:
+        return None
+    written = values.to_source(outcome.value)
+    if written is None:
+        return None
+    lines, branches = json.loads(ast.literal_eval(written.expression))
+    return Notes(frozenset(lines), frozenset(branches))
+
+
+class _NoteTaker:
+    """Rewrites a tree in place."""
+
+    def __init__(self) -> None:
+        self.lines: set[int] = set()
+        self.branches: set[int] = set()
+        self._n_places = 0
+
+    def body(self, node: ast.AST) -> None:
+        """Rewrite the statements below a node."""
+        for field, held in ast.iter_fields(node):
+            if isinstance(held, list) and held and isinstance(held[0], ast.stmt):
+                documented = field == "body" and is_documented(node)
+                setattr(node, field, self._statements(held, documented))
+            elif isinstance(held, list):
+                for item in held:
+                    if isinstance(item, ast.excepthandler):
+                        self.body(item)
+                    elif isinstance(item, ast.match_case):
+                        self._case(item)
+
+    def _statements(self, statements: list[ast.stmt], documented: bool) -> list[ast.stmt]:
+        written: list[ast.stmt] = []
+        for position, statement in enumerate(statements):
+            if not (documented and position == 0) and not _is_declaration(statement):
+                lines = [each.lineno for each in (*getattr(statement, "decorator_list", ()), statement)]
+                self.lines.update(lines)
+                written += [ast.Expr(_call(_LINE, ast.Constant(line))) for line in lines]
+            self._conditions(statement)
+            self.body(statement)
+            written.append(statement)
+        return written
+
+    def _conditions(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.If(test=test) | ast.While(test=test) if not isinstance(test, ast.Constant):
+                statement.test = _call(_BRANCH, self._new_place(both=True), test)
+            case ast.For(iter=iterable):
+                statement.iter = _call(_ITEMS, self._new_place(both=True), iterable)
+
+    def _case(self, case: ast.match_case) -> None:
+        place = self._new_place(both=False)
+        self.body(case)
+        case.body.insert(0, ast.Expr(_call(_BRANCH, place, ast.Constant(True))))
+
+    def _new_place(self, *, both: bool) -> ast.Constant:
+        number = self._n_places
+        self._n_places += 1
+        self.branches |= {2 * number, 2 * number + 1} if both else {2 * number + 1}
+        return ast.Constant(number)
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _is_declaration(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Global() | ast.Nonlocal():
+            return True
+        case ast.ImportFrom(module="__future__"):
+            return True
+    return False

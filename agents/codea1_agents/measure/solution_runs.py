@@ -1,0 +1,238 @@
+"""Tests against the solution and its mutants, and what they reach in it: the sandbox side of a tester's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from codea1_agents.measure.coverage import Instrumented, Notes, instrumented, read_notes
+from codea1_agents.measure.records import CoverageRecord
+from codea1_agents.scripted.mutation import Mutant, mutants
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
+from codea1_env.facts.verdicts import ValidSuite
+from codea1_env.judging.golden import GOLDEN_LIMITS
+from codea1_env.judging.solution_values import (
+    SolutionValues,
+    SuiteCalls,
+    call_of_case,
+    limits_of_solutions,
+    program_job,
+)
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.canonical_calls import CanonicalCalls
+from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
+from codea1_env.rules.validation import validate, values_equal
+from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
+
+_MUTANT_LIMITS = Limits(cpu_s=1.0, wall_s=10.0, max_restarts=0)
+"""One call that hangs or dies has killed the mutant; the rest need not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTest:
+    """One test after the solution has run it."""
+
+    case: TestCase | None
+    """None where none could be read."""
+    expected: bytes | None = None
+    """The solution's value; None unless the test is right."""
+    fault: RejectionReason | None = None
+    """Why it is not right."""
+
+    @property
+    def right(self) -> bool:
+        """Whether the solution passes it."""
+        return self.expected is not None
+
+
+def check_tests(
+    asked: Sequence[tuple[Problem, Suite, Sequence[CheckedTest | TestCase]]],
+    sandbox: Sandbox,
+    rules: Ruleset,
+    limits: Limits,
+) -> list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None]:
+    """Return per problem its tests under the game's rules, and each by itself; None where the sandbox failed.
+
+    By itself a test that repeats another one is right if the solution passes it, as in UnLeakedTestBench; under the
+    rules it is a duplicate.
+
+    Args:
+        asked: a problem, all its tests as one suite, and the tests in order, those that could not be read already
+            checked.
+        sandbox: where the solutions run.
+        rules: how values compare.
+        limits: bounds per call for candidates, of which solutions get half.
+    """
+    bounds = limits_of_solutions(limits)
+    solutions = SolutionValues(sandbox, bounds, finds_vacuous=rules.drop_vacuous)
+    questions = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in asked]
+    answers = solutions.answers([(problem, q) for (problem, _, _), q in zip(asked, questions, strict=True)])
+    found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
+    for (problem, suite, tests), question, known in zip(asked, questions, answers, strict=True):
+        evidence = question.evidence(known)
+        canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if rules.drop_rewritten else None
+        whole = validate(
+            suite, evidence, validation=Validation.DROP_WRONG, comparison=rules.comparison, canonical=canonical
+        )
+        if whole.internal_error:
+            found.append(None)
+            continue
+        alone = iter(
+            validate(Suite((case,)), [one], validation=Validation.DROP_WRONG, comparison=rules.comparison)
+            for case, one in zip(suite.cases, evidence, strict=True)
+        )
+        checked = tuple(test if isinstance(test, CheckedTest) else _checked(test, next(alone)) for test in tests)
+        found.append((whole, checked))
+    return found
+
+
+def _checked(case: TestCase, found: ValidSuite) -> CheckedTest:
+    if found.cases:
+        return CheckedTest(case, found.cases[0].expected)
+    return CheckedTest(case, fault=_first_reason(found.rejections))
+
+
+def _first_reason(rejections: Sequence[Rejection]) -> RejectionReason:
+    return rejections[0].reason if rejections else RejectionReason.WRONG_PREDICTION
+
+
+def drawn_mutants(problem: Problem, at_most: int, seed: int) -> tuple[Mutant, ...]:
+    """Return the problem's mutants, or `at_most` of them: as many of every operator as there are, in turns.
+
+    The draw depends on the seed and the solution, not on the tester, so that all testers meet the same mutants.
+    """
+    found = mutants(problem.solution, entry_point=problem.entry_point)
+    if len(found) <= at_most:
+        return found
+    rng = np.random.default_rng([seed, *problem.id.encode("utf-8", "surrogatepass")])
+    order = rng.permutation(len(found))
+    turns: list[tuple[int, int, int]] = []
+    of_operator: dict[str, int] = {}
+    for rank, position in enumerate(map(int, order)):
+        operator = found[position].operator
+        turns.append((of_operator.get(operator, 0), rank, position))
+        of_operator[operator] = of_operator.get(operator, 0) + 1
+    return tuple(found[position] for position in sorted(position for _, _, position in sorted(turns)[:at_most]))
+
+
+@dataclass(frozen=True, slots=True)
+class MutantRuns:
+    """What a problem's tests do to its mutants."""
+
+    killed_by: tuple[int | None, ...]
+    """Per mutant the position of the first right test that kills it."""
+    n_masked: int
+    """Mutants left out: the sandbox failed on them."""
+
+
+def run_mutants(
+    asked: Sequence[tuple[Problem, Sequence[CheckedTest], Sequence[Mutant]]], sandbox: Sandbox, comparison: Comparison
+) -> list[MutantRuns]:
+    """Return which tests kill which mutants.
+
+    A test kills a mutant that does not return the solution's value within a second of processor time: that raises,
+    hangs, dies, or does not load (UnLeakedTestBench counts all of these). Wrong tests kill nothing.
+    """
+    plans = [
+        [program_job(problem, mutant.program, _questions(tests), _MUTANT_LIMITS) for mutant in found]
+        for problem, tests, found in asked
+    ]
+    jobs = [job for plan in plans for job in plan if job.calls]
+    reports = iter(sandbox.run(jobs) if jobs else ())
+    runs = []
+    for (_, tests, _), plan in zip(asked, plans, strict=True):
+        killers = [_killer(next(reports), tests, comparison) if job.calls else None for job in plan]
+        known = tuple(killer for killer in killers if killer != _UNKNOWN)
+        runs.append(MutantRuns(known, len(killers) - len(known)))
+    return runs
+
+
+_UNKNOWN = -1
+
+
+def _questions(tests: Sequence[CheckedTest]) -> list[Call]:
+    return [call_of_case(test.case) for test in tests if test.case is not None and test.right]
+
+
+def _killer(report: JobReport, tests: Sequence[CheckedTest], comparison: Comparison) -> int | None:
+    """Return the position of the first test that kills, or `_UNKNOWN`."""
+    right = [position for position, test in enumerate(tests) if test.right]
+    if report.load.kind is OutcomeKind.INTERNAL_ERROR:
+        return _UNKNOWN
+    if not report.loaded:
+        return right[0]
+    for position, outcome in zip(right, report.outcomes, strict=True):
+        if outcome.kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
+            return _UNKNOWN
+        expected = tests[position].expected or b""
+        if outcome.value is None or not values_equal(expected, outcome.value, comparison):
+            return position
+    return None
+
+
+def run_coverage(
+    asked: Sequence[tuple[Problem, Sequence[CheckedTest]]], sandbox: Sandbox
+) -> list[CoverageRecord | None]:
+    """Return what the tests reach in the solutions, lines and branches; None where it could not be measured.
+
+    Each test that can be run covers what it reaches, right or not, as with UnLeakedTestBench; the right ones are
+    counted apart in the same record. The limits are generous, for the solutions are trusted and rewritten.
+    """
+    plans = [
+        (problem, tests, instrumented(problem.solution, problem.entry_point, problem.imports))
+        for problem, tests in asked
+    ]
+    jobs = [job for plan in plans for job in _coverage_jobs(*plan)]
+    reports = iter(sandbox.run(jobs) if jobs else ())
+    return [_coverage(tests, solution, list(islice(reports, 1 + _n_run(tests)))) for _, tests, solution in plans]
+
+
+def _n_run(tests: Sequence[CheckedTest]) -> int:
+    return sum(test.case is not None for test in tests)
+
+
+def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Instrumented) -> Iterator[Job]:
+    """One that only loads, and one per test, so that none is charged with what another did."""
+    question = Call(solution.question)
+    calls = [(), *((call_of_case(test.case),) for test in tests if test.case is not None)]
+    for before in calls:
+        yield Job(
+            solution.program,
+            problem.entry_point,
+            (*before, question),
+            harness=Harness(problem.imports),
+            limits=GOLDEN_LIMITS,
+        )
+
+
+def _coverage(
+    tests: Sequence[CheckedTest], solution: Instrumented, reports: Sequence[JobReport]
+) -> CoverageRecord | None:
+    loaded, *of_tests = (read_notes(report.outcomes[-1]) for report in reports)
+    if loaded is None:
+        return None
+    notes = iter(of_tests)
+    reached = [next(notes) if test.case is not None else None for test in tests]
+    run = list(_unions([each or Notes() for each in reached]))
+    right = list(_unions([each or Notes() if t.right else Notes() for each, t in zip(reached, tests, strict=True)]))
+    n_run = [sum(each is not None for each in reached[: k + 1]) for k in range(len(reached))]
+    return CoverageRecord(
+        n_lines=len(solution.all.lines),
+        n_branches=len(solution.all.branches),
+        lines=tuple(len(each.lines) for each in run),
+        branches=tuple(len(each.branches) for each in run),
+        right_lines=tuple(len(each.lines) for each in right),
+        right_branches=tuple(len(each.branches) for each in right),
+        n_run=tuple(n_run),
+    )
+
+
+def _unions(found: Sequence[Notes]) -> Iterator[Notes]:
+    so_far = Notes()
+    for each in found:
+        so_far = so_far | each
+        yield so_far

@@ -1,0 +1,142 @@
+"""What a tester's records come to. Pure.
+
+Two kinds of denominators, both named. *Conditional* figures (`mut@k`, `cov@k`) are UnLeakedTestBench's: a mean over
+those problems only for which all K tests are right (mut) or a test could be run at all (cov), so each tester is
+measured on problems of its own. *Fixed* figures (`mut_fixed@k`, `cov_fixed@k`) are means over all problems, in which
+wrong and missing tests kill and cover nothing, so that testers compare.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from math import isnan, nan
+
+from codea1_agents.measure.metrics import (
+    accuracy_at_k,
+    conditional_mutation_score,
+    covered_share,
+    fixed_mutation_score,
+)
+from codea1_agents.measure.records import CoverageRecord, TesterRecord
+from codea1_agents.measure.selection import SelectionFigures, selection_figures
+from codea1_agents.statistics import Estimate, mean_interval, product_interval
+
+USUAL_TEST_K = (1, 2, 5)
+"""Those of the paper's table 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class TesterFigures:
+    """A tester's figures; estimates are means over problems with 95 % intervals."""
+
+    n_problems: int
+    """Problems that say something."""
+    n_masked: dict[str, int]
+    """Problems that do not, by reason: `agent` or `sandbox`."""
+    n_masked_mutants: int
+    n_without_coverage: int
+    """Problems whose coverage could not be measured."""
+    figures: dict[str, Estimate]
+    """By name: validity, pass@k, mut@k, mut_fixed@k, cov_line@k, cov_branch@k, cov_line_fixed@k, cov_branch_fixed@k,
+    Mul, Mul_fixed. `n_problems` of each is its own denominator."""
+    faults: dict[str, int]
+    """How many tests are not right, by reason."""
+    selection: SelectionFigures | None
+    """Best-of-N gain and fidelity; None where no candidates were asked for."""
+
+
+def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: int = 0) -> TesterFigures:
+    """Return the figures of some records.
+
+    Args:
+        records: at most one per problem.
+        tests: K, how many tests were asked for.
+        seed: of the intervals.
+    """
+    used = [record for record in records if not record.masked]
+    figures = {name: _mean(used, measure, seed) for name, measure in _measures(tests).items()}
+    figures["Mul"] = _product(used, f"pass@{tests}", f"mut@{tests}", tests, seed)
+    figures["Mul_fixed"] = _product(used, f"pass@{tests}", f"mut_fixed@{tests}", tests, seed)
+    selections = [record.selection for record in used if record.selection is not None]
+    return TesterFigures(
+        n_problems=len(used),
+        n_masked=dict(Counter(record.masked for record in records if record.masked)),
+        n_masked_mutants=sum(record.n_masked_mutants for record in used),
+        n_without_coverage=sum(record.coverage is None for record in used),
+        figures=figures,
+        faults=dict(Counter(t.fault for record in used for t in record.tests if not t.right).most_common()),
+        selection=selection_figures(selections, seed=seed) if selections else None,
+    )
+
+
+def figure_by_problem(records: Iterable[TesterRecord], name: str, *, tests: int) -> dict[str, float]:
+    """Return one figure problem by problem; nan where it does not enter.
+
+    Raises:
+        KeyError: no such figure, or one that is no mean over problems (Mul).
+    """
+    measure = _measures(tests)[name]
+    return {record.problem_id: nan if record.masked else measure(record) for record in records}
+
+
+def figure_names(tests: int) -> tuple[str, ...]:
+    """Return the names of all figures that are means over problems."""
+    return tuple(_measures(tests))
+
+
+_Measure = Callable[[TesterRecord], float]
+
+
+def _measures(tests: int) -> dict[str, _Measure]:
+    measures: dict[str, _Measure] = {"validity": lambda record: min(1.0, record.n_valid / tests)}
+    for k in sorted({*(k for k in USUAL_TEST_K if k <= tests), tests}):
+        measures |= _measures_at(k, tests)
+    return measures
+
+
+def _measures_at(k: int, tests: int) -> dict[str, _Measure]:
+    def right(record: TesterRecord) -> list[bool]:
+        return [test.right for test in record.tests]
+
+    return {
+        f"pass@{k}": lambda record: accuracy_at_k(right(record), k),
+        f"mut@{k}": lambda record: conditional_mutation_score(right(record), record.killed_by, k, tests),
+        f"mut_fixed@{k}": lambda record: fixed_mutation_score(record.killed_by, k),
+        f"cov_line@{k}": lambda record: _covered(record.coverage, k, lambda c: (c.lines, c.n_lines)),
+        f"cov_branch@{k}": lambda record: _covered(record.coverage, k, lambda c: (c.branches, c.n_branches)),
+        f"cov_line_fixed@{k}": lambda record: _covered_by_right(record, k, lambda c: (c.right_lines, c.n_lines)),
+        f"cov_branch_fixed@{k}": lambda record: _covered_by_right(
+            record, k, lambda c: (c.right_branches, c.n_branches)
+        ),
+    }
+
+
+_Part = Callable[[CoverageRecord], tuple[tuple[int, ...], int]]
+
+
+def _covered(coverage: CoverageRecord | None, k: int, part: _Part) -> float:
+    """Conditional: nan where none of the first k tests could be run."""
+    if coverage is None or covered_share(coverage.n_run, k, 1) == 0:
+        return nan
+    return covered_share(*_first(part(coverage), k))
+
+
+def _covered_by_right(record: TesterRecord, k: int, part: _Part) -> float:
+    return nan if record.coverage is None else covered_share(*_first(part(record.coverage), k))
+
+
+def _first(covered: tuple[tuple[int, ...], int], k: int) -> tuple[tuple[int, ...], int, int]:
+    return covered[0], k, covered[1]
+
+
+def _mean(records: Iterable[TesterRecord], measure: _Measure, seed: int) -> Estimate:
+    values = {record.problem_id: measure(record) for record in records}
+    return mean_interval({problem: [value] for problem, value in values.items() if not isnan(value)}, seed=seed)
+
+
+def _product(records: Collection[TesterRecord], first: str, second: str, tests: int, seed: int) -> Estimate:
+    return product_interval(
+        figure_by_problem(records, first, tests=tests), figure_by_problem(records, second, tests=tests), seed=seed
+    )

@@ -1,0 +1,168 @@
+"""Recorded episodes in, the figures of a run out. Pure: the same for a run just played, resumed or read from disk."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from math import isnan, nan
+
+from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run shows. Estimates are means over problems of a value per round, with 95 % intervals.
+
+    Masked rounds, where our own failure hides the truth, enter no estimate; those of the two rewards count them.
+    """
+
+    n_episodes: int
+    n_rounds: int
+    n_problems: int
+    n_masked_rounds: int
+    n_unasked_rounds: int
+    """Rounds that ended without the tester, because the candidate was invalid."""
+    coder_reward: Estimate
+    tester_reward: Estimate
+    """Over the rounds in which the tester was asked."""
+    candidate_validity: Estimate
+    """Share of candidates that load."""
+    pass_new: Estimate
+    """Share of a suite's valid cases that a valid candidate passes; rounds without such cases do not enter."""
+    pass_replayed: Estimate
+    """The same for cases of the Mistake Book."""
+    suite_validity: Estimate
+    """Valid cases whose prediction is not wrong, over the cases asked for, at most 1."""
+    kill_rate: Estimate
+    """Share of suites for valid candidates with at least one case that beats the candidate."""
+    zero_evidence: Estimate
+    """Share of valid candidates that no valid case, new or replayed, says anything about."""
+    book_size: int
+    """Entries of the Mistake Book after the last round of each problem."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data; nan becomes null."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {n: estimate_to_json(v) if isinstance(v, Estimate) else v for n, v in values.items()}
+
+
+def estimate_to_json(estimate: Estimate) -> dict[str, float | int | None]:
+    """Return the estimate's fields; nan becomes null."""
+    values = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
+    return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}
+
+
+class Tally:
+    """Takes in one episode after the other; `summary` may be asked for at any time."""
+
+    def __init__(self, *, tests_per_suite: int) -> None:
+        self._tests_per_suite = tests_per_suite
+        self._values: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
+        self._problems: set[str] = set()
+        self._book_sizes: dict[str, int] = {}
+        self._n_episodes = self._n_rounds = self._n_masked = self._n_unasked = 0
+
+    def add(self, record: EpisodeRecord) -> None:
+        """Take in one episode."""
+        self._n_episodes += 1
+        self._problems.add(record.problem_id)
+        for played in record.rounds:
+            self._n_rounds += 1
+            if played.book is not None:
+                self._book_sizes[record.problem_id] = played.book.size
+            if played.rewards.coder.value is None:
+                self._n_masked += 1
+                self._values["coder_reward"][record.problem_id].append(nan)
+                if played.tester_reply is not None:
+                    self._values["tester_reward"][record.problem_id].append(nan)
+                continue
+            self._n_unasked += played.tester_reply is None
+            for name, measure in MEASURES.items():
+                value = measure(played, self._tests_per_suite)
+                if value is not None:
+                    self._values[name][record.problem_id].append(float(value))
+
+    def summary(self, *, seed: int = 0) -> Summary:
+        """Return the figures so far; `seed` is that of the intervals."""
+        return Summary(
+            n_episodes=self._n_episodes,
+            n_rounds=self._n_rounds,
+            n_problems=len(self._problems),
+            n_masked_rounds=self._n_masked,
+            n_unasked_rounds=self._n_unasked,
+            book_size=sum(self._book_sizes.values()),
+            **{name: mean_interval(values, seed=seed) for name, values in self._values.items()},
+        )
+
+
+def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: int = 0) -> Summary:
+    """Return the figures of these episodes.
+
+    Args:
+        records: in the order of play.
+        tests_per_suite: cases that a suite was asked for.
+        seed: of the intervals' resampling.
+    """
+    tally = Tally(tests_per_suite=tests_per_suite)
+    for record in records:
+        tally.add(record)
+    return tally.summary(seed=seed)
+
+
+def _tester_reward(played: RoundRecord, _: int) -> float | None:
+    known = [reward.value for reward in played.rewards.testers if reward.value is not None]
+    return mean(known) if played.tester_reply is not None and known else None
+
+
+def _candidate_validity(played: RoundRecord, _: int) -> bool:
+    return played.candidate.verdict is Verdict.PASSED
+
+
+def _suite_validity(played: RoundRecord, tests_per_suite: int) -> float | None:
+    if played.tester_reply is None:
+        return None
+    right = [sum(case.prediction_right is not False for case in suite.cases) for suite in played.suites]
+    return mean([min(1.0, n / tests_per_suite) for n in right])
+
+
+def _kill_rate(played: RoundRecord, _: int) -> float | None:
+    if played.tester_reply is None or not _candidate_validity(played, 0):
+        return None
+    return mean([any(case.verdict.is_failure for case in suite.cases) for suite in played.suites])
+
+
+def _zero_evidence(played: RoundRecord, _: int) -> bool | None:
+    if not _candidate_validity(played, 0):
+        return None
+    return all(case.verdict is Verdict.NOT_RUN for case in (*new_cases(played), *played.replayed))
+
+
+MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
+    "coder_reward": lambda played, _: played.rewards.coder.value,
+    "tester_reward": _tester_reward,
+    "candidate_validity": _candidate_validity,
+    "pass_new": lambda played, _: _pass_rate(new_cases(played)),
+    "pass_replayed": lambda played, _: _pass_rate(played.replayed),
+    "suite_validity": _suite_validity,
+    "kill_rate": _kill_rate,
+    "zero_evidence": _zero_evidence,
+}
+"""Of a round that is not masked, and the tests asked for per suite; None: the round does not enter."""
+
+
+def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
+    """Return the cases of all suites, in order."""
+    return tuple(case for suite in played.suites for case in suite.cases)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean, nan of nothing."""
+    return sum(values) / len(values) if values else nan
+
+
+def _pass_rate(cases: Iterable[CaseRecord]) -> float | None:
+    tried = [case.verdict is Verdict.PASSED for case in cases if case.verdict is not Verdict.NOT_RUN]
+    return sum(tried) / len(tried) if tried else None

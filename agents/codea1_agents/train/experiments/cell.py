@@ -1,0 +1,195 @@
+"""One cell in a process of its own: `python -m codea1_agents.train.experiments.cell FOLDER CELL`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.play.interrupts import sigterm_interrupts
+from codea1_agents.train.experiments.declaration import Experiment, Pretraining, System
+from codea1_agents.train.experiments.folder import stored_experiment
+from codea1_agents.train.experiments.grid import Cell, cells_of, needs
+from codea1_agents.train.experiments.measuring import measured
+from codea1_agents.train.experiments.models import Models
+from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
+from codea1_env.errors import UserError
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.records.journal import take_lock
+from codea1_env.records.whole_files import write_whole_folder
+
+_LESSONS_LR = 1e-3  # as in training: these models are small
+_PLAIN = "code-a1"  # whose settings hold where nothing is trained
+_SEATS = ("coder", "tester", "shared")
+
+
+def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
+    """Do all that a cell asks for, or what is missing of it; return and keep its result.
+
+    Args:
+        folder: the experiment's.
+        experiment: whose cell it is.
+        cell: whose needs are done.
+
+    Raises:
+        UserError: its system cannot be trained as declared.
+    """
+    place = folder / "cells" / cell.name
+    place.mkdir(parents=True, exist_ok=True)
+    system = experiment.system(cell.system)
+    models = _begun_with(folder, experiment, cell)
+    curve: tuple[CurvePoint, ...] = ()
+    if system.sft:
+        models = _warmed_up(place, experiment, cell, models)
+    if system.preset:
+        models, curve = _trained(folder, experiment, cell, models)
+    models.write(place)
+    figures = measured(
+        models, experiment.evaluation, together=system.together, seed=cell.seed, view=_view(experiment, system)
+    )
+    if curve:
+        figures["cpu_s"] = curve[-1].cpu_s
+    result = CellResult(
+        judge_version=JUDGE_VERSION,
+        system=cell.system,
+        base=cell.base,
+        seed=cell.seed,
+        figures=figures,
+        curve=curve,
+    )
+    write_result(place, result)
+    return result
+
+
+def _view(experiment: Experiment, system: System) -> Any:
+    from codea1_agents.train.loop import load_training  # noqa: PLC0415  heavy
+
+    return load_training(system.preset or _PLAIN, {**experiment.set, **system.set}).game.tester_view
+
+
+def _begun_with(folder: Path, experiment: Experiment, cell: Cell) -> Models:
+    base = _base(folder, experiment, cell.base)
+    system, taken = experiment.system(cell.system), needs(experiment, cell)
+
+    def of(name: str) -> Models:
+        return Models.read(folder / "cells" / taken[name].name) if name else Models(base, base)
+
+    return Models(of(system.coder_from).coder, of(system.tester_from).tester)
+
+
+def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
+    """Return the directory of a base model, made by whoever needs it first."""
+    place = folder / "bases" / f"base-{seed}"
+    with _alone(folder / "bases" / f".base-{seed}.lock"):
+        if not place.exists():
+            write_whole_folder(place, _pretrained(experiment.pretraining, seed).save)
+    return place
+
+
+def _pretrained(wanted: Pretraining, seed: int) -> Any:
+    from codea1_agents.train.tiny.corpus import CorpusRules  # noqa: PLC0415  heavy
+    from codea1_agents.train.tiny.family import Variant  # noqa: PLC0415
+    from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain  # noqa: PLC0415
+
+    rules = CorpusRules(variant=Variant(wanted.variant), aware_share=wanted.aware)
+    return pretrain(PretrainingSettings(wanted.size, seed, wanted.steps, rules))
+
+
+def _warmed_up(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:
+    from codea1_agents.train.tiny.supervised import sft_tester  # noqa: PLC0415  heavy
+
+    target = place / "sft-tester"
+    if not target.exists():
+        settings = _lessons(experiment, cell)
+        write_whole_folder(target, lambda draft: sft_tester(models.tester, experiment.warm_up, draft, settings))
+    return Models(models.coder, target)
+
+
+def _lessons(experiment: Experiment, cell: Cell) -> Any:
+    from codea1_agents.train.tiny.supervised import SupervisedSettings  # noqa: PLC0415  heavy
+
+    return SupervisedSettings(
+        prompts="tiny", tests=experiment.evaluation.tests, max_tokens=56, lr=_LESSONS_LR, seed=_seed(cell)
+    )
+
+
+def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -> tuple[Models, tuple[CurvePoint, ...]]:
+    from codea1_agents.train.loop import load_training, resume, train  # noqa: PLC0415  heavy
+    from codea1_agents.train.loop.folder import last_checkpoint  # noqa: PLC0415
+
+    system = experiment.system(cell.system)
+    plain = load_training(system.preset, {**experiment.set, **system.set})
+    changes: dict[str, Any] = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
+    paths = {"coder": models.coder, "tester": models.tester, "shared": models.coder}
+    for seat in _SEATS:
+        if getattr(plain.agents, seat).model:
+            changes[f"agents.{seat}.model"] = str(paths[seat].resolve())
+    if system.supervision:
+        changes["game.problems"] = str(_supervision(folder, experiment, cell, plain.game.problems))
+    run = folder / "cells" / cell.name / "run"
+    if run.exists() and last_checkpoint(run) is not None:
+        done = resume(run, {key: value for key, value in changes.items() if key.endswith((".model", ".problems"))})
+    else:
+        shutil.rmtree(run, ignore_errors=True)
+        done = train(load_training(system.preset, {**experiment.set, **system.set, **changes}), out=run)
+    if done.interrupted:
+        raise KeyboardInterrupt
+    after = {module: Path(path) for module, path in done.models.items()}
+    shared = after.get("shared")
+    trained = Models(shared or after.get("coder", models.coder), shared or after.get("tester", models.tester))
+    return trained, tuple(_curve(done.lines))
+
+
+def _curve(lines: Any) -> Iterator[CurvePoint]:
+    spent = 0.0
+    for line in lines:
+        spent += line.get("times", {}).get("cpu_s", 0.0)
+        evaluation = {f"evaluation/{name}": value for name, value in line.get("evaluation", {}).items()}
+        yield CurvePoint(step=line["step"], cpu_s=spent, figures={**line.get("figures", {}), **evaluation})
+
+
+def _supervision(folder: Path, experiment: Experiment, cell: Cell, problems: str) -> Path:
+    """Return the file of the problems whose golden tests another system's tester has written."""
+    from codea1_agents.train.experiments.supervision import write_supervision  # noqa: PLC0415  heavy
+
+    system = experiment.system(cell.system)
+    tester = Models.read(folder / "cells" / needs(experiment, cell)[system.supervision].name).tester
+    target = folder / "cells" / cell.name / "supervision.jsonl"
+    if not target.exists():
+        write_supervision(tester, problems, target, tests=experiment.evaluation.tests, seed=_seed(cell))
+    return target
+
+
+def _seed(cell: Cell) -> int:
+    return 1000 * cell.base + cell.seed
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("ab") as file:
+        take_lock(file, wait=True)
+        yield
+
+
+def main() -> None:
+    """Run the cell that the command line names."""
+    folder, name = Path(sys.argv[1]), sys.argv[2]
+    experiment = stored_experiment(folder)
+    (cell,) = [each for each in cells_of(experiment) if each.name == name]
+    try:
+        with sigterm_interrupts():
+            run_cell(folder, experiment, cell)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

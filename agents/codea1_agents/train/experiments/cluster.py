@@ -1,0 +1,57 @@
+"""Cells as tasks of a Ray cluster; each still runs in a process of its own, with a Ray of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.train.experiments.grid import Cell
+from codea1_agents.train.experiments.pool import LocalProcesses
+from codea1_env.errors import extra_needed
+
+
+class ClusterProcesses:
+    """Cells on whichever node has a free processor.
+
+    Args:
+        folder: the experiment's, on a file system that all nodes share.
+        address: of the cluster, or `auto`.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+    """
+
+    def __init__(self, folder: Path, address: str) -> None:
+        with extra_needed("running cells on a cluster", "rllib"):
+            import ray  # noqa: PLC0415  heavy
+        self._ray: Any = ray
+        self._folder = folder.resolve()
+        if not ray.is_initialized():
+            ray.init(address=address, log_to_driver=False)
+        self._task = ray.remote(num_cpus=1, max_retries=3)(_waited)
+
+    def begin(self, cell: Cell) -> Any:
+        """Queue a cell."""
+        return self._task.remote(self._folder, cell)
+
+    def has_ended(self, handle: Any) -> bool:
+        """Return whether it has, on a node that may be lost meanwhile."""
+        finished, _ = self._ray.wait([handle], timeout=0)
+        return bool(finished)
+
+    def stop(self, handles: Sequence[Any]) -> None:
+        """Cancel tasks; Ray ends their processes."""
+        for handle in handles:
+            with suppress(self._ray.exceptions.RayError):
+                self._ray.cancel(handle, force=True)
+
+
+def _waited(folder: Path, cell: Cell) -> None:
+    processes = LocalProcesses(folder)
+    handle = processes.begin(cell)
+    try:
+        handle.wait()
+    finally:
+        processes.stop([handle])

@@ -1,0 +1,82 @@
+"""An experiment's folder: what was declared, one folder per base and per cell, the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from codea1_agents.train.experiments.declaration import Experiment
+from codea1_env.closing import Closing
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.records.journal import file_errors, hold_folder, require_empty
+from codea1_env.records.whole_files import write_whole
+from codea1_env.runs.records import first_fault
+
+_DECLARED = "experiment.json"
+
+
+class ExperimentFolder(Closing):
+    """The folder of an experiment that is being run; use it as a context manager. One process at a time."""
+
+    def __init__(self, path: Path, experiment: Experiment) -> None:
+        """Begin an experiment in a new or empty folder, or go on with the one that is there.
+
+        Raises:
+            UserError: the folder holds something else, or another experiment, cannot be written or is in use.
+        """
+        self.path = path
+        with file_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+            if (path / _DECLARED).exists():
+                _require_same(stored_experiment(path), experiment, path)
+            else:
+                require_empty(path, "it holds no experiment; choose another folder")
+            self._lock = hold_folder(path)
+            try:
+                write_whole(path / _DECLARED, _json(experiment))
+            except OSError:
+                self._lock.close()
+                raise
+
+    def close(self) -> None:
+        """Let others write to it."""
+        self._lock.close()
+
+
+def require_experiment(path: Path, experiment: Experiment) -> None:
+    """Raise UserError where a folder holds no experiment, or another one. Others may be running it."""
+    if not (path / _DECLARED).exists():
+        raise UserError(f"{path} holds no experiment yet")
+    _require_same(stored_experiment(path), experiment, path)
+
+
+def stored_experiment(path: Path) -> Experiment:
+    """Return what a folder's experiment declares.
+
+    Raises:
+        BrokenInput: it is not well formed.
+        OSError: it cannot be read.
+    """
+    try:
+        return Experiment.model_validate_json((path / _DECLARED).read_bytes())
+    except ValidationError as error:
+        raise BrokenInput(f"{path / _DECLARED}: {first_fault(error)}") from error
+
+
+def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
+    """What decides a cell's numbers must be the same; seeds, systems and tables may be added."""
+    for key in ("name", "pretraining", "set", "evaluation", "warm_up"):
+        if getattr(stored, key) != getattr(wanted, key):
+            raise UserError(f"{path} holds this experiment with another {key!r}: choose another folder")
+    before = {system.name: system for system in stored.systems}
+    for system in wanted.systems:
+        old = before.get(system.name, system)
+        unsized = {"seeds": None, "bases": None}
+        if old.model_copy(update=unsized) != system.model_copy(update=unsized):
+            raise UserError(f"{path} holds this experiment with another system {system.name!r}: choose another folder")
+
+
+def _json(experiment: Experiment) -> bytes:
+    return (json.dumps(experiment.model_dump(mode="json"), indent=1) + "\n").encode()

@@ -1,0 +1,135 @@
+"""Pictures of a report as SVG: figures over training, or over a setting, one panel each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from pathlib import Path
+from statistics import fmean
+
+from codea1_agents.measure.canvas import canvas
+from codea1_agents.train.experiments.declaration import Experiment, Picture
+from codea1_agents.train.experiments.results import CellResult
+from codea1_agents.train.experiments.spread import spread_of
+from codea1_agents.train.experiments.tables import Results, values_of
+
+_COLOURS = ("#1f6fb4", "#d1495b", "#2a9d5c", "#8a5fbf", "#d98c21", "#5b6770", "#17a2a2", "#b5547f")  # on light and dark
+_FEW_POINTS = 30  # which are marked one by one
+_WINDOW = 5  # steps over which training figures are smoothed, as their noise hides everything else
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One system in one panel: mean over cells, and the range that its cells span."""
+
+    system: str
+    x: tuple[float, ...]
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+def lines_of(picture: Picture, panel: str, experiment: Experiment, results: Results) -> list[Line]:
+    """Return what a panel shows; systems that do not have its figure are left out."""
+    figure = picture.panels[panel]
+    if picture.over not in ("step", "cpu_s"):
+        return _over_setting(picture, figure, experiment, results)
+    lines = []
+    for system in picture.systems:
+        curves = [_curve(each, figure) for cell, each in sorted(results.items()) if cell.system == system]
+        line = _mean_line(system, [curve for curve in curves if curve])
+        if line is not None:
+            lines.append(_by_compute(line, system, results, figure) if picture.over == "cpu_s" else line)
+    return lines
+
+
+def _curve(result: CellResult, figure: str) -> dict[int, float]:
+    """Return step -> value; dense figures are smoothed."""
+    known = {point.step: point.figures[figure] for point in result.curve if not isnan(point.figures.get(figure, nan))}
+    if len(known) < len(result.curve) / 2:
+        return known
+    steps = sorted(known)
+    return {
+        step: fmean(known[other] for other in steps[max(0, number - _WINDOW + 1) : number + 1])
+        for number, step in enumerate(steps)
+    }
+
+
+def _mean_line(system: str, curves: Sequence[dict[int, float]]) -> Line | None:
+    if not curves:
+        return None
+    steps = sorted(set.intersection(*map(set, curves)))
+    columns = [[curve[step] for curve in curves] for step in steps]
+    return Line(
+        system,
+        tuple(map(float, steps)),
+        tuple(fmean(column) for column in columns),
+        tuple(min(column) for column in columns),
+        tuple(max(column) for column in columns),
+    )
+
+
+def _by_compute(line: Line, system: str, results: Results, figure: str) -> Line:
+    """Put each step where its cells, on average, had spent their processor time."""
+    spent: dict[int, list[float]] = {}
+    for cell, each in results.items():
+        if cell.system == system:
+            for point in each.curve:
+                spent.setdefault(point.step, []).append(point.cpu_s)
+    x = tuple(fmean(spent[int(step)]) for step in line.x)
+    return Line(line.system, x, line.mean, line.low, line.high)
+
+
+def _over_setting(picture: Picture, figure: str, experiment: Experiment, results: Results) -> list[Line]:
+    points = []
+    for system in picture.systems:
+        at = experiment.system(system).set.get(picture.over)
+        spread = spread_of(values_of(results, system, figure))
+        if at is not None and spread.n:
+            points.append((float(at), spread))
+    points.sort(key=lambda point: point[0])
+    if not points:
+        return []
+    spreads = [spread for _, spread in points]
+    return [
+        Line(
+            "",
+            tuple(at for at, _ in points),
+            tuple(each.mean for each in spreads),
+            tuple(each.low for each in spreads),
+            tuple(each.high for each in spreads),
+        )
+    ]
+
+
+def draw(picture: Picture, experiment: Experiment, results: Results, path: Path) -> None:
+    """Write a picture as SVG; the same results give the same bytes.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: it cannot be written.
+    """
+    n_panels = len(picture.panels)
+    with canvas(path, size=(3.6 * n_panels, 3.4), n_columns=n_panels) as (figure, axes):
+        for axis, panel in zip(axes, picture.panels, strict=True):
+            for line in lines_of(picture, panel, experiment, results):
+                colour = _colour(picture, line.system)
+                marker = "o" if len(line.x) < _FEW_POINTS else None
+                axis.plot(line.x, line.mean, color=colour, label=line.system or None, marker=marker, markersize=3)
+                axis.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+            axis.set_title(panel)
+            axis.set_xlabel({"step": "training step", "cpu_s": "processor seconds"}.get(picture.over, picture.over))
+            axis.grid(alpha=0.3)
+        named = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
+        if named:
+            names = [system for system in picture.systems if system in named]
+            handles = [named[name] for name in names]
+            figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 6), frameon=False)
+        figure.suptitle(picture.title)
+
+
+def _colour(picture: Picture, system: str) -> str:
+    """Return a system's colour, the same in all panels, whether or not the others have a line there."""
+    number = picture.systems.index(system) if system in picture.systems else 0
+    return _COLOURS[number % len(_COLOURS)]

@@ -1,0 +1,160 @@
+"""Runs cells in processes of their own, several at a time, as their needs allow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from codea1_agents.train.experiments.declaration import Experiment
+from codea1_agents.train.experiments.grid import Cell, ready
+from codea1_agents.train.experiments.results import RESULT
+from codea1_env.errors import UserError
+
+_POLL_S = 0.2
+_GRACE_S = 20.0  # for a cell to end in order after it was told to stop
+
+
+class CellFailed(UserError):
+    """A cell's process ended without a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How far an experiment is."""
+
+    n_done: int
+    n_cells: int
+    running: tuple[Cell, ...]
+
+
+_H = TypeVar("_H")
+
+
+class Processes(Protocol[_H]):
+    """Where cells run."""
+
+    def begin(self, cell: Cell) -> _H:
+        """Start a cell's process."""
+
+    def has_ended(self, handle: _H) -> bool:
+        """Return whether it has."""
+
+    def stop(self, handles: Sequence[_H]) -> None:
+        """End processes that are under way."""
+
+
+def cell_command(folder: Path, cell: Cell) -> list[str]:
+    """Return the command line that runs a cell."""
+    return [sys.executable, "-m", "codea1_agents.train.experiments.cell", str(folder), cell.name]
+
+
+def cell_environment(outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a cell: one thread, and a Ray of its own."""
+    kept = {name: value for name, value in outer.items() if not name.startswith("RAY_")}
+    return {**kept, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": outer.get("RAY_AUTH_MODE", "disabled")}
+
+
+class LocalProcesses:
+    """Cells as processes of this machine.
+
+    Args:
+        folder: the experiment's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def begin(self, cell: Cell) -> subprocess.Popen[bytes]:
+        """Start a cell's process, whose output goes to a log in its folder."""
+        place = self._folder / "cells" / cell.name
+        place.mkdir(parents=True, exist_ok=True)
+        with (place / "log.txt").open("ab") as log:
+            return subprocess.Popen(
+                cell_command(self._folder, cell),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=cell_environment(os.environ),
+                start_new_session=True,  # Ctrl-C reaches this process only, which then stops them in order
+            )
+
+    def has_ended(self, handle: subprocess.Popen[bytes]) -> bool:
+        """Return whether it has."""
+        return handle.poll() is not None
+
+    def stop(self, handles: Sequence[subprocess.Popen[bytes]]) -> None:
+        """Ask them to end, wait a while, then kill what is left with all its children; Ctrl-C ends the wait."""
+        try:
+            for handle in handles:
+                handle.terminate()  # not SIGINT, which a child of a background job ignores
+            end = time.monotonic() + _GRACE_S
+            for handle in handles:
+                with suppress(subprocess.TimeoutExpired):
+                    handle.wait(max(0.0, end - time.monotonic()))
+        finally:
+            for handle in handles:
+                with suppress(ProcessLookupError):
+                    os.killpg(handle.pid, signal.SIGKILL)
+                handle.wait()
+
+
+def run_cells(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    folder: Path,
+    processes: Processes[_H],
+    *,
+    workers: int,
+    tell: Callable[[Told], None] = lambda _: None,
+) -> None:
+    """Run all cells that have no result yet.
+
+    Args:
+        experiment: whose cells they are; `folder/experiment.json` holds it.
+        cells: in the order in which to begin them.
+        folder: the experiment's.
+        processes: where they run.
+        workers: how many at a time.
+        tell: called whenever a cell begins or ends.
+
+    Raises:
+        CellFailed: at least one cell failed; the others, as far as they do not need it, have been run.
+        KeyboardInterrupt: the cells under way were told to stop; they are completed next time.
+    """
+    done = {cell for cell in cells if _has_result(folder, cell)}
+    failed: list[Cell] = []
+    running: dict[Cell, _H] = {}
+    try:
+        while True:
+            waiting = [cell for cell in ready(experiment, cells, done) if cell not in running and cell not in failed]
+            for cell in waiting[: workers - len(running)]:
+                running[cell] = processes.begin(cell)
+                tell(Told(len(done), len(cells), tuple(running)))
+            if not running:
+                break
+            time.sleep(_POLL_S)
+            for cell in [cell for cell, handle in running.items() if processes.has_ended(handle)]:
+                del running[cell]
+                if _has_result(folder, cell):
+                    done.add(cell)
+                else:
+                    failed.append(cell)
+                tell(Told(len(done), len(cells), tuple(running)))
+    finally:
+        processes.stop(list(running.values()))
+    if failed:
+        others = f" and {len(failed) - 1} others" if len(failed) > 1 else ""
+        log = folder / "cells" / failed[0].name / "log.txt"
+        raise CellFailed(f"{failed[0].name}{others} failed, see {log}; the same command goes on with what is missing")
+
+
+def _has_result(folder: Path, cell: Cell) -> bool:
+    return (folder / "cells" / cell.name / RESULT).exists()

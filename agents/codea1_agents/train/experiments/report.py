@@ -1,0 +1,93 @@
+"""The report of an experiment: Markdown with its tables, and its pictures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from pathlib import Path
+from statistics import median
+
+from codea1_agents.train.experiments.declaration import Experiment
+from codea1_agents.train.experiments.grid import Cell
+from codea1_agents.train.experiments.pictures import draw
+from codea1_agents.train.experiments.spread import spread_of
+from codea1_agents.train.experiments.tables import Results, at_equal_compute, markdown_of
+from codea1_env.records.whole_files import write_whole
+
+_BUDGETS = (0.25, 0.5, 1.0)  # of what trained systems spend, in the middle
+
+
+def write_report(experiment: Experiment, cells: Sequence[Cell], results: Results, folder: Path) -> Path:
+    """Write `report.md` and the pictures into a folder; what is not done yet is left out, and said.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in experiment.pictures:
+        draw(picture, experiment, results, folder / f"{picture.file}.svg")
+    path = folder / "report.md"
+    write_whole(path, text_of(experiment, cells, results).encode())
+    return path
+
+
+def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> str:
+    """Return the report's text. Pure."""
+    n_done = sum(cell in results for cell in cells)
+    seeds = f"{experiment.seeds} seed{'s' * (experiment.seeds != 1)}"
+    bases = f"{len(experiment.bases)} base{'s' * (len(experiment.bases) != 1)}"
+    parts = [
+        f"# {experiment.name}",
+        "",
+        *([experiment.about.strip(), ""] if experiment.about else []),
+        f"Made by `codea1 experiment {experiment.name}`: {n_done} of {len(cells)} cells, {seeds} of {bases} unless said"
+        " otherwise. Figures are means over cells ± half of the 95 % interval (Student's t over cells)"
+        " [smallest to largest cell]; a difference in bold is one whose interval leaves 0 out. No correction is made"
+        f" for looking at many of them. {_judged(results)}".rstrip(),
+        "",
+    ]
+    parts += [markdown_of(table, experiment, results) for table in experiment.tables]
+    compute = _equal_compute(experiment, results)
+    parts += [compute] if compute else []
+    parts += [f"### {picture.title}\n\n![{picture.title}]({picture.file}.svg)\n" for picture in experiment.pictures]
+    return "\n".join(parts)
+
+
+def _judged(results: Results) -> str:
+    versions = sorted({result.judge_version for result in results.values()})
+    return f"Verdicts: version {' and '.join(map(str, versions))} of the judge." if versions else ""
+
+
+def _equal_compute(experiment: Experiment, results: Results) -> str:
+    """Return the table of held-out accuracy at equal processor time, empty without curves."""
+    trained = [
+        system.name
+        for system in experiment.systems
+        if any(r.curve for c, r in results.items() if c.system == system.name)
+    ]
+    if not trained:
+        return ""
+    spent = {
+        system: spread_of({c: r.curve[-1].cpu_s for c, r in results.items() if c.system == system and r.curve}).mean
+        for system in trained
+    }
+    budgets = [share * median(spent.values()) for share in _BUDGETS]
+    figure = "evaluation/coder_pass_at_1"
+    lines = [
+        "### Equal compute",
+        "",
+        "Held-out accuracy of the coder, in percent, as last evaluated within so many processor seconds of training; a"
+        " system that ends sooner keeps its last.",
+        "",
+        "| system | " + " | ".join(f"{budget:.0f} s" for budget in budgets) + " | whole run | seconds of a whole run |",
+        "| --- " * (len(budgets) + 3) + "|",
+    ]
+    for system in trained:
+        curves = {c: r.curve for c, r in results.items() if c.system == system and r.curve}
+        told = [
+            spread_of({c: at_equal_compute(curve, figure, budget) for c, curve in curves.items()}).mean
+            for budget in (*budgets, float("inf"))
+        ]
+        cells = ["-" if isnan(value) else f"{100 * value:.1f}" for value in told]
+        lines.append(f"| {system} | {' | '.join(cells)} | {spent[system]:.0f} |")
+    return "\n".join([*lines, ""])

@@ -1,0 +1,33 @@
+"""Golden tests that a tester writes, for a coder to be trained on (the paper's table 4)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
+from codea1_agents.train.tiny.asking import tiny_asker
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import load_sandbox
+
+_SUITES = 4
+"""Per problem: about as many tests as the golden ones."""
+
+
+def write_supervision(tester: Path, problems: str, target: Path, *, tests: int, seed: int) -> None:
+    """Write the problems with a tester's confirmed tests as their golden ones.
+
+    Args:
+        tester: directory of its model; it sees no program.
+        problems: source of the problems; their own golden tests are not used.
+        target: JSON lines.
+        tests: asked for per suite.
+        seed: of the sampling.
+    """
+    found = load_problems(problems)
+    with (
+        closing(load_sandbox("local")) as sandbox,
+        closing(tiny_asker("tester", tester, found, sandbox, seed)) as asked,
+    ):
+        exported = export_tests(found, asked, sandbox, ExportTask(suites=_SUITES, tests=tests, layout=Layout.OWN))
+    write_rows(target, exported.rows)

@@ -1,0 +1,104 @@
+"""Low-rank adapters by `peft`: put on, left out, added into the weights; and a model's weights by their plain names."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from codea1_agents.train.grpo.model_settings import LoraSettings
+from codea1_env.errors import UserError, extra_needed
+
+_ADAPTER = "default"  # peft's name of the first
+
+
+def adapted(model: Any, lora: LoraSettings) -> Any:
+    """Return the model with adapters, which alone want gradients; its outputs are as before.
+
+    Raises:
+        MissingExtra: peft is not installed.
+        UserError: the model has no such layers.
+    """
+    with extra_needed("LoRA", "lora"):
+        import peft  # noqa: PLC0415  an extra
+    config = peft.LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=0.0,  # the tokens' log-probabilities must be those that were sampled from
+        target_modules=list(lora.target_modules),
+        task_type="CAUSAL_LM",
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(lora.seed)
+        try:
+            found = peft.get_peft_model(model, config)
+        except ValueError as error:
+            raise UserError(f"lora: {' '.join(str(error).split())[:200]}") from error
+    _refuse_tied(found.get_base_model())
+    return found
+
+
+def is_adapted(model: Any) -> bool:
+    """Whether a model has adapters."""
+    return hasattr(model, "disable_adapter")
+
+
+def without_adapter(model: Any) -> contextlib.AbstractContextManager[Any]:
+    """Within it, an adapted model computes what it did when it was loaded."""
+    off: contextlib.AbstractContextManager[Any] = model.disable_adapter()
+    return off
+
+
+def untied(model: Any) -> dict[str, Tensor]:
+    """Return what a state must hold, each memory once: all parameters and buffers, or the adapters' where there are."""
+    found: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if is_adapted(model) and ".lora_" not in name:
+            continue
+        if tensor.data_ptr() not in seen or not tensor.numel():
+            seen.add(tensor.data_ptr())
+            found[name] = tensor
+    return found
+
+
+def plain_weights(model: Any) -> dict[str, Tensor]:
+    """Return weights by the names that a HuggingFace folder has, tied ones once; adapters are added in, on copies."""
+    if not is_adapted(model):
+        return {name: tensor.detach() for name, tensor in untied(model).items()}
+    base = model.get_base_model()
+    layers = {name: layer for name, layer in base.named_modules() if hasattr(layer, "get_delta_weight")}
+    found: dict[str, Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in base.state_dict().items():
+        if ".lora_" in name or tensor.data_ptr() in seen:
+            continue
+        seen.add(tensor.data_ptr())
+        place, is_wrapped, rest = name.partition(".base_layer.")
+        plain = f"{place}.{rest}" if is_wrapped else name
+        found[plain] = _merged(layers[place], tensor) if is_wrapped and rest == "weight" else tensor
+    return found
+
+
+def save_plain(model: Any, folder: str | Path) -> None:
+    """Write a model, with or without adapters, as a folder that `transformers` loads as any other."""
+    base = model.get_base_model() if is_adapted(model) else model
+    weights: Mapping[str, Tensor] = plain_weights(model)
+    base.save_pretrained(str(folder), state_dict={name: tensor.cpu().contiguous() for name, tensor in weights.items()})
+
+
+def _refuse_tied(base: Any) -> None:
+    places = Counter(tensor.data_ptr() for tensor in base.state_dict().values() if tensor.numel())
+    for name, layer in base.named_modules():
+        if hasattr(layer, "get_delta_weight") and places[layer.get_base_layer().weight.data_ptr()] > 1:
+            raise UserError(f"lora: {name}'s weight is also another layer's, which an adapter would not change")
+
+
+def _merged(layer: Any, weight: Tensor) -> Tensor:
+    with torch.no_grad():
+        return weight + layer.get_delta_weight(_ADAPTER).to(weight.dtype)

@@ -1,0 +1,288 @@
+"""`GRPO`: one iteration is sync, roll out, record in the Mistake Book, learn.
+
+The driver owns the book and the cursor over problems. A tree depends on the weights, on its task's number and on the
+book before the iteration, not on the runner that rolls it out; what a lost runner owes is rolled out by another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    LEARNER_RESULTS,
+    LEARNER_UPDATE_TIMER,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    SYNCH_WORKER_WEIGHTS_TIMER,
+    TIMERS,
+)
+
+from codea1_agents.train.grpo.batches import planned, shards
+from codea1_agents.train.grpo.config import GRPOSettings
+from codea1_agents.train.grpo.dealing import dealt
+from codea1_agents.train.grpo.env_runner import Harvest, TreeEnvRunner
+from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
+from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed, StaleWeights
+from codea1_agents.train.grpo.statistics import StepFacts, mean_figures, skipped_problems
+from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree
+from codea1_env.book.store import MistakeBook
+from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
+from codea1_env.problems import Problem, load_problems
+from codea1_env.rules.mistake_book import BookDelta, Provenance
+from codea1_env.rules.ruleset import BookUpdate
+
+_LOG = logging.getLogger(__name__)
+_STATE = "grpo"
+_BOOK_STREAM = 11  # sets the book's draws apart from all others of a task
+_PATIENCE_S = 60.0  # until a learner that does not answer counts as lost
+_ROLLOUT_TIMER = "rollouts"
+
+
+class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
+    """Trains language models against each other."""
+
+    @classmethod
+    def get_default_config(cls) -> GRPOConfig:
+        """Return the paper's settings."""
+        return GRPOConfig()
+
+    def setup(self, config: GRPOConfig) -> None:
+        """Build runners and learners, open the book."""
+        super().setup(config)
+        self.settings = config.settings()
+        self.problems = load_problems(self.settings.problems)
+        self.book = MistakeBook(config.book_path or None)
+        self.book.require_this_judge()
+        self._next_task = 0
+        self.last_trees: tuple[Tree, ...] = ()
+        """Of the last iteration, in the order of their tasks."""
+        self.last_step = StepFacts()
+        """Of the last iteration."""
+        self._told: set[str] = set()  # of which problems it has been said that they are skipped
+
+    def training_step(self) -> None:
+        """Run one iteration."""
+        begun = time.perf_counter()
+        with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
+            self.sync_runners()
+        synced = time.perf_counter()
+        tasks = self._next_tasks()
+        self._rollout_times: list[RolloutTimes] = []
+        with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
+            rolled = self._rolled(tasks)
+        rolled_out = time.perf_counter()
+        self.last_trees = tuple(rolled[number].tree for number in sorted(rolled))
+        for name, value in mean_figures(self.last_trees, self.settings.rules.tests_per_suite).items():
+            self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
+        responses = [each for number in sorted(rolled) for each in rolled[number].responses]
+        book = self._record(self.last_trees)
+        n_responses = sum(len(tree.candidates) + sum(map(len, tree.suites)) for tree in self.last_trees)
+        self.metrics.log_value(NUM_ENV_STEPS_SAMPLED_LIFETIME, n_responses, reduce="lifetime_sum")
+        self.metrics.log_value("tasks_lost", len(tasks) - len(rolled), window=1)
+        self.metrics.log_value("responses_trained", len(responses), window=1)
+        self.metrics.log_value("book_size", self.book.size(), window=1)
+        skipped = skipped_problems(self.last_trees)
+        self.metrics.log_value("problems_skipped", len(skipped), window=1)
+        for problem_id in skipped.keys() - self._told:
+            _LOG.warning("problem %s is skipped: %s", problem_id, skipped[problem_id])
+        self._told |= skipped.keys()
+        self.last_step = StepFacts(
+            skipped=skipped,
+            n_tasks_lost=len(tasks) - len(rolled),
+            n_trained=dict(Counter(each.module for each in responses)),
+            book_size=self.book.size(),
+            book_added=sum(delta.added for delta in book),
+            book_removed=sum(delta.removed for delta in book),
+            sync_s=synced - begun,
+            rollout_s=rolled_out - synced,
+            generate_s=max((each.generate_s for each in self._rollout_times), default=0.0),
+            judge_s=max((each.judge_s for each in self._rollout_times), default=0.0),
+        )
+        if responses:
+            learning = time.perf_counter()
+            with self.metrics.log_time((TIMERS, LEARNER_UPDATE_TIMER)):
+                self._learn(responses)
+            self.last_step = replace(self.last_step, learn_s=time.perf_counter() - learning)
+
+    # Weights
+
+    def sync_runners(self) -> None:
+        """Give every runner the learners' weights and wait until it has them.
+
+        RLlib's own `sync_weights` neither waits nor notices when a runner that is still busy with older weights drops
+        the new ones.
+        """
+        with self._blamed():
+            state = self.learner_group.get_state(components="learner/rl_module", inference_only=True)["learner"]
+        if self.env_runner is not None:
+            self.env_runner.set_state(state)
+        if self.env_runner_group.num_healthy_remote_workers():
+            reference = ray.put(state)
+            faults = self.env_runner_group.foreach_env_runner(
+                lambda runner: runner.take(ray.get(reference)), local_env_runner=False
+            )
+            if any(faults):
+                raise StaleWeights(next(filter(None, faults)))
+
+    # Tasks
+
+    def _next_tasks(self) -> list[Task]:
+        """Return the next tasks; every problem comes once per epoch, in an order of the epoch's own."""
+        numbers = range(self._next_task, self._next_task + self.config.problems_per_step)
+        self._next_task = numbers.stop
+        n_problems = len(self.problems)
+        orders = {
+            epoch: np.random.default_rng([self.settings.seed, epoch]).permutation(n_problems)
+            for epoch in {number // n_problems for number in numbers}
+        }
+        return [
+            self._task(number, self.problems[int(orders[number // n_problems][number % n_problems])])
+            for number in numbers
+        ]
+
+    def _task(self, number: int, problem: Problem) -> Task:
+        rules = self.settings.rules.book
+        if rules.update is BookUpdate.OFF:
+            return Task(number, problem.id)
+        draws = np.random.default_rng([self.settings.seed, number, _BOOK_STREAM])
+        entries = self.book.retrieve(problem.id, rules, rng=draws)
+        return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
+
+    def _rolled(self, tasks: Sequence[Task]) -> dict[int, Harvest]:
+        """Return what the tasks have given, by their numbers.
+
+        Raises:
+            RunnerFailed: a runner raised an exception, or none has brought anything.
+        """
+        done: dict[int, Harvest] = {}
+        for brought in dealt(self, tasks, _Share, lambda task: task.number in done):
+            done.update({each.tree.task.number: each for each in brought.harvests})
+            self._rollout_times.append(brought.times)
+        if tasks and not done:
+            raise RunnerFailed(f"no runner has brought anything in iteration {self.iteration + 1}: all were lost")
+        return done
+
+    # The book
+
+    def _record(self, trees: Sequence[Tree]) -> list[BookDelta]:
+        """Enter what has happened, in the order of the tasks; return what that changed."""
+        rules = self.settings.rules.book
+        if rules.update is BookUpdate.OFF:
+            return []
+        deltas = []
+        for tree in trees:
+            if tree.book_report is not None:
+                where = Provenance(
+                    run=str(self.trial_id or ""), episode_id=f"{tree.task.number:08x}", round=self.iteration
+                )
+                deltas.append(self.book.record(tree.book_report, rules, where))
+        return deltas
+
+    # Learning
+
+    def _learn(self, responses: Sequence[ScoredResponse]) -> None:
+        config = self.config
+        batch = planned(responses, config.minibatches_per_epoch, (self.settings.seed, self.iteration))
+        references = [
+            ray.put([episode_of(each) for each in shard]) for shard in shards(batch, max(1, config.num_learners))
+        ]
+        with self._blamed():
+            results = self.learner_group.update(
+                episodes_refs=references,
+                timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
+            )
+        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+
+    @contextlib.contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Turn whatever the loss of a learner, or a loss that is no number, looks like into one error.
+
+        Raises:
+            LearnerLost: a learner's process is gone. The others hold the same weights but wait for it, and RLlib has
+                no way to put one in its place, so the run ends; who wants it to go on by itself runs it in Tune with
+                `FailureConfig(max_failures=...)`, which starts again from the last checkpoint.
+            NotFinite: see there.
+        """
+        try:
+            yield
+        except NotFinite as error:
+            raise NotFinite(str(getattr(error, "cause", error))) from None
+        except Exception as error:
+            if not self._is_learner_lost():
+                raise
+            raise LearnerLost(
+                f"a learner died in iteration {self.iteration + 1}; start again from the last checkpoint"
+            ) from error
+
+    def _is_learner_lost(self) -> bool:
+        """Return whether a learner no longer answers; one that waited for a dead one counts as lost to RLlib, too."""
+        if self.learner_group.is_local:
+            return False
+        alive = self.learner_group.foreach_learner(lambda _: True, timeout_seconds=_PATIENCE_S)
+        return sum(1 for result in alive if result.ok) < int(self.config.num_learners)
+
+    # State
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Return RLlib's state, and the cursor and the book."""
+        state: dict[str, Any] = super().get_state(components, not_components=not_components, **kwargs)
+        if self._check_component(_STATE, components, not_components):
+            state[_STATE] = {
+                "next_task": self._next_task,
+                "book": self.book.snapshot(),
+                "judge_version": JUDGE_VERSION,
+            }
+        return state
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state.
+
+        Raises:
+            UserError: its Mistake Book holds verdicts of another version of the judge.
+        """
+        if _STATE in state:
+            require_this_judge(judge_version_in(state[_STATE]), "the checkpoint", "begin a new training")
+        super().set_state({name: value for name, value in state.items() if name != _STATE})
+        if _STATE in state:
+            self._next_task = state[_STATE]["next_task"]
+            self.book.restore(state[_STATE]["book"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Brought:
+    """What a runner brings."""
+
+    harvests: list[Harvest]
+    times: RolloutTimes
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A runner's part of an iteration, as something that travels."""
+
+    tasks: Sequence[Task]
+
+    def __call__(self, runner: TreeEnvRunner) -> _Brought:
+        return _Brought(runner.harvest(self.tasks), runner.rollout_times())
+
+
+class GRPOConfig(GRPOSettings):
+    """Settings of `GRPO`; reads like any RLlib algorithm's configuration."""
+
+    def __init__(self, algo_class: Any = None) -> None:
+        super().__init__(algo_class or GRPO)

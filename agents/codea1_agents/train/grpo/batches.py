@@ -1,0 +1,119 @@
+"""From responses to a module's padded batch, and to shards of about equal size for several learners."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from torch import Tensor
+
+from codea1_agents.train.grpo.columns import Column
+from codea1_agents.train.grpo.episodes import ScoredResponse, response_of
+from codea1_agents.train.grpo.sampling import Response, left_padded
+
+_PAD = 0  # any token: masked everywhere
+
+
+def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Sequence[int]) -> list[ScoredResponse]:
+    """Return the responses with their optimiser step, and with weights that make its loss a mean over its tokens.
+
+    Every token of a module in a step counts the same, so long responses count more than short ones (token mean,
+    method.md 1.9). The plan is made for the whole batch, so it does not depend on the number of learners.
+
+    Args:
+        responses: in an order that does not depend on who sampled them.
+        n_minibatches: steps per epoch; modules with fewer responses have fewer.
+        seed: decides which responses share a step.
+    """
+    found: list[ScoredResponse] = []
+    for number, module in enumerate(sorted({each.module for each in responses})):
+        mine = [each for each in responses if each.module == module]
+        order = np.random.default_rng([*seed, number]).permutation(len(mine)) if n_minibatches > 1 else range(len(mine))
+        for minibatch in range(n_minibatches):
+            step = [mine[position] for position in sorted(order[minibatch::n_minibatches])]
+            n_tokens = sum(len(each.response.tokens) for each in step)
+            found += [replace(each, token_weight=1.0 / n_tokens, minibatch=minibatch) for each in step]
+    return found
+
+
+def shards(responses: Sequence[ScoredResponse], n_learners: int) -> list[list[ScoredResponse]]:
+    """Deal planned responses to learners so that each gets about as many tokens of each module in each step.
+
+    Every learner gets a row of every step of every module: gradients are averaged over learners, who wait for each
+    other. Where there are not enough, it gets one that weighs nothing.
+    """
+    dealt: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
+    for step in sorted({(each.module, each.minibatch) for each in responses}):
+        of_step = [each for each in responses if (each.module, each.minibatch) == step]
+        loads = [0] * n_learners
+        mine: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
+        for each in sorted(of_step, key=lambda each: -_length(each)):  # stable: the order decides among equals
+            learner = min(range(n_learners), key=loads.__getitem__)
+            loads[learner] += _length(each)
+            mine[learner].append(each)
+        for learner, rows in enumerate(mine):
+            dealt[learner] += rows or [_weightless(of_step[0])]
+    return dealt
+
+
+def _length(each: ScoredResponse) -> int:
+    return len(each.prompt) + len(each.response.tokens)
+
+
+def _weightless(like: ScoredResponse) -> ScoredResponse:
+    nothing = Response(like.response.tokens[:1], like.response.log_probs[:1], is_cut=False)
+    return replace(like, prompt=like.prompt[-1:], response=nothing, advantage=0.0, token_weight=0.0)
+
+
+def padded_batch(responses: Sequence[ScoredResponse], device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    """Return the columns of some responses of one module; shapes as in `Column`."""
+    prompts, prompt_mask = left_padded([each.prompt for each in responses], _PAD)
+    width = max(len(each.response.tokens) for each in responses)
+    lengths = torch.tensor([len(each.response.tokens) for each in responses])
+    return {
+        Column.PROMPT_IDS: prompts.to(device),
+        Column.PROMPT_MASK: prompt_mask.to(device),
+        Column.RESPONSE_IDS: _right_padded([each.response.tokens for each in responses], width, torch.int64).to(device),
+        Column.RESPONSE_MASK: (torch.arange(width) < lengths.unsqueeze(-1)).to(device),
+        Column.SAMPLED_LOG_PROBS: _right_padded(
+            [each.response.log_probs for each in responses], width, torch.float32
+        ).to(device),
+        Column.ADVANTAGES: torch.tensor([each.advantage for each in responses], dtype=torch.float32, device=device),
+        Column.MINIBATCH: torch.tensor([each.minibatch for each in responses], device=device),
+        Column.TOKEN_WEIGHT: torch.tensor(
+            [each.token_weight for each in responses], dtype=torch.float32, device=device
+        ),
+    }
+
+
+def _right_padded(rows: Sequence[Sequence[float]], width: int, dtype: torch.dtype) -> Tensor:
+    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=dtype)
+
+
+class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
+    """The learner's only connector: episodes in, one padded batch per module out."""
+
+    def __call__(
+        self,
+        *,
+        rl_module: Any,
+        batch: Mapping[str, Any],
+        episodes: Sequence[Any],
+        explore: bool | None = None,
+        shared_data: dict[str, Any] | None = None,
+        metrics: Any = None,
+        **_: Any,
+    ) -> dict[str, dict[str, Tensor]]:
+        """Return the columns of each module that occurs."""
+        by_module: dict[str, list[ScoredResponse]] = {}
+        for episode in episodes:
+            scored = response_of(episode)
+            by_module.setdefault(scored.module, []).append(scored)
+        return {
+            module: padded_batch(responses, next(rl_module[module].parameters()).device)
+            for module, responses in by_module.items()
+        }

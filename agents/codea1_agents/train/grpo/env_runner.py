@@ -1,0 +1,258 @@
+"""RLlib's EnvRunner that rolls out trees: one response is one environment step, its tokens are the action."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import ray
+import torch
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
+from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.utils.checkpoints import Checkpointable
+from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
+
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.prompts import load_prompts
+from codea1_agents.train.grpo.episodes import ScoredResponse
+from codea1_agents.train.grpo.failures import StaleWeights
+from codea1_agents.train.grpo.group_envs import GroupEnvs
+from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
+from codea1_agents.train.grpo.rollout_engine import RolloutEngine, load_engine
+from codea1_agents.train.grpo.sampling import SamplingRules
+from codea1_agents.train.grpo.settings import Shape, TrainingSettings
+from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
+from codea1_env.agent import AgentContext, agent_name, load_agent
+from codea1_env.errors import CodeA1Error
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.rules.ruleset import Ruleset
+
+_SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing looks at it
+_ROLES = ("coder", "tester")
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """One tree and what is to be learnt from it."""
+
+    tree: Tree
+    responses: tuple[ScoredResponse, ...]
+
+
+class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
+    """Holds the modules that sample, and the environments that they act in; is told which problems to roll out."""
+
+    def __init__(self, *, config: Any, **kwargs: Any) -> None:
+        super().__init__(config=config, **kwargs)
+        self.settings: TrainingSettings = config.settings()
+        self._version = 0
+        self.module: Any = None
+        self.engines: dict[str, RolloutEngine] = {}
+        """By module."""
+        self._roller: TreeRoller | None = None
+        self.make_env()
+        self.make_module()
+
+    # What RLlib asks for
+
+    def assert_healthy(self) -> None:
+        """Raise AssertionError if the constructor has not come to its end."""
+        assert self._roller is not None
+
+    def get_spaces(self) -> dict[str, tuple[gym.Space[Any], gym.Space[Any]]]:
+        """Return stand-ins: prompts and responses are token ids of any length."""
+        modules = dict.fromkeys((*self.settings.modules, DEFAULT_MODULE_ID), (_SPACE, _SPACE))
+        agents = gym.spaces.Dict(dict.fromkeys(_ROLES, _SPACE))
+        return {INPUT_ENV_SPACES: (agents, agents), INPUT_ENV_SINGLE_SPACES: (agents, agents), **modules}
+
+    def make_env(self) -> None:
+        """Make the environments that are stepped, as the configuration says."""
+        settings = self.settings
+        self.env = self.group_envs(load_problems(settings.problems), settings.rules, settings.shape)
+
+    def group_envs(self, problems: ProblemSet, rules: Ruleset, shape: Shape) -> GroupEnvs:
+        """Return new environments of the configuration's kind.
+
+        Args:
+            problems: that they are played about.
+            rules: of the game.
+            shape: of the groups.
+        """
+        return GroupEnvs(
+            self.config.env,
+            self.config.env_config,
+            problems=problems,
+            rules=rules,
+            shape=shape,
+            settings=self.settings,
+        )
+
+    def make_module(self) -> None:
+        """Build what samples: the modules without references, and the agents that do not learn."""
+        spec = self.config.get_multi_rl_module_spec(spaces=self.get_spaces(), inference_only=True)
+        spec.inference_only = True
+        for sub_spec in spec.rl_module_specs.values():
+            sub_spec.inference_only = True  # RLlib sets it on specs of its own only
+        self.module = spec.build()
+        for name, settings in self.settings.models.items():
+            if settings.rollout_engine == "transformers" and self.config.num_gpus_per_env_runner:
+                self.module[name].to("cuda" if torch.cuda.is_available() else "cpu")
+        self.engines = {
+            name: load_engine(settings, self.module[name].model) for name, settings in self.settings.models.items()
+        }
+        players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
+        self._roller = TreeRoller(self.env, players, seed=self.settings.seed)
+
+    def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
+        """Return who plays a role.
+
+        Args:
+            role: `coder` or `tester`.
+            sampling: how a model replies, if not as in training.
+        """
+        module_id = self.settings.module_of(role)
+        if not module_id:
+            referee = self.env.referee
+            context = AgentContext(referee.problems, referee.sandbox, self.settings.seed)
+            try:
+                spec = self.settings.agents[role]
+                agent = load_agent(spec, context, role=role)  # type: ignore[arg-type]
+                return AgentPlayer(agent, f"{role} {agent_name(spec, agent)}")
+            except CodeA1Error as error:
+                if not self.worker_index:
+                    raise
+                return MissingPlayer(error)
+        model = self.module[module_id].model
+        tokenizer = load_tokenizer(self.settings.models[module_id].path)
+        ends = {tokenizer.eos_token_id, *_listed(model.generation_config.eos_token_id)} - {None}
+        as_in_training = SamplingRules(
+            self.settings.max_tokens[role],
+            self.settings.temperature,
+            rows_at_once=self.settings.rows_sampled_at_once,
+        )
+        chat = ChatFormat(tokenizer, self.settings.models[module_id].path)
+        return ModelPlayer(
+            self.engines[module_id],
+            chat,
+            sorted(ends),
+            load_prompts(self.settings.prompts),
+            sampling or as_in_training,
+            self.settings.max_prompt_tokens[role],
+        )
+
+    def stop(self) -> None:
+        """Let go of the engines; the sandbox is shared with whoever else is in this process and ends with it."""
+        for engine in self.engines.values():
+            engine.close()
+        self.env.close()
+
+    # Sampling
+
+    def sample(self, *, tasks: Sequence[Task] = (), **_: Any) -> list[Tree]:
+        """Return one tree per task."""
+        assert self._roller is not None
+        return self._roller.roll(tasks)
+
+    def harvest(self, tasks: Sequence[Task]) -> list[Harvest]:
+        """Return the trees of some tasks and what is to be learnt from them, in order."""
+        trees = self.sample(tasks=tasks)
+        return [Harvest(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
+
+    def rollout_times(self) -> RolloutTimes:
+        """Return where the time has gone since the last call."""
+        assert self._roller is not None
+        times, self._roller.times = self._roller.times, RolloutTimes()
+        return times
+
+    def get_metrics(self) -> Any:
+        """Return RLlib's own; figures of rollouts are the driver's, which has all trees."""
+        return self.metrics.reduce()
+
+    # State
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        """Return the weights and their number."""
+        state: dict[str, Any] = {WEIGHTS_SEQ_NO: self._version}
+        if self._check_component(COMPONENT_RL_MODULE, components, not_components):
+            state[COMPONENT_RL_MODULE] = self.module.get_state(inference_only=True, **kwargs)
+        return state
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take weights. Any other number than our own is news: after a restore it may be smaller.
+
+        Raises:
+            StaleWeights: an engine does not compute what they would; it samples nothing from here on.
+        """
+        if COMPONENT_RL_MODULE in state:
+            weights = state[COMPONENT_RL_MODULE]  # RLlib puts them into its object store where it restores a runner
+            self.module.set_state(ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights)
+        self._version = int(state.get(WEIGHTS_SEQ_NO, self._version))
+        if COMPONENT_RL_MODULE in state:
+            for engine in self.engines.values():
+                engine.take_weights(self._version)
+
+    def take(self, state: Mapping[str, Any]) -> str:
+        """Take weights as `set_state` does; return what is wrong instead of raising, as RLlib hides what we raise."""
+        try:
+            self.set_state(state)
+        except StaleWeights as error:
+            return str(error)
+        return ""
+
+    def get_ctor_args_and_kwargs(self) -> tuple[tuple[()], dict[str, Any]]:
+        """Return what a copy of this runner is made with."""
+        return (), {"config": self.config}
+
+    def get_checkpointable_components(self) -> list[tuple[str, Any]]:
+        """Return the modules."""
+        return [(COMPONENT_RL_MODULE, self.module)]
+
+
+def scored_responses(tree: Tree, settings: TrainingSettings, version: int) -> Iterable[ScoredResponse]:
+    """Yield what is to be learnt from a tree: all its candidates, and the kept groups of suites, masks apart."""
+    trained = settings.trained_roles
+    for n, answer in enumerate(tree.candidates):
+        if "coder" in trained and answer.response is not None and tree.coder.is_trained[n]:
+            yield _scored(tree, settings, version, "coder", n, -1)
+    for g, group in enumerate(tree.suites):
+        if "tester" not in trained or not tree.kept[g]:
+            continue
+        for m, reply in enumerate(group):
+            if reply.response is not None and tree.tester.is_trained[g, m]:
+                yield _scored(tree, settings, version, "tester", g, m)
+
+
+def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: int, m: int) -> ScoredResponse:
+    """Return one response; `n` numbers the candidate or the group of suites."""
+    is_coder = role == "coder"
+    answer = tree.candidates[n] if is_coder else tree.suites[n][m]
+    assert answer.response is not None
+    reward = float(tree.coder_rewards[n] if is_coder else tree.tester_rewards[n, m])
+    assert not math.isnan(reward)
+    return ScoredResponse(
+        role=role,
+        module=settings.module_of(role),
+        problem_id=tree.task.problem_id,
+        candidate=n,
+        suite=m,
+        prompt=answer.prompt,
+        response=answer.response,
+        reward=reward,
+        advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
+        weights_version=version,
+    )
+
+
+def _listed(ids: Any) -> list[Any]:
+    return list(ids) if isinstance(ids, list | tuple) else [ids]

@@ -1,0 +1,201 @@
+"""A causal language model as an RLModule: token log-probabilities for the learner, plain weights for everyone else.
+
+`model_config` of its spec is what `ModelSettings.to_dict` gives. The frozen reference is not part of the state: it is
+the model as it was loaded, on every learner the same. With adapters it is the same model without them, and the state
+is theirs alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from torch import Tensor
+
+from codea1_agents.models.chat_format import load_tokenizer
+from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.train.grpo.adapters import adapted, is_adapted, save_plain, untied, without_adapter
+from codea1_agents.train.grpo.columns import Column
+from codea1_agents.train.grpo.loss import token_log_probs
+from codea1_agents.train.grpo.model_settings import ModelSettings
+
+
+def load_causal_model(path: str, dtype: str = "float32") -> Any:
+    """Return a language model in evaluation mode.
+
+    Raises:
+        UserError: there is none, or it cannot be loaded.
+    """
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
+
+    place = require_model("grpo", path)
+    with spoken(f"model {path!r}"):
+        return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
+
+
+def export_state(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
+    """Write a module's state as a folder that `transformers` loads as any other model, its tokenizer included.
+
+    Args:
+        settings: those that the module was trained with: the state may hold its adapters only.
+        state: what `CausalLMModule.get_state` gave, e.g. from a checkpoint or a learner.
+        folder: made where it is missing.
+
+    Raises:
+        UserError: there is no model at the settings' path any more.
+        ValueError: weights of another model.
+    """
+    model = _built(settings, "float32")
+    _take(model, state)
+    _save(model, settings, folder)
+
+
+def _built(settings: ModelSettings, dtype: str) -> Any:
+    model = load_causal_model(settings.path, dtype=dtype)
+    return model if settings.lora is None else adapted(model, settings.lora)
+
+
+def _checkpoint_activations(model: Any) -> None:
+    base = model.get_base_model() if is_adapted(model) else model
+    renamed = getattr(base, "activation_checkpointing_enable", None)
+    if renamed is not None:
+        renamed(activation_checkpointing_kwargs={"use_reentrant": False})
+    else:  # its name in older versions
+        base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+
+def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
+    save_plain(model, folder)
+    load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
+
+
+class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # Ray has no types
+    """The policy of one role."""
+
+    def setup(self) -> None:
+        """Load the model, and the reference where it is needed."""
+        self.settings = ModelSettings(**self.model_config)
+        samples_only = bool(self.inference_only)
+        dtype = self.settings.sampling_dtype if samples_only else "float32"
+        self.model = _built(self.settings, dtype)
+        if samples_only:
+            self.model.requires_grad_(False)
+            return
+        if self.settings.gradient_checkpointing:
+            _checkpoint_activations(self.model)
+        self.reference = None
+        if self.settings.with_reference and self.settings.lora is None:
+            self.reference = load_causal_model(self.settings.path, dtype="float32")
+            self.reference.requires_grad_(False)
+
+    def get_non_inference_attributes(self) -> list[str]:
+        """Return what samplers do without."""
+        return ["reference"]
+
+    def train(self, mode: bool = True) -> CausalLMModule:
+        """Never switch dropout on: the log-probabilities must be those that were sampled from."""
+        super().train(False)
+        self.training = mode
+        if mode and self.settings.gradient_checkpointing and not self.inference_only:
+            self.model.train()  # or `transformers` leaves checkpointing out; these models have no dropout
+        return self
+
+    def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
+        """Return (B, R) log-probabilities of the response's tokens, those of the reference, and entropies."""
+        logits = self._logits(self.model, batch)
+        with contextlib.nullcontext() if self.settings.entropy_bonus else torch.no_grad():
+            entropy = _entropy(logits)
+        response = batch[Column.RESPONSE_IDS]
+        found: dict[str, Tensor] = {Column.LOG_PROBS: token_log_probs(logits, response), Column.ENTROPY: entropy}
+        if self.settings.with_reference:
+            with torch.no_grad(), self._as_loaded() as reference:
+                found[Column.REFERENCE_LOG_PROBS] = token_log_probs(self._logits(reference, batch), response)
+        return found
+
+    @contextlib.contextmanager
+    def _as_loaded(self) -> Iterator[Any]:
+        """Yield the model as it was before it learnt."""
+        if self.reference is not None:
+            yield self.reference
+        else:
+            with without_adapter(self.model):
+                yield self.model
+
+    def _logits(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        """Return (B, R, V), of the response's tokens."""
+        prompt, response = batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]
+        mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
+        with self._autocast(prompt.device):
+            logits: Tensor = model(
+                input_ids=torch.cat([prompt, response], dim=-1),
+                attention_mask=mask,
+                position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
+                logits_to_keep=response.shape[-1] + 1,
+                use_cache=False,
+            ).logits[:, :-1]
+        return logits
+
+    def _autocast(self, device: torch.device) -> Any:
+        if not self.settings.autocast:
+            return contextlib.nullcontext()
+        return torch.autocast(device.type, dtype=getattr(torch, self.settings.autocast))
+
+    # State: what samplers and checkpoints get
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        inference_only: bool = False,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """Return what learns as arrays, tied weights once; types that numpy lacks as their bits."""
+        return {name: _array(tensor) for name, tensor in untied(self.model).items()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take weights of `get_state`, in whatever type this module keeps.
+
+        Raises:
+            ValueError: weights of another model.
+        """
+        _take(self.model, state)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the module as a folder that `transformers` loads as any other model, its tokenizer included."""
+        _save(self.model, self.settings, folder)
+
+
+def _entropy(logits: Tensor) -> Tensor:
+    """Return (B, R), in nats."""
+    spread = logits.float().log_softmax(-1)
+    return -(spread.exp() * spread).sum(-1)
+
+
+def _take(model: Any, state: Mapping[str, Any]) -> None:
+    own = untied(model)
+    if own.keys() != state.keys():
+        odd = sorted(own.keys() ^ state.keys())[:3]
+        raise ValueError(f"these are weights of another model: {', '.join(odd)} and others differ")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(_tensor(state[name]))
+
+
+def _array(tensor: Tensor) -> Any:
+    plain = tensor.detach().cpu()
+    if plain.dtype is torch.bfloat16:
+        return {"bfloat16": plain.view(torch.uint16).numpy().copy()}
+    return plain.numpy().copy()
+
+
+def _tensor(array: Any) -> Tensor:
+    if isinstance(array, Mapping):
+        return torch.from_numpy(np.asarray(array["bfloat16"])).view(torch.bfloat16)
+    return torch.from_numpy(np.array(array))

@@ -1,0 +1,208 @@
+"""Sampling whole responses from a causal language model, with the exact log-probability of every token.
+
+Written out instead of calling `generate`: the randomness is each response's own (so that a response does not depend on
+which others were sampled beside it, nor on how many workers share the problems), no processor changes the distribution
+behind our back, and the log-probabilities are those of the distribution that was sampled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from codea1_agents.models.drawing import nucleus
+from codea1_agents.train.grpo.sampling_cache import roomy_cache
+
+PROMPTS_AT_ONCE = 64
+_FEW_ENOUGH = 0.75  # share of rows not over, at which dropping the others is worth the copy of the rest
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingRules:
+    """How to sample.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    max_tokens: int = 512
+    """Longest response, its end token included."""
+    temperature: float = 1.0
+    """0 takes the most probable token. Log-probabilities are always those at temperature 1: what is trained."""
+    top_p: float = 1.0
+    """Only the most probable tokens that together reach this share are drawn from; 1: all. For evaluation: what is
+    trained is the whole distribution."""
+    rows_at_once: int = PROMPTS_AT_ONCE
+    """Responses that are sampled in one batch."""
+
+    def __post_init__(self) -> None:
+        is_in_range = 0 <= self.temperature < float("inf") and 0 < self.top_p <= 1
+        if self.max_tokens < 1 or self.rows_at_once < 1 or not is_in_range:
+            raise ValueError(f"cannot sample like this: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a model has answered."""
+
+    tokens: tuple[int, ...]
+    """The end token included, where one was sampled."""
+    log_probs: tuple[float, ...]
+    """Of each token, given all before it."""
+    is_cut: bool
+    """Whether it ended for want of room."""
+
+
+def sample_responses(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    seeds: Sequence[Sequence[int]],
+    *,
+    end_tokens: Iterable[int],
+    pad_token: int,
+    rules: SamplingRules,
+) -> list[Response]:
+    """Return one response per prompt.
+
+    Args:
+        model: a causal language model of `transformers`.
+        prompts: token ids, none empty.
+        seeds: one per prompt: what the randomness of its response descends from.
+        end_tokens: ids that end a response.
+        pad_token: any id.
+        rules: how to sample.
+
+    Raises:
+        ValueError: an empty prompt, or not one seed per prompt.
+    """
+    if len(prompts) != len(seeds) or not all(map(len, prompts)):
+        raise ValueError("every response needs a prompt that is not empty, and a seed")
+    ends = frozenset(end_tokens)
+    # Prompts of like length share a batch, so that little of it is padding; equal ones are neighbours, read once.
+    first: dict[tuple[int, ...], int] = {}
+    keys = [(len(prompt), first.setdefault(tuple(prompt), position)) for position, prompt in enumerate(prompts)]
+    order = sorted(range(len(prompts)), key=keys.__getitem__)
+    found: dict[int, Response] = {}
+    for start in range(0, len(order), rules.rows_at_once):
+        rows = order[start : start + rules.rows_at_once]
+        uniform = np.stack([np.random.default_rng(seeds[row]).random(rules.max_tokens) for row in rows])
+        with torch.inference_mode():
+            batch = _sampled(model, [tuple(prompts[row]) for row in rows], uniform, ends, pad_token, rules)
+        found.update(zip(rows, batch, strict=True))
+    return [found[position] for position in range(len(prompts))]
+
+
+def single_seed(seed: Sequence[int]) -> int:
+    """Return one number, below 2**53, for whoever takes only one."""
+    return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))
+
+
+def left_padded(rows: Sequence[Sequence[int]], pad_token: int) -> tuple[Tensor, Tensor]:
+    """Return ids (B, P) int64 that end together, and the mask (B, P) bool of what is not padding."""
+    width = max(map(len, rows))
+    ids = torch.tensor([[pad_token] * (width - len(row)) + list(row) for row in rows], dtype=torch.int64)
+    lengths = torch.tensor([len(row) for row in rows])
+    return ids, torch.arange(width) >= (width - lengths).unsqueeze(-1)
+
+
+def _sampled(
+    model: Any,
+    prompts: Sequence[tuple[int, ...]],
+    uniform: np.ndarray[Any, np.dtype[np.float64]],
+    ends: frozenset[int],
+    pad_token: int,
+    rules: SamplingRules,
+) -> list[Response]:
+    device = model.device
+    draws = torch.from_numpy(uniform).to(device)
+    end_ids = torch.tensor(sorted(ends), dtype=torch.int64, device=device)
+    tokens = torch.zeros(draws.shape, dtype=torch.int64, device=device)
+    log_probs = torch.zeros(draws.shape, dtype=torch.float32, device=device)
+    batch, logits = _Batch.begun(model, prompts, pad_token)
+    for step in range(rules.max_tokens):
+        chosen, of_chosen = _drawn(logits, draws[batch.rows, step], rules.temperature, rules.top_p)
+        tokens[batch.rows, step], log_probs[batch.rows, step] = chosen, of_chosen
+        batch.is_over |= torch.isin(chosen, end_ids)
+        n_left = len(chosen) - int(batch.is_over.sum())
+        if not n_left or step + 1 == rules.max_tokens:
+            break
+        if n_left <= _FEW_ENOUGH * len(chosen):
+            chosen = chosen[~batch.is_over]
+            batch.keep(~batch.is_over)
+        logits = batch.continued(chosen)
+    return [_response(*row, ends) for row in zip(tokens.tolist(), log_probs.tolist(), strict=True)]
+
+
+class _Batch:
+    """Responses under way, and what the model remembers of them; those that are over may be dropped on the way."""
+
+    def __init__(self, model: Any, cache: Any, mask: Tensor, positions: Tensor) -> None:
+        self._model, self._cache, self._mask, self._positions = model, cache, mask, positions
+        self.rows = torch.arange(len(mask), device=mask.device)
+        """(B,) number of each row among those begun."""
+        self.is_over = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
+
+    @classmethod
+    def begun(cls, model: Any, prompts: Sequence[tuple[int, ...]], pad_token: int) -> tuple[_Batch, Tensor]:
+        """Read the prompts, equal ones once; return also the logits (B, V) of the first tokens."""
+        distinct = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
+        ids, mask = (each.to(model.device) for each in left_padded(list(distinct), pad_token))
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        cache = roomy_cache(model)
+        logits = _next_logits(model, ids, mask, positions, cache)
+        which = torch.tensor([distinct[prompt] for prompt in prompts], device=model.device)
+        if len(distinct) < len(prompts):
+            cache.reorder_cache(which)
+        return cls(model, cache, mask[which], positions[which, -1:]), logits[which]
+
+    def keep(self, is_kept: Tensor) -> None:
+        """Drop all rows but these, (B,) bool."""
+        kept = is_kept.nonzero().squeeze(-1)
+        self._cache.reorder_cache(kept)
+        self._mask, self._positions = self._mask[kept], self._positions[kept]
+        self.rows, self.is_over = self.rows[kept], self.is_over[kept]
+
+    def continued(self, chosen: Tensor) -> Tensor:
+        """Append a token (B,) to each row and return the logits (B, V) of the next."""
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(chosen), 1)], dim=-1)
+        self._positions = self._positions + 1
+        return _next_logits(self._model, chosen.unsqueeze(-1), self._mask, self._positions, self._cache)
+
+
+def _next_logits(model: Any, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Tensor:
+    output = model(
+        input_ids=ids,
+        attention_mask=mask,
+        position_ids=positions,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
+    )
+    logits: Tensor = output.logits[:, -1].float()
+    return logits
+
+
+def _drawn(logits: Tensor, uniform: Tensor, temperature: float, top_p: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Return, per row, the token at which the distribution function reaches a number in [0, 1), and its log-prob."""
+    log_probs = logits.log_softmax(-1)
+    if temperature == 0:
+        chosen = logits.argmax(-1)
+    else:
+        weights = log_probs.exp() if temperature == 1 else (logits / temperature).softmax(-1)
+        if top_p < 1:
+            weights = nucleus(weights, top_p)
+        cumulated = weights.cumsum(-1, dtype=torch.float64)
+        drawn = torch.searchsorted(cumulated, uniform.unsqueeze(-1) * cumulated[:, -1:], right=True).squeeze(-1)
+        chosen = drawn.clamp(max=logits.shape[-1] - 1)
+    return chosen, log_probs.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+
+
+def _response(tokens: list[int], log_probs: list[float], ends: frozenset[int]) -> Response:
+    length = next((position + 1 for position, token in enumerate(tokens) if token in ends), len(tokens))
+    is_cut = tokens[length - 1] not in ends
+    return Response(tuple(tokens[:length]), tuple(log_probs[:length]), is_cut)

@@ -1,0 +1,149 @@
+"""What a tree tells about the state of the game, as numbers that are averaged over trees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from codea1_agents.train.grpo.trees import Tree
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
+from codea1_env.rules.reward_parts import n_right
+from codea1_env.rules.rewards import Reward
+
+
+@dataclass(frozen=True, slots=True)
+class StepFacts:
+    """One iteration, apart from its trees."""
+
+    n_tasks_lost: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Problems about which a role could not be asked at all, by id, and why."""
+    n_trained: Mapping[str, int] = field(default_factory=dict)
+    """Responses learnt from, by module."""
+    book_size: int = 0
+    book_added: int = 0
+    book_removed: int = 0
+    sync_s: float = 0.0
+    """Seconds until all runners had the weights."""
+    rollout_s: float = 0.0
+    """Seconds for all trees, of which the next two are parts that overlap; of several runners the longest."""
+    generate_s: float = 0.0
+    judge_s: float = 0.0
+    learn_s: float = 0.0
+
+
+def mean_figures(trees: Sequence[Tree], tests_per_suite: int) -> dict[str, float]:
+    """Return the mean of each figure over the trees that tell it, in a fixed order of summation."""
+    found: dict[str, list[float]] = {}
+    for tree in trees:
+        for name, value in told_of(tree, tests_per_suite).items():
+            found.setdefault(name, []).append(value)
+    return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
+
+
+def skipped_problems(trees: Iterable[Tree]) -> dict[str, str]:
+    """Return the problems from which nothing can be learnt because a role could not be asked, and why."""
+    found = {}
+    for tree in trees:
+        suites = [answer for group in tree.suites for answer in group]
+        for answers in (tree.candidates, suites):
+            if answers and all(answer.unavailable for answer in answers):
+                found[tree.task.problem_id] = answers[0].unavailable
+    return found
+
+
+def told_of(tree: Tree, tests_per_suite: int) -> dict[str, float]:
+    """Return the figures of one tree; those that it says nothing about are left out.
+
+    Rewards and their parts are means over what is not masked; shares lie in [0, 1]; lengths are in tokens.
+
+    Args:
+        tree: whose figures.
+        tests_per_suite: cases asked of the tester (K).
+    """
+    return {name: float(value) for name, value in _figures(tree, tests_per_suite) if not math.isnan(value)}
+
+
+def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
+    yield "coder_reward", _mean(tree.coder_rewards.ravel())
+    yield "tester_reward", _mean(tree.tester_rewards.ravel())
+    yield "coder_spread_share", float(tree.coder.values.any())
+    if tree.tester.is_trained.size:
+        yield "tester_spread_share", _mean(tree.tester.values.any(axis=-1).ravel())
+    yield "masked_share", _mean(np.isnan(tree.coder_rewards))
+    for role, answers in (("coder", tree.candidates), ("tester", tuple(a for group in tree.suites for a in group))):
+        responses = [answer.response for answer in answers if answer.response is not None]
+        yield f"{role}_tokens", _mean(len(each.tokens) for each in responses)
+        yield f"{role}_cut_share", _mean(each.is_cut for each in responses)
+    if tree.report is None:
+        return
+    candidates = tree.report.candidates
+    yield "valid_candidates", _mean(each.is_valid for each in candidates)
+    yield "untested_share", _mean(_is_untested(each) for each in candidates if each.is_valid)
+    yield "pass_new", _mean(_passed(case for each in candidates for suite in each.suites for case in suite.cases))
+    yield "pass_replayed", _mean(_passed(case for each in candidates for case in each.replayed))
+    yield from _parts(reward for each in tree.rewards for reward in each.testers)
+    for name, value in _parts(each.coder for each in tree.rewards):
+        yield f"coder_{name}", value
+    written = candidates[:1] if tree.report.shares_suites else candidates  # each suite once
+    right = [n_right(suite.cases) for each in written for suite in each.suites]
+    yield "suite_validity", _mean(min(1.0, n / tests_per_suite) for n in right)
+    met = [suite for each in candidates if each.is_valid for suite in each.suites]
+    yield "suites_that_beat", _mean(suite.beats for suite in met)
+    yield from _judging(candidates)
+    written_suites = [suite.suite for each in written for suite in each.suites]
+    yield "vacuous_share", _share_of_reason(RejectionReason.VACUOUS, written_suites)
+    yield "golden_pass_rate", _mean(each.golden_pass_rate for each in candidates if each.golden_pass_rate is not None)
+    texts = [suite.suite.cases for each in written for suite in each.suites]
+    yield "distinct_suites", len(set(texts)) / len(texts) if texts else math.nan
+    yield "distinct_programs", len({each.candidate.program for each in candidates}) / len(candidates)
+
+
+def _is_untested(report: CandidateReport) -> bool:
+    """Whether no case, new or replayed, says anything about a program."""
+    return not (report.replayed or any(suite.cases for suite in report.suites))
+
+
+def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float]]:
+    """Yield how often something else than a first comparison of values has decided, per case of a valid program."""
+    valid = [each for each in candidates if each.is_valid]
+    n_cases = sum(len(each.replayed) + sum(len(suite.cases) for suite in each.suites) for each in valid)
+    n_cases += sum(each.rechecks.doubted for each in valid)
+    if n_cases:
+        yield "equal_answers_share", sum(each.rechecks.equal_answers for each in valid) / n_cases
+        yield "doubted_share", sum(each.rechecks.doubted for each in valid) / n_cases
+        yield "rerun_share", sum(each.rechecks.rerun for each in valid) / n_cases
+
+
+def _share_of_reason(reason: RejectionReason, suites: Sequence[ValidSuite]) -> float:
+    """Return the share of the tests in some suites that were rejected for one reason; nan of no tests."""
+    n_rejected = sum(each.reason is reason for suite in suites for each in suite.rejections)
+    n_tests = n_rejected + sum(len(suite.cases) for suite in suites)
+    return n_rejected / n_tests if n_tests else math.nan
+
+
+def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:
+    """Yield the mean of each part of some rewards."""
+    found: dict[str, list[float]] = {}
+    for reward in rewards:
+        for part in reward.parts:
+            found.setdefault(part.name, []).append(part.value)
+    for name in sorted(found):
+        yield name, _mean(found[name])
+
+
+def _passed(cases: Iterable[CaseReport]) -> list[bool]:
+    return [
+        case.verdict is Verdict.PASSED
+        for case in cases
+        if case.verdict not in (Verdict.NOT_RUN, Verdict.INTERNAL_ERROR)
+    ]
+
+
+def _mean(numbers: Iterable[float] | np.ndarray) -> float:
+    known = [float(number) for number in numbers if not math.isnan(float(number))]
+    return sum(known) / len(known) if known else math.nan

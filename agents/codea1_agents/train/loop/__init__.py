@@ -1,0 +1,32 @@
+"""Training runs: settings in TOML, a folder that survives a crash, and the loop around `codea1_agents.train.grpo`.
+
+from codea1_agents.train.loop import load_training, train
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codea1_agents.train.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from codea1_agents.train.loop.export import export_model
+    from codea1_agents.train.loop.loading import load_training, preset_names
+    from codea1_agents.train.loop.loop import resume, train
+    from codea1_agents.train.loop.options import TrainingConfig
+
+__all__ = ["TrainingConfig", "export_model", "load_training", "preset_names", "resume", "train"]
+
+_PLACES = {
+    "TrainingConfig": "options",
+    "export_model": "export",
+    "load_training": "loading",
+    "preset_names": "loading",
+    "resume": "loop",
+    "train": "loop",
+}
+
+
+__getattr__ = lazy_names(
+    __name__, _PLACES, needs=("ray", "torch", "transformers"), what="training with GRPO", extra="rllib"
+)

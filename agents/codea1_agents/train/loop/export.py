@@ -1,0 +1,80 @@
+"""A trained module as a plain directory that `transformers` loads."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.models.model_files import written
+from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.loop.folder import last_checkpoint, stored_run
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.records.journal import file_errors, require_empty
+
+_MODULES = Path("learner_group") / "learner" / "rl_module"
+
+
+def export_model(source: Path, role: str, out: Path) -> Path:
+    """Write the model that plays a role in a run.
+
+    Args:
+        source: a run's folder (its last checkpoint), or one of its checkpoints.
+        role: `coder` or `tester`; `shared` where both are one.
+        out: directory, new or empty.
+
+    Raises:
+        UserError: no run or checkpoint, no model of this role, or `out` cannot be written.
+    """
+    run, checkpoint = _located(source)
+    config, _ = stored_run(run)
+    from codea1_agents.train.loop.building import models_of  # noqa: PLC0415  slow to import
+
+    models = models_of(config)
+    module = role if role in models else "shared" if role in ("coder", "tester") else role
+    if module not in models:
+        raise UnknownName.of("role with a model", role, models)
+    file = checkpoint / _MODULES / module / "module_state.pkl"
+    try:
+        state = pickle.loads(file.read_bytes())
+    except Exception as error:  # of damaged bytes pickle makes anything
+        raise BrokenInput(f"{file}: holds no weights ({error})") from error
+    return export_module(state, models[module], out)
+
+
+def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) -> Path:
+    """Write a module's weights, with its tokenizer, to a new or empty directory.
+
+    Args:
+        state: what `CausalLMModule.get_state` gives.
+        settings: of the module.
+        out: the directory.
+
+    Raises:
+        UserError: the directory holds something or cannot be written, or these are weights of another model.
+    """
+    from codea1_agents.train.grpo.rl_module import export_state  # noqa: PLC0415  heavy
+
+    with file_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+        require_empty(out, "choose another folder")
+        try:
+            with written(out):
+                export_state(settings, state, out)
+        except UserError:
+            raise
+        except (ValueError, RuntimeError) as error:
+            raise UserError(f"{settings.path}: the checkpoint does not fit it: {error}") from error
+    return out
+
+
+def _located(source: Path) -> tuple[Path, Path]:
+    """Return the run and the checkpoint that a path stands for."""
+    if (source / _MODULES).is_dir():
+        return source.resolve().parent.parent, source
+    stored_run(source)
+    checkpoint = last_checkpoint(source)
+    if checkpoint is None:
+        raise BrokenInput(f"{source}: this run has no checkpoint yet")
+    return source, checkpoint

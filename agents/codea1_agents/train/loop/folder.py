@@ -1,0 +1,251 @@
+"""The folder of one training run.
+
+::
+
+    config.toml          all settings, resolved; `codea1 train RUN/config.toml` repeats the run
+    run.json             versions, commit, digests of the problems and models
+    metrics.jsonl        one line per step: figures, times, alarms, evaluation
+    checkpoints/step-N   RLlib's checkpoint: weights, optimisers, Mistake Book, cursor
+    samples/step-N       some rollouts of that step, as a run folder that `codea1 rescore` reads
+    tensorboard/         events
+    models/ROLE          the models after the last step
+
+A step is done when its line is written; a run goes on from its last checkpoint, and lines after it are cut first. A
+checkpoint is written beside its place and renamed, so that there is a whole one or none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.train.loop.loading import load_training
+from codea1_agents.train.loop.options import TrainingConfig
+from codea1_env.closing import Closing
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.records.journal import LOCK, Journal, file_errors, unused_folder, whole_lines
+from codea1_env.records.whole_files import remove_folder, write_whole, write_whole_folder
+from codea1_env.runs.config import to_toml
+
+_CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
+_CHECKPOINTS, _BOOK = "checkpoints", "book.sqlite"
+
+
+class TrainingFolder(Closing):
+    """A run that is being written; use it as a context manager. One process at a time."""
+
+    def __init__(self, path: Path, journal: Journal) -> None:
+        """Not for callers: use `create` or `open`."""
+        self.path = path
+        self._journal = journal
+
+    @classmethod
+    def create(cls, out: Path | None, config: TrainingConfig, facts: Mapping[str, Any]) -> TrainingFolder:
+        """Start a run in a new or empty folder.
+
+        Args:
+            out: the folder; None: a new one under `runs/`, named after the time.
+            config: everything that was resolved.
+            facts: of `run.json`.
+
+        Raises:
+            UserError: the folder holds something, another run is being written there, or it cannot be written.
+        """
+        path = out if out is not None else unused_folder(Path("runs"))
+        advice = f"choose another folder, or continue with --resume {path}"
+        folder = cls(path, Journal.begin(path, _METRICS, advice))
+        try:
+            folder.store(config)
+            with file_errors(path):
+                write_whole(path / _FACTS, (json.dumps(facts, indent=2) + "\n").encode())
+        except UserError:
+            folder.close()
+            raise
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> TrainingFolder:
+        """Continue a run: cut its metrics after the last checkpoint, and drop what a crash has left half-written.
+
+        Raises:
+            BrokenInput: no run there.
+            UserError: another process is writing to it, or it cannot be written.
+        """
+        stored_run(path)
+        folder = cls(path, Journal(path, _METRICS))
+        try:
+            folder._cut()
+        except UserError:
+            folder.close()
+            raise
+        return folder
+
+    def store(self, config: TrainingConfig) -> None:
+        """Replace the stored settings."""
+        with file_errors(self.path):
+            write_whole(self.path / _CONFIG, to_toml(config).encode())
+
+    def store_book(self, snapshot: bytes) -> None:
+        """Replace `book.sqlite`, for `codea1 book` to look into; a continued run takes the checkpoint's.
+
+        Args:
+            snapshot: of the Mistake Book.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        with file_errors(self.path):
+            write_whole(self.path / _BOOK, snapshot)
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Write the line of a step.
+
+        Raises:
+            UserError: the disk is full or gone; checkpoints are safe.
+        """
+        text = json.dumps(line, allow_nan=False, separators=(",", ":"))
+        self._journal.append(text.encode() + b"\n", f"; {self.consolation()}")
+
+    def save(self, step: int, write: Callable[[Path], object], keep: int) -> Path:
+        """Write a checkpoint, whole or not at all, then remove the oldest beyond `keep` (0: none).
+
+        Args:
+            step: that it was taken after.
+            write: fills a folder.
+            keep: how many to keep.
+
+        Raises:
+            UserError: it cannot be written, e.g. the disk is full; those before are intact.
+        """
+
+        def write_synced(draft: Path) -> None:
+            self._journal.sync()
+            write(draft)
+            _sync_files(draft)
+
+        place = self.replace(
+            f"{_CHECKPOINTS}/step-{step:04d}", write_synced, f", so the checkpoint of step {step} is missing"
+        )
+        for old in _checkpoints(self.path)[:-keep] if keep else ():
+            remove_folder(old)
+        return place
+
+    def replace(self, part: str, write: Callable[[Path], object], but: str = "") -> Path:
+        """Write a sub-folder, whole or not at all, in the place of an older one.
+
+        Args:
+            part: its path within the run.
+            write: fills a folder.
+            but: what a failure means.
+
+        Raises:
+            UserError: it cannot be written; checkpoints are intact.
+        """
+        place = self.path / part
+        try:
+            write_whole_folder(place, write)
+        except (OSError, UserError) as error:
+            said = (
+                str(error) if isinstance(error, UserError) else f"{error.filename or place}: {error.strerror or error}"
+            )
+            raise UserError(f"{said}{but}; {self.consolation()}") from error
+        return place
+
+    def discard_if_unused(self) -> None:
+        """Remove the folder's content as long as no step is done, so that the same command can be given again."""
+        if (self.path / _METRICS).stat().st_size or last_checkpoint(self.path) is not None:
+            return
+        remove_folder(self.path / "tensorboard")
+        for name in (_CONFIG, _FACTS, _METRICS, LOCK):
+            (self.path / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
+    def consolation(self) -> str:
+        """Return what is safe, and how to go on."""
+        found = last_checkpoint(self.path)
+        safe = f"the checkpoint of step {step_of(found)} is intact" if found else "there is no checkpoint yet"
+        return f"{safe}; continue with: codea1 train --resume {self.path}"
+
+    def close(self) -> None:
+        """Let go of the files; idempotent."""
+        self._journal.close()
+
+    def _cut(self) -> None:
+        """Remove what the last checkpoint does not know of."""
+        checkpoint = last_checkpoint(self.path)
+        last = -1 if checkpoint is None else step_of(checkpoint)
+        with file_errors(self.path):
+            self._journal.replace(b"".join(line for line in whole_lines(self._journal.path) if _step_in(line) <= last))
+            for part in (_CHECKPOINTS, "samples", "models"):
+                for draft in (self.path / part).glob(".*.new"):
+                    remove_folder(draft)
+
+
+def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
+    """Return the settings of the run in a folder, and the facts of its `run.json`.
+
+    Raises:
+        BrokenInput: no training run there, or it cannot be read.
+    """
+    if not path.is_dir():
+        raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
+    for name in (_CONFIG, _FACTS):
+        if not (path / name).is_file():
+            raise BrokenInput(f"{path}: not a training run, it has no {name}")
+    facts = _json((path / _FACTS).read_bytes())
+    return load_training(path / _CONFIG), facts
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a run's `metrics.jsonl`, a half-written last one left out.
+
+    Raises:
+        BrokenInput: no such file, or a line that is no JSON object.
+    """
+    with file_errors(path):
+        lines = list(whole_lines(path / _METRICS))
+    for number, line in enumerate(lines, start=1):
+        if not _json(line):
+            raise BrokenInput(f"{path / _METRICS} line {number}: not a JSON object")
+    return [_json(line) for line in lines]
+
+
+def last_checkpoint(path: Path) -> Path | None:
+    """Return the newest checkpoint of a run."""
+    found = _checkpoints(path)
+    return found[-1] if found else None
+
+
+def _checkpoints(path: Path) -> list[Path]:
+    found = (path / _CHECKPOINTS).glob("step-*")
+    return sorted((each for each in found if each.name.removeprefix("step-").isdecimal()), key=step_of)
+
+
+def step_of(checkpoint: Path) -> int:
+    """Return the step after which a checkpoint was taken."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def _json(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _step_in(line: bytes) -> int:
+    step = _json(line).get("step")
+    return step if isinstance(step, int) else -1  # not cut: `read_metrics` refuses it by its number
+
+
+def _sync_files(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())

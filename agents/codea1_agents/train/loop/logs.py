@@ -1,0 +1,112 @@
+"""Where figures go beside `metrics.jsonl`: TensorBoard here, Weights & Biases and MLflow if they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from codea1_agents.train.loop.options import TrainingConfig
+from codea1_env.errors import UserError, extra_needed
+from codea1_env.secret import without_secrets
+
+
+class Log(Protocol):
+    """Takes the figures of steps."""
+
+    def write(self, step: int, figures: Mapping[str, float]) -> None:
+        """Take the figures of a step, by name with slashes."""
+
+    def close(self) -> None:
+        """Write what is still held."""
+
+
+@contextmanager
+def opened_logs(config: TrainingConfig, folder: Path, done: int) -> Iterator[list[Log]]:
+    """Give the logs that a run asks for.
+
+    Args:
+        config: of the run.
+        folder: of the run.
+        done: steps that there are already; events of later ones are void.
+
+    Raises:
+        MissingExtra: a package is not installed.
+    """
+    asked = config.logging
+    with ExitStack() as stack:
+        logs: list[Log] = []
+        if asked.tensorboard:
+            logs.append(_TensorBoard(folder / "tensorboard", done))
+        if asked.wandb:
+            logs.append(_Wandb(asked.wandb, config, folder))
+        if asked.mlflow:
+            logs.append(_MLflow(asked.mlflow, config, folder))
+        for log in logs:
+            stack.callback(log.close)
+        yield logs
+
+
+def flat(line: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a step's line as `part/name`; of alarms, how many there are."""
+    found = {f"{part}/{name}": value for part in ("figures", "times") for name, value in line.get(part, {}).items()}
+    found |= {f"evaluation/{name}": value for name, value in line.get("evaluation", {}).items()}
+    if "alarms" in line:
+        found["alarms"] = float(len(line["alarms"]))
+    return found
+
+
+class _TensorBoard:
+    def __init__(self, folder: Path, done: int) -> None:
+        with extra_needed("logging.tensorboard", "rllib"):
+            from tensorboardX import SummaryWriter  # noqa: PLC0415  heavy
+        self._writer = SummaryWriter(str(folder), purge_step=done + 1, max_queue=1000, flush_secs=10)
+
+    def write(self, step: int, figures: Mapping[str, float]) -> None:
+        for name, value in figures.items():
+            self._writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Wandb:
+    def __init__(self, project: str, config: TrainingConfig, folder: Path) -> None:
+        with extra_needed("logging.wandb", "wandb"):
+            import wandb  # noqa: PLC0415  an extra
+        self._run = wandb.init(
+            project=project,
+            name=config.run.name or folder.name,
+            id=folder.resolve().name,
+            resume="allow",
+            dir=str(folder),
+            config=config.model_dump(mode="json"),
+        )
+
+    def write(self, step: int, figures: Mapping[str, float]) -> None:
+        self._run.log(dict(figures), step=step)
+
+    def close(self) -> None:
+        self._run.finish()
+
+
+class _MLflow:
+    def __init__(self, experiment: str, config: TrainingConfig, folder: Path) -> None:
+        with extra_needed("logging.mlflow", "mlflow"):
+            import mlflow  # noqa: PLC0415  an extra
+        self._mlflow = mlflow
+        try:
+            mlflow.set_experiment(experiment)
+            mlflow.start_run(run_name=config.run.name or folder.name)
+            mlflow.log_dict(config.model_dump(mode="json"), "config.json")
+        except mlflow.exceptions.MlflowException as error:  # such as a place that this MLflow does not write to
+            raise UserError(f"logging.mlflow: {without_secrets(' '.join(str(error).split()))}") from error
+
+    def write(self, step: int, figures: Mapping[str, float]) -> None:
+        # A colon or comma, as in an opponent's options, is no part of MLflow's names.
+        named = {"".join(c if c.isalnum() or c in "_-./ " else "_" for c in name): v for name, v in figures.items()}
+        self._mlflow.log_metrics(named, step=step)
+
+    def close(self) -> None:
+        self._mlflow.end_run()

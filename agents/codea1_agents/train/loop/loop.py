@@ -1,0 +1,368 @@
+"""The loop: train, look, write down, keep; begun anew or continued."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+from codea1_agents.train.grpo.failures import TrainingStopped
+from codea1_agents.train.loop.alarms import alarms_of
+from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
+from codea1_agents.train.loop.loading import checked, load_training, with_overrides
+from codea1_agents.train.loop.options import ClusterOptions, TrainingConfig
+from codea1_agents.train.loop.processor_time import processor_seconds
+from codea1_agents.train.loop.resuming import differences, facts_of, require_same
+from codea1_agents.train.torch_threads import torch_threads
+from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.judging.golden import require_golden_tests
+from codea1_env.problems import load_problems
+
+Line = dict[str, Any]
+
+
+class TrainingFailed(CodeA1Error, RuntimeError):
+    """The training itself went wrong, e.g. a loss that is no number; the message says what is safe."""
+
+
+class Watcher:
+    """Is told how a run goes; does nothing."""
+
+    def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[Line]) -> None:
+        """Take note of a run and of the lines that it has already."""
+
+    def step(self, line: Line) -> None:
+        """Take note of a step."""
+
+    def note(self, text: str) -> None:
+        """Take note of a remark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run that is over, or was interrupted."""
+
+    folder: Path
+    steps: int
+    """Done in all."""
+    lines: tuple[Line, ...]
+    """Of `metrics.jsonl`."""
+    interrupted: bool = False
+    models: Mapping[str, Path] = field(default_factory=dict)
+    """Directories of the exported models, by module."""
+
+
+def train(config: TrainingConfig | str | Path, *, out: Path | None = None, watcher: Watcher | None = None) -> Finished:
+    """Run a training from its first step.
+
+    Args:
+        config: settings, or what `load_training` takes.
+        out: run folder, new or empty; None: `run.folder`, else a new one under `runs/`.
+        watcher: is told how it goes.
+
+    Raises:
+        UserError: settings that make no run, a folder that is in use, a full disk.
+        TrainingFailed: the loss became no number, a learner died, or an engine has old weights; the last checkpoint is
+            kept.
+    """
+    full = config if isinstance(config, TrainingConfig) else load_training(config)
+    place = out or (Path(full.run.folder) if full.run.folder else None)
+    return _run(full, place, None, watcher or Watcher())
+
+
+def resume(
+    run: Path,
+    changes: Iterable[str] | Mapping[str, Any] = (),
+    *,
+    config: TrainingConfig | None = None,
+    watcher: Watcher | None = None,
+) -> Finished:
+    """Continue a run from its last checkpoint, here or on another host.
+
+    Args:
+        run: its folder.
+        changes: settings to change, as in `load_training`; only those that cannot change what is learnt.
+        config: settings that must agree with the run's, if there are any.
+        watcher: is told how it goes.
+
+    Raises:
+        UserError: no run there, it is in use, or a setting differs that may not.
+        TrainingFailed: as in `train`.
+    """
+    stored, _ = stored_run(run)
+    asked = _changed(config or stored, changes)
+    found = differences(stored, asked)
+    if found:
+        raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(found)}")
+    return _run(asked, None, run, watcher or Watcher())
+
+
+def _changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
+    return checked(with_overrides(config.model_dump(exclude_none=True), changes), "settings")
+
+
+def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher) -> Finished:
+    from codea1_agents.train.loop.building import grpo_config  # noqa: PLC0415  slow to import
+    from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
+
+    for name in ("ray", "ray.rllib"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # they say a lot about their own stacks
+    require_evaluation(config.evaluation, config.game.sandbox)
+    made = grpo_config(config)
+    require_golden_tests(load_problems(config.game.problems), made.rules)
+    facts = facts_of(config)
+    if run is not None:
+        require_same(run, facts)
+    opened = TrainingFolder.create(out, config, facts) if run is None else TrainingFolder.open(run)
+    with opened as folder:
+        if run is not None:
+            folder.store(config)
+        try:
+            return _looped(config, made, folder, facts, watcher)
+        except BaseException:
+            if run is None:
+                folder.discard_if_unused()
+            raise
+
+
+def _looped(
+    config: TrainingConfig, made: Any, folder: TrainingFolder, facts: Mapping[str, Any], watcher: Watcher
+) -> Finished:
+    """Build everything and run the loop, from the last checkpoint if there is one."""
+    from codea1_agents.train.loop.logs import opened_logs  # noqa: PLC0415  slow to import
+
+    checkpoint = last_checkpoint(folder.path)
+    done = step_of(checkpoint) if checkpoint is not None else 0
+    lines = read_metrics(folder.path)
+    with (
+        opened_logs(config, folder.path, done) as logs,
+        torch_threads(config.cluster.torch_threads),
+        _ray(config.cluster),
+        _algorithm(made, checkpoint) as algorithm,
+        _Interrupt(watcher) as interrupt,
+    ):
+        watcher.begin(folder.path, config, tuple(lines))
+        try:
+            return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done, interrupt).run()
+        except (UserError, TrainingFailed):  # they tell it themselves
+            raise
+        except BaseException:
+            watcher.note(folder.consolation())
+            raise
+
+
+@contextmanager
+def _ray(cluster: ClusterOptions) -> Iterator[None]:
+    import ray  # noqa: PLC0415  heavy
+
+    if ray.is_initialized():
+        yield
+        return
+    if cluster.address:
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    else:
+        wanted = cluster.env_runners * cluster.cpus_per_env_runner + cluster.learners * cluster.cpus_per_learner
+        n_cpus = max(os.cpu_count() or 1, int(wanted) + 2)  # Ray would wait for ever for cores that are not there
+        _started(ray, n_cpus)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _started(ray: Any, n_cpus: int) -> None:
+    for is_last in (False, True):
+        try:
+            ray.init(  # "local": one of this run's own, also where another runs
+                address="local", num_cpus=n_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+            )
+        except Exception as error:  # it raises nothing more special than this
+            ray.shutdown()
+            if is_last:  # a crowded machine may be too slow for its time limits once
+                raise UserError(f"Ray cannot be started here: {error}") from error
+        else:
+            return
+
+
+@contextmanager
+def _algorithm(made: Any, checkpoint: Path | None) -> Iterator[Any]:
+    from transformers.utils import logging as of_transformers  # noqa: PLC0415  heavy
+
+    of_transformers.disable_progress_bar()
+    algorithm = made.build_algo()
+    with suppress(OSError):
+        Path(algorithm.logdir).rmdir()  # an empty one, which RLlib makes under ~/ray_results
+    try:
+        if checkpoint is not None:
+            _restore(algorithm, checkpoint)
+        yield algorithm
+    finally:
+        with suppress(Exception):  # what matters is written; Ray may be gone already
+            algorithm.stop()
+
+
+def _restore(algorithm: Any, checkpoint: Path) -> None:
+    try:
+        algorithm.restore_from_path(str(checkpoint.resolve()))
+    except (OSError, EOFError, LookupError, ValueError, UnpicklingError) as error:  # files missing, cut or damaged
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise BrokenInput(
+            f"{checkpoint}: it cannot be restored ({said}); without it the run goes on from the one before"
+        ) from error
+
+
+class _Interrupt:
+    """Ctrl-C, or a scheduler's SIGTERM, lets the step come to its end; a second one does not."""
+
+    _NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self.came = False
+
+    def __enter__(self) -> _Interrupt:
+        self._is_main = threading.current_thread() is threading.main_thread()
+        if self._is_main:
+            self._former = [signal.signal(number, self._take) for number in self._NUMBERS]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_main:
+            for number, former in zip(self._NUMBERS, self._former, strict=True):
+                signal.signal(number, former)
+
+    def _take(self, *_: object) -> None:
+        if self.came:
+            raise KeyboardInterrupt
+        self.came = True
+        with suppress(RuntimeError):  # it came while something was being written there
+            self._watcher.note("interrupted: this step is finished and saved first; press Ctrl-C again to stop at once")
+
+
+@dataclass(slots=True)
+class _Loop:
+    """One run in progress."""
+
+    config: TrainingConfig
+    folder: TrainingFolder
+    algorithm: Any
+    logs: Sequence[Any]
+    watcher: Watcher
+    facts: Mapping[str, Any]
+    lines: list[Line]
+    done: int
+    interrupt: _Interrupt
+
+    def run(self) -> Finished:
+        evaluation = self.config.evaluation
+        if not self.lines and evaluation.every and evaluation.at_start:
+            self._write({"step": 0, "evaluation": self._evaluated()})
+        saved = self.done
+        while self.done < self.config.run.steps and not self.interrupt.came:
+            self._step()
+            is_last = self.done == self.config.run.steps or self.interrupt.came
+            if is_last or _is_due(self.done, self.config.checkpoints.every):
+                self._save()
+                saved = self.done
+        if self.interrupt.came and saved < self.done:
+            self._save()
+        is_over = self.done >= self.config.run.steps
+        models = self._exported() if is_over and self.config.checkpoints.export else {}
+        return Finished(self.folder.path, self.done, tuple(self.lines), not is_over, models)
+
+    def _step(self) -> None:
+        from codea1_agents.train.loop.figures import figures_of, times_of  # noqa: PLC0415  slow to import
+
+        begun, spent = time.perf_counter(), processor_seconds()
+        learners = self._trained()
+        algorithm = self.algorithm
+        k = algorithm.config.rules.tests_per_suite
+        self.done += 1
+        figures = figures_of(algorithm.last_trees, algorithm.last_step, learners, k)
+        times = times_of(algorithm.last_step, figures, time.perf_counter() - begun)
+        times["cpu_s"] = processor_seconds() - spent
+        history = [line["figures"] for line in self.lines[-32:] if "figures" in line]
+        line: Line = {
+            "step": self.done,
+            "figures": figures,
+            "times": times,
+            "alarms": alarms_of([*history, figures]),
+        }
+        every = self.config.evaluation.every
+        if _is_due(self.done, every) or (every and self.done == self.config.run.steps):
+            line["evaluation"] = self._evaluated()
+        if _is_due(self.done, self.config.logging.samples_every):
+            self._keep_samples()
+        self._write(line)
+
+    def _trained(self) -> Mapping[str, Any]:
+        """Run one iteration and return what the learners say about it."""
+        with self._blamed(self.done + 1):
+            found: Mapping[str, Any] = self.algorithm.train().get("learners", {})
+        return found
+
+    @contextmanager
+    def _blamed(self, step: int) -> Iterator[None]:
+        """Say in which step a training was stopped, and what is safe."""
+        try:
+            yield
+        except TrainingStopped as error:
+            said = str(error).strip().splitlines()[-1]
+            raise TrainingFailed(f"step {step}: {said}; {self.folder.consolation()}") from error
+
+    def _write(self, line: Line) -> None:
+        from codea1_agents.train.loop.logs import flat  # noqa: PLC0415  slow to import
+
+        self.folder.append(line)
+        self.lines.append(line)
+        for log in self.logs:
+            log.write(line["step"], flat(line))
+        self.watcher.step(line)
+
+    def _evaluated(self) -> dict[str, float]:
+        from codea1_agents.train.loop.held_out import evaluate_held_out  # noqa: PLC0415  slow to import
+
+        with self._blamed(self.done):  # the evaluation hands weights over, too
+            return evaluate_held_out(self.algorithm, self.config.evaluation)
+
+    def _keep_samples(self) -> None:
+        from codea1_agents.train.loop.samples import write_samples  # noqa: PLC0415  slow to import
+
+        trees = self.algorithm.last_trees[: self.config.logging.samples]
+        problems, settings = self.algorithm.problems, self.algorithm.settings
+        self.folder.replace(
+            f"samples/step-{self.done:04d}",
+            lambda place: write_samples(place, trees, problems, settings, self.facts),
+        )
+
+    def _save(self) -> None:
+        self.folder.save(
+            self.done, lambda place: self.algorithm.save_to_path(str(place.resolve())), self.config.checkpoints.keep
+        )
+        self.folder.store_book(self.algorithm.book.snapshot())
+
+    def _exported(self) -> dict[str, Path]:
+        from codea1_agents.train.loop.export import export_module  # noqa: PLC0415  slow to import
+
+        state = self.algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
+        models = self.algorithm.config.models
+        return {
+            module: self.folder.replace(
+                f"models/{module}",
+                partial(export_module, dict(state[module]), settings),  # the place comes last
+            )
+            for module, settings in models.items()
+        }
+
+
+def _is_due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0

@@ -1,0 +1,106 @@
+"""Rollouts of a step, kept as a run folder: every candidate with each of its suites is a duel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.settings import TrainingSettings
+from codea1_agents.train.grpo.trees import Tree
+from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.facts.verdicts import CandidateReport, ProblemReport
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.problems import ProblemSet
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import Ruleset
+from codea1_env.runs.config import RunConfig, to_toml
+from codea1_env.runs.records import EpisodeRecord, RoundRecord, to_line
+from codea1_env.sandbox import Limits
+
+
+def write_samples(
+    path: Path, trees: Sequence[Tree], problems: ProblemSet, settings: TrainingSettings, facts: Mapping[str, Any]
+) -> None:
+    """Fill a folder with rollouts; `codea1 rescore` reads it.
+
+    Args:
+        path: an empty folder.
+        trees: whose rollouts.
+        problems: of the run.
+        settings: of the run.
+        facts: of its `run.json`.
+    """
+    duels = list(duels_of(trees, problems, settings.rules))
+    config = RunConfig(
+        problems=settings.problems,
+        problems_digest=facts["problems_digest"],
+        n_problems=len(problems),
+        coder=_name(settings, "coder"),
+        tester=_name(settings, "tester"),
+        episodes=max(1, len(duels)),
+        rounds=1,
+        seed=settings.seed,
+        tester_view=settings.tester_view,  # type: ignore[arg-type]  # checked before
+        sandbox=settings.sandbox,
+        limits=settings.limits or Limits(),
+        rules=settings.rules,
+        versions=facts["versions"],
+        git=facts["git"],
+    )
+    (path / "config.toml").write_text(to_toml(config), "utf-8")
+    (path / "episodes.jsonl").write_bytes(b"".join(map(to_line, duels)))
+
+
+def duels_of(trees: Sequence[Tree], problems: ProblemSet, rules: Ruleset) -> Iterator[EpisodeRecord]:
+    """Yield one episode per candidate and suite; a candidate without suites is one, too. What is masked is left out.
+
+    The rewards are those of the duel alone: a candidate's reward in training is taken over all of its suites.
+    """
+    number = 0
+    for tree in trees:
+        problem = problems.by_id(tree.task.problem_id)
+        for n, report in enumerate(tree.report.candidates if tree.report is not None else ()):
+            if tree.candidates[n].unavailable:
+                continue
+            group = tree.suites[n if len(tree.suites) > 1 else 0] if tree.suites else ()
+            for m, (alone, reply) in enumerate(_alone(report, group)):
+                judged = JudgedRound(
+                    problem=problem,
+                    episode_id=f"{tree.task.number:08x}-{n}-{m}",
+                    round=0,
+                    coder_reply=tree.candidates[n].text,
+                    tester_reply=reply,
+                    report=ProblemReport(problem.id, (alone,)),
+                    rewards=score(alone, rules),
+                    book=None,
+                )
+                yield _record(judged, number, tree.task.number)
+                number += 1
+
+
+def _alone(report: CandidateReport, replies: Sequence[Answer]) -> Iterator[tuple[CandidateReport, str | None]]:
+    """Yield a candidate's report with one suite at a time, and the reply that held it."""
+    if not report.suites:
+        yield report, None
+    for suite, reply in zip(report.suites, replies, strict=True):
+        if not reply.unavailable:
+            yield replace(report, suites=(suite,)), reply.text
+
+
+def _record(judged: JudgedRound, number: int, seed: int) -> EpisodeRecord:
+    return EpisodeRecord(
+        judge_version=JUDGE_VERSION,
+        episode=number,
+        episode_id=judged.episode_id,
+        problem_id=judged.problem.id,
+        seed=seed,
+        rounds=(RoundRecord.of(judged),),
+    )
+
+
+def _name(settings: TrainingSettings, role: str) -> str:
+    module = settings.module_of(role)
+    return settings.models[module].path if module else str(settings.agents.get(role, "nobody"))

@@ -1,0 +1,131 @@
+"""What tiny models are pretrained on: prompts as the game gives them, and replies that are often wrong. Pure.
+
+A coder's reply is a program, right or wrong (`family.drawn_program`). A tester's is a suite of asserts for a problem
+and, in the white box, a program drawn in the same way; its inputs are naive, its answers those of the solution or of
+another, maybe wrong, program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from codea1_agents.prompts import Prompts, load_prompts
+from codea1_agents.train.tiny.family import Composition, Split, Variant, answer_of, compositions, drawn_program
+from codea1_agents.train.tiny.inputs import Arguments, edge_input, naive_input
+from codea1_env.errors import UserError
+
+WORDING = "tiny"
+"""Name of the prompts."""
+
+KINDS = ("coder", "white_box", "black_box")
+"""Of documents."""
+
+_SPLITS = (Split.TRAIN, Split.HELD_OUT, Split.REST)
+_N_TESTS = {1: 0.2, 2: 0.2, 4: 0.6}
+"""Tests asked of a tester, and how often."""
+_TRIES = 24
+_WIDE_SHARE = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusRules:
+    """What the corpus is like; all shares in [0, 1].
+
+    Raises:
+        UserError: a share out of range, or two that add up to more than 1.
+    """
+
+    variant: Variant = Variant.PLAIN
+    coder_share: float = 1 / 3
+    """Of the documents: problem to program."""
+    white_box_share: float = 1 / 2
+    """Of the documents: problem and program to suite. All others: problem to suite."""
+    truth_share: float = 0.8
+    """How often a test's answer is the solution's; else it is that of a drawn program."""
+    aware_share: float = 0.0
+    """How often a white-box test of a wrong program has an input on which that program is wrong."""
+
+    def __post_init__(self) -> None:
+        shares = (self.coder_share, self.white_box_share, self.truth_share, self.aware_share)
+        if not all(0 <= share <= 1 for share in shares) or self.coder_share + self.white_box_share > 1:
+            raise UserError(f"the shares of a corpus must lie between 0 and 1, those of its kinds within 1: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One example of what to reply."""
+
+    kind: str
+    """One of `KINDS`."""
+    prompt: str
+    reply: str
+
+
+class Corpus:
+    """Documents without end, each batch a function of the seed and its number."""
+
+    def __init__(self, rules: CorpusRules, seed: int) -> None:
+        self._rules, self._seed = rules, seed
+        self._compositions = compositions(*_SPLITS)
+        self._prompts = load_prompts(WORDING)
+
+    def batch(self, number: int, size: int) -> list[Document]:
+        """Return the documents of one step."""
+        draws = Random(f"corpus/{self._seed}/{number}")
+        return [self._document(draws) for _ in range(size)]
+
+    def _document(self, draws: Random) -> Document:
+        rules = self._rules
+        composition = draws.choice(self._compositions)
+        program = drawn_program(composition, draws, rules.variant)
+        kind = draws.random()
+        if kind < rules.coder_share:
+            return Document("coder", _asked(self._prompts, composition, "coder"), program)
+        is_white = kind < rules.coder_share + rules.white_box_share
+        n_tests = draws.choices(list(_N_TESTS), list(_N_TESTS.values()))[0]
+        shown = program if is_white else ""
+        prompt = _asked(self._prompts, composition, "tester", program=shown, tests=n_tests)
+        suite = "\n".join(self._tests(composition, shown, n_tests, draws))
+        return Document("white_box" if is_white else "black_box", prompt, suite)
+
+    def _tests(self, composition: Composition, shown: str, n_tests: int, draws: Random) -> Sequence[str]:
+        """Return asserts with different inputs."""
+        found: dict[str, str] = {}
+        while len(found) < n_tests:
+            arguments = self._arguments(composition, shown, draws)
+            call = f"f({', '.join(map(repr, arguments))})"
+            found.setdefault(call, f"assert {call} == {self._answer(composition, arguments, draws)}")
+        return list(found.values())
+
+    def _arguments(self, composition: Composition, shown: str, draws: Random) -> Arguments:
+        if shown and draws.random() < self._rules.aware_share:
+            for _ in range(_TRIES):
+                arguments = edge_input(composition.shape, draws)
+                if answer_of(shown, arguments) != answer_of(composition.solution, arguments):
+                    return arguments
+        is_narrow = self._rules.variant is Variant.RARE and draws.random() >= _WIDE_SHARE
+        return naive_input(composition.shape, draws, is_narrow=is_narrow)
+
+    def _answer(self, composition: Composition, arguments: Arguments, draws: Random) -> str:
+        if draws.random() >= self._rules.truth_share:
+            answer = answer_of(drawn_program(composition, draws, self._rules.variant), arguments)
+            if answer is not None:
+                return answer
+        answer = answer_of(composition.solution, arguments)
+        assert answer is not None
+        return answer
+
+
+def _asked(prompts: Prompts, composition: Composition, role: str, *, program: str = "", tests: int = 0) -> str:
+    """Return the last message of what a model is told, which is all of it."""
+    observation: Mapping[str, str] = {
+        "problem": composition.statement,
+        "entry_point": "f",
+        "examples": "",
+        "program": program,
+        "feedback": "",
+    }
+    (message,) = prompts.messages(observation, {"role": role, "tests_per_suite": tests})
+    return message.content

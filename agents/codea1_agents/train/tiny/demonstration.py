@@ -1,0 +1,99 @@
+"""What a training run has changed, as a picture and as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import nan
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.measure.canvas import canvas
+
+Line = Mapping[str, Any]
+
+PASS = "coder_pass_at_1"
+VALIDITY = "tester_validity/current"
+KILLS = "tester_kill_rate/mutant,strength=1"
+_PANELS = (
+    ("coder: right programs, held-out problems", (("evaluation", PASS, ""),)),
+    (
+        "tester, held-out problems",
+        (("evaluation", VALIDITY, "valid tests"), ("evaluation", KILLS, "suites that beat a mutant")),
+    ),
+    ("coder: pass rate in training", (("figures", "pass_new", "new tests"), ("figures", "pass_replayed", "replayed"))),
+    ("Mistake Book: entries", (("figures", "book_size", ""),)),
+)
+_COLOURS = ("#1f6fb4", "#d1495b")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Held-out figures before the first step and after the last; all are shares in [0, 1], nan where unknown."""
+
+    steps: int
+    pass_before: float
+    pass_after: float
+    validity_before: float
+    validity_after: float
+    kills_before: float
+    kills_after: float
+
+    def sentence(self) -> str:
+        """Return what was learned, in one sentence."""
+        return (
+            f"In {self.steps} steps the coder's held-out pass@1 went from {self.pass_before:.2f} to"
+            f" {self.pass_after:.2f}, the share of the tester's tests that are valid from {self.validity_before:.2f}"
+            f" to {self.validity_after:.2f}, and the share of its suites that beat a mutant from"
+            f" {self.kills_before:.2f} to {self.kills_after:.2f}."
+        )
+
+    def to_dict(self) -> dict[str, float]:
+        """Return plain data."""
+        return asdict(self)
+
+
+def change_of(lines: Sequence[Line]) -> Change:
+    """Return what changed between the first and the last evaluation of a run.
+
+    Args:
+        lines: of `metrics.jsonl`.
+
+    Raises:
+        ValueError: it was not evaluated twice.
+    """
+    evaluated = [line["evaluation"] for line in lines if "evaluation" in line]
+    if len(evaluated) < 2:
+        raise ValueError("a run that was evaluated fewer than two times says nothing about a change")
+    first, last = evaluated[0], evaluated[-1]
+    return Change(
+        steps=next(line["step"] for line in reversed(lines) if "evaluation" in line),
+        pass_before=first.get(PASS, nan),
+        pass_after=last.get(PASS, nan),
+        validity_before=first.get(VALIDITY, nan),
+        validity_after=last.get(VALIDITY, nan),
+        kills_before=first.get(KILLS, nan),
+        kills_after=last.get(KILLS, nan),
+    )
+
+
+def draw_change(lines: Sequence[Line], folder: Path) -> None:
+    """Write `coevolution.svg` and `coevolution.png` into a folder.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+        UserError: they cannot be written.
+    """
+    paths = (folder / "coevolution.svg", folder / "coevolution.png")
+    with canvas(*paths, size=(9.6, 5.4), n_rows=2, n_columns=2) as (_, axes):
+        for axis, (title, series) in zip(axes, _PANELS, strict=True):
+            for colour, (section, name, label) in zip(_COLOURS, series, strict=False):
+                points = [(line["step"], line[section][name]) for line in lines if name in line.get(section, {})]
+                if points:
+                    axis.plot(*zip(*points, strict=True), color=colour, label=label or None, marker=".", markersize=4)
+            axis.set_title(title)
+            axis.set_xlabel("training step")
+            axis.set_ylim(bottom=0)
+            axis.grid(alpha=0.3)
+            if any(label for _, _, label in series):
+                axis.legend(frameon=False)

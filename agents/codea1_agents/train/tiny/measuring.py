@@ -1,0 +1,131 @@
+"""What a coder and a tester are worth on a set of problems, through the game's own judge.
+
+Programs are sampled for each problem, then suites for each program; a second lot of suites is written for a known wrong
+program of each problem, the one that passes most golden tests.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isnan, nan
+from typing import Literal
+
+from codea1_agents.measure.turns import sample_labels
+from codea1_agents.play.asking import Asker
+from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.errors import SandboxError
+from codea1_env.facts.submissions import Candidate
+from codea1_env.facts.verdicts import CandidateReport, Verdict
+from codea1_env.problems import Problem, ProblemSet
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import RoundOptions, Rounds
+from codea1_env.rounds.trees import Tree
+from codea1_env.rules.reward_parts import n_right
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+
+FIGURES = ("pass@1", "golden_rate", "validity", "kill", "kill_subtlest")
+"""Share of programs that pass all golden tests; mean share of golden tests passed; share of asked tests whose answer is
+right and that are new; share of suites written for a wrong program that it fails; the same for one known subtle
+mistake per problem."""
+
+View = Literal["white_box", "black_box"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Figures, all in [0, 1], as means over problems with 95 % intervals."""
+
+    problems: str
+    """Name of the set."""
+    figures: dict[str, Estimate]
+    """By names of `FIGURES`."""
+
+
+def measure(
+    problems: ProblemSet,
+    coder: Asker,
+    tester: Asker,
+    sandbox: Sandbox,
+    *,
+    samples: int = 8,
+    tests: int = 4,
+    view: View = "white_box",
+    seed: int = 0,
+) -> Measurement:
+    """Return what the agents are worth.
+
+    Args:
+        problems: with golden tests; best those whose source ends in `-eval`.
+        coder: writes programs.
+        tester: writes one suite per program.
+        sandbox: where everything runs.
+        samples: programs per problem, and suites for its known wrong program.
+        tests: asked for per suite.
+        view: whether the tester sees the program.
+        seed: of the intervals.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all, or a program or suite is masked.
+        UserError: an agent failed.
+    """
+    rules = replace(preset("fixed"), tests_per_suite=tests)
+    referee = Referee(problems, rules, sandbox=sandbox, golden=True)
+
+    def opened(chosen: Sequence[Problem], first: int) -> Rounds:
+        labels = sample_labels(lambda candidate, _: first + candidate, view)
+        options = RoundOptions(labels, shows_program=view == "white_box", skips_invalid=False)
+        return referee.open([Tree(problem, samples) for problem in chosen], options, in_background=False)
+
+    values = _Values()
+    sampled = opened(problems, 0)
+    sampled.submit_programs(coder.ask(sampled.coder_turns()))
+    for problem_id, report in _tested(sampled, tester):
+        values.take(problem_id, report, tests)
+    known = opened([problem for problem in problems if problem.wrong_programs], samples)
+    known.submit_programs([Candidate(_subtlest(tree.problem)) for tree in known.trees for _ in range(samples)])
+    for problem_id, report in _tested(known, tester):
+        values.take_known(problem_id, report)
+    if values.n_masked:
+        raise SandboxError(f"{values.n_masked} programs could not be written or judged")
+    return Measurement(problems.name, {name: mean_interval(values.of[name], seed=seed) for name in FIGURES})
+
+
+def _tested(rounds: Rounds, tester: Asker) -> Iterator[tuple[str, CandidateReport | None]]:
+    """Yield each program's problem, and its report with a suite that is written for it; None where it is masked."""
+    rounds.submit_suites(tester.ask(rounds.tester_turns()))
+    for judged in rounds.results():
+        reports = judged.report.candidates if judged.report is not None else ()
+        for report, reward in zip(reports, judged.coder_rewards, strict=True):
+            yield judged.tree.problem.id, None if isnan(reward) else report
+
+
+def _subtlest(problem: Problem) -> str:
+    return max(problem.wrong_programs, key=lambda wrong: wrong.subtlety).program
+
+
+class _Values:
+    """Figures by problem, one value per program or suite."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in FIGURES}
+        self.n_masked = 0
+
+    def take(self, problem_id: str, report: CandidateReport | None, tests: int) -> None:
+        if report is None or (report.is_valid and report.golden_pass_rate is None):
+            self.n_masked += 1
+            return
+        rate = report.golden_pass_rate or 0.0
+        self.of["pass@1"][problem_id].append(float(rate == 1))
+        self.of["golden_rate"][problem_id].append(rate)
+        for suite in report.suites:
+            self.of["validity"][problem_id].append(min(1.0, n_right(suite.cases) / tests))
+            self.of["kill"][problem_id].append(float(suite.beats) if rate < 1 and report.is_valid else nan)
+
+    def take_known(self, problem_id: str, report: CandidateReport | None) -> None:
+        if report is None or report.verdict is not Verdict.PASSED:
+            self.n_masked += 1
+            return
+        self.of["kill_subtlest"][problem_id] += [float(suite.beats) for suite in report.suites]

@@ -1,0 +1,357 @@
+"""From nothing to a language model that writes programs and tests of the family, most of them wrong.
+
+Everything is a function of the settings: with one thread, two runs in one environment give the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from codea1_agents.models.model_files import no_progress_bars, written
+from codea1_agents.train.tiny.corpus import KINDS, Corpus, CorpusRules, Document
+from codea1_agents.train.torch_threads import torch_threads
+from codea1_env.errors import UnknownName, UserError, extra_needed
+
+with extra_needed("pretraining", "transformers"):
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import cross_entropy
+
+    from codea1_agents.train.tiny.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
+
+RECORD = "pretraining.json"
+"""File beside the weights: how they were made."""
+
+_IGNORED = -100
+_SPREAD = 0.04  # of the initial weights
+_RUNNING = 50  # steps that a told loss is about the mean of
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSize:
+    """How large a model is, and how it is trained best."""
+
+    hidden: int
+    layers: int
+    feed_forward: int
+    heads: int
+    key_value_heads: int
+    steps: int
+    documents_per_step: int
+    muon_lr: float = 0.02
+    adam_lr: float = 3e-3
+    autocast: str = ""
+    """Type to compute in; empty: float32."""
+
+
+SIZES = {
+    "laptop": ModelSize(96, 4, 288, 4, 2, steps=1600, documents_per_step=24),
+    "gpu": ModelSize(
+        512, 10, 1536, 8, 4, steps=6000, documents_per_step=512, muon_lr=0.01, adam_lr=1e-3, autocast="bfloat16"
+    ),
+}
+"""`laptop`: some 0.5 million parameters. `gpu`: some 30 million; its settings are estimates that nobody has run."""
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainingSettings:
+    """What decides every weight.
+
+    Raises:
+        UserError: no such size, or fewer than one step.
+    """
+
+    size: str = "laptop"
+    seed: int = 0
+    """Of the weights and of the corpus."""
+    steps: int = 0
+    """0: as the size says."""
+    rules: CorpusRules = field(default_factory=CorpusRules)
+
+    def __post_init__(self) -> None:
+        if self.size not in SIZES:
+            raise UnknownName.of("size", self.size, SIZES)
+        if self.steps < 0 or self.seed < 0:
+            raise UserError("pretraining: steps and seed must not be negative")
+
+    @property
+    def model_size(self) -> ModelSize:
+        """The size by that name."""
+        return SIZES[self.size]
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps."""
+        return self.steps or self.model_size.steps
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        rules = asdict(self.rules) | {"variant": self.rules.variant.value}
+        return {
+            "size": self.size,
+            "seed": self.seed,
+            "steps": self.n_steps,
+            "model": asdict(self.model_size),
+            "rules": rules,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Running means of the loss per token of a reply, by kind of document; nan before the first of a kind."""
+
+    coder: float
+    white_box: float
+    black_box: float
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A pretrained model that is not on disk yet."""
+
+    settings: PretrainingSettings
+    model: Any
+    tokenizer: Any
+    losses: Losses
+    n_tokens: int
+    """Trained on, prompts included."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Of the model, tied ones once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def save(self, folder: Path) -> None:
+        """Write model, tokenizer and record into a folder, as `transformers` reads it.
+
+        Raises:
+            UserError: the folder cannot be written.
+            CodeA1Error: what can be loaded from there is something else.
+        """
+        with written(folder):
+            self._save(folder)
+
+    def _save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        with no_progress_bars():
+            self.model.save_pretrained(folder)
+        save_tokenizer(self.tokenizer, folder)
+        record = self.settings.to_dict() | {
+            "parameters": self.n_parameters,
+            "tokens": self.n_tokens,
+            "losses": asdict(self.losses),
+        }
+        (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+
+
+Progress = Callable[[int, Losses], None]
+"""Called after each step with the number of steps done."""
+
+
+def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None) -> Base:
+    """Return a model trained on the corpus.
+
+    One CPU thread is used whatever the caller has set, and the global random state stays as it was.
+
+    Raises:
+        MissingExtra: torch or transformers is not installed.
+    """
+    size = settings.model_size
+    tokenizer = new_tokenizer()
+    device = "cuda" if settings.size == "gpu" and torch.cuda.is_available() else "cpu"
+    with torch_threads(1):  # more are slower at this size, and their sums are not always the same
+        model = _new_model(settings, tokenizer).to(device)
+        corpus = Corpus(settings.rules, settings.seed)
+        optimisers = _Optimisers(model, size)
+        tally = _Tally()
+        for step in range(settings.n_steps):
+            batch = _Batch.of(corpus.batch(step, size.documents_per_step), tokenizer, device)
+            with torch.autocast(device, dtype=getattr(torch, size.autocast or "float32"), enabled=bool(size.autocast)):
+                losses = _token_losses(model, batch)
+            (losses.sum() / (batch.targets != _IGNORED).sum()).backward()
+            optimisers.step(_lr_share(step, settings.n_steps))
+            tally.take(batch, losses.detach())
+            if progress is not None:
+                progress(step + 1, tally.losses)
+    return Base(settings, model.eval().cpu(), tokenizer, tally.losses, tally.n_tokens)
+
+
+def load_settings(folder: Path) -> Mapping[str, Any]:
+    """Return the record of a pretrained folder.
+
+    Raises:
+        UserError: there is none.
+    """
+    try:
+        found: dict[str, Any] = json.loads((folder / RECORD).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder}: no folder that codea1 pretrain wrote ({error})") from error
+    return found
+
+
+# The model
+
+
+def _new_model(settings: PretrainingSettings, tokenizer: Any) -> Any:
+    from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415  slow to import
+
+    size = settings.model_size
+    end, pad = tokenizer.convert_tokens_to_ids([END, PAD])
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=size.hidden,
+        intermediate_size=size.feed_forward,
+        num_hidden_layers=size.layers,
+        num_attention_heads=size.heads,
+        num_key_value_heads=size.key_value_heads,
+        max_position_embeddings=512,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=end,
+        pad_token_id=pad,
+        attn_implementation="sdpa",
+    )
+    with torch.random.fork_rng(devices=[]):
+        model = Qwen2ForCausalLM(config)
+    draws = torch.Generator().manual_seed(settings.seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.copy_(torch.randn(parameter.shape, generator=draws) * _SPREAD)
+    model.generation_config = GenerationConfig(
+        do_sample=True, temperature=1.0, top_k=0, top_p=1.0, eos_token_id=end, pad_token_id=pad
+    )
+    return model.train()
+
+
+class _Optimisers:
+    """Muon for the hidden matrices, AdamW for everything else."""
+
+    def __init__(self, model: Any, size: ModelSize) -> None:
+        named = list(model.named_parameters())
+        matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name and "lm_head" not in name]
+        is_matrix = {id(parameter) for parameter in matrices}
+        others = [parameter for _, parameter in named if id(parameter) not in is_matrix]
+        muon = torch.optim.Muon(matrices, lr=size.muon_lr, weight_decay=0.0)
+        adam = torch.optim.AdamW(others, lr=size.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)
+        self._rates = ((muon, size.muon_lr), (adam, size.adam_lr))
+        self._model = model
+
+    def step(self, share: float) -> None:
+        """Apply and clear the gradients, with this share of the learning rates."""
+        for optimiser, lr in self._rates:
+            for group in optimiser.param_groups:
+                group["lr"] = lr * share
+            optimiser.step()
+        self._model.zero_grad(set_to_none=True)
+
+
+def _lr_share(step: int, n_steps: int) -> float:
+    """Return the share of the learning rate: rising for 30 steps, flat to 40 %, then falling to 5 %."""
+    warm = min(1.0, (step + 1) / 30)
+    done = step / n_steps
+    return warm * (1.0 if done < 0.4 else 1.0 - 0.95 * (done - 0.4) / 0.6)
+
+
+# Batches
+
+
+_ROW = 128  # tokens; documents of a step share rows, since padding is half of a step otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Documents packed into rows, shapes (B, T); a document's tokens see only those of its own before them."""
+
+    ids: Tensor
+    """Inputs."""
+    positions: Tensor
+    """Within their documents."""
+    targets: Tensor
+    """The token after each input where it belongs to a reply, else `_IGNORED`."""
+    kinds: Tensor
+    """Position in `KINDS` of the document that a token belongs to."""
+    mask: Tensor
+    """(B, 1, T, T), added to the attention: 0, or the lowest number."""
+    n_tokens: int
+
+    @classmethod
+    def of(cls, documents: Sequence[Document], tokenizer: Any, device: str) -> _Batch:
+        encoded = tokenizer([text_of(each) for each in documents], add_special_tokens=False)["input_ids"]
+        go, pad = tokenizer.convert_tokens_to_ids([GO, PAD])
+        rows = _packed([len(ids) - 1 for ids in encoded])
+        width = max(sum(len(encoded[number]) - 1 for number in row) for row in rows)
+        shape = (len(rows), width)
+        filled = {"ids": torch.full(shape, pad), "targets": torch.full(shape, _IGNORED)}
+        filled |= {name: torch.zeros(shape, dtype=torch.int64) for name in ("positions", "kinds", "owners")}
+        for row, numbers in enumerate(rows):
+            start = 0
+            for number in numbers:
+                ids = encoded[number]
+                first, length = ids.index(go), len(ids) - 1
+                place = (row, slice(start, start + length))
+                filled["ids"][place] = torch.tensor(ids[:-1])
+                filled["targets"][place] = torch.tensor([_IGNORED] * first + ids[first + 1 :])
+                filled["positions"][place] = torch.arange(length)
+                filled["kinds"][place] = KINDS.index(documents[number].kind)
+                filled["owners"][place] = 1 + number
+                start += length
+        owners = filled.pop("owners")
+        seen = (owners.unsqueeze(1) == owners.unsqueeze(2)).tril().unsqueeze(1)
+        mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+        n_tokens = sum(map(len, encoded))
+        return cls(
+            **{name: column.to(device) for name, column in filled.items()}, mask=mask.to(device), n_tokens=n_tokens
+        )
+
+
+def _packed(lengths: Sequence[int]) -> list[list[int]]:
+    """Return rows of positions in `lengths`: the longest first, each into the first row that has room."""
+    rows: list[list[int]] = []
+    room: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        row = next((row for row, left in enumerate(room) if left >= lengths[number]), len(rows))
+        if row == len(rows):
+            rows.append([])
+            room.append(max(_ROW, lengths[number]))
+        rows[row].append(number)
+        room[row] -= lengths[number]
+    return rows
+
+
+def _token_losses(model: Any, batch: _Batch) -> Tensor:
+    """Return (B, T) losses, 0 where there is no target."""
+    logits = model(
+        input_ids=batch.ids,
+        position_ids=batch.positions,
+        attention_mask=batch.mask.to(model.dtype),
+        use_cache=False,
+    ).logits.float()
+    flat = cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=_IGNORED, reduction="none")
+    return flat.view_as(batch.targets)
+
+
+class _Tally:
+    """What training has cost and come to so far."""
+
+    def __init__(self) -> None:
+        self.n_tokens = 0
+        self._means: dict[str, float] = {}
+
+    def take(self, batch: _Batch, losses: Tensor) -> None:
+        self.n_tokens += batch.n_tokens
+        is_target = batch.targets != _IGNORED
+        for number, kind in enumerate(KINDS):
+            mine = losses[is_target & (batch.kinds == number)]
+            if len(mine):
+                mean = float(mine.mean())
+                before = self._means.get(kind, mean)
+                self._means[kind] = before + (mean - before) / _RUNNING
+
+    @property
+    def losses(self) -> Losses:
+        return Losses(*(self._means.get(kind, float("nan")) for kind in KINDS))

@@ -1,0 +1,96 @@
+"""The problem source `tiny`: `tiny:train`, `tiny:held-out`, `tiny:unseen`, each also with `-eval` and `rare-`."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+
+from codea1_agents.train.tiny.family import (
+    Composition,
+    Split,
+    Variant,
+    answer_of,
+    drawn_inputs,
+    family,
+    mutants,
+)
+from codea1_agents.train.tiny.inputs import Arguments
+from codea1_env.errors import UnknownName
+from codea1_env.problems import GoldenCase, Problem, ProblemSet, WrongProgram
+
+__all__ = ["N_EVALUATION_CASES", "N_TRAINING_CASES", "OPTIONS", "load", "problem_of"]
+
+N_TRAINING_CASES = 16
+N_EVALUATION_CASES = 64
+_N_EXAMPLES = 2
+_MAX_WRONG_PROGRAMS = 6
+_SUBTLE_BELOW = (0.5, 0.25, 0.1)
+"""Subtlety rises by one where the share of golden tests that fail is below each of these."""
+
+OPTIONS = tuple(
+    f"{rare}{split.value}{ending}"
+    for rare, split, ending in product(("", "rare-"), (Split.TRAIN, Split.HELD_OUT, Split.UNSEEN), ("", "-eval"))
+)
+
+
+@cache
+def load(options: str = "train") -> ProblemSet:
+    """Return a generated family of small problems, for language models that learn from scratch: `tiny:train`.
+
+    `options`: `train`, `held-out` or `unseen`; with `-eval` behind it 64 golden tests rather than 16 others; with
+    `rare-` before it, bugs that naive inputs do not reach.
+
+    Raises:
+        UnknownName: other options.
+    """
+    if options not in OPTIONS:
+        raise UnknownName.of("option of the problems 'tiny'", options, OPTIONS)
+    variant = Variant.RARE if options.startswith("rare-") else Variant.PLAIN
+    is_evaluation = options.endswith("-eval")
+    split = Split(options.removeprefix("rare-").removesuffix("-eval"))
+    found = tuple(problem_of(each, variant, is_evaluation=is_evaluation) for each in family()[split])
+    return ProblemSet(f"tiny:{options}", found)
+
+
+def problem_of(composition: Composition, variant: Variant, *, is_evaluation: bool = False) -> Problem:
+    """Return a composition as a problem of the game; training, evaluation and examples share no input."""
+    n_all = _N_EXAMPLES + N_TRAINING_CASES + N_EVALUATION_CASES
+    inputs = drawn_inputs(composition, n_all, "golden", is_narrow=variant is Variant.RARE)
+    cases = [_case(composition, arguments) for arguments in inputs]
+    first = _N_EXAMPLES + N_TRAINING_CASES if is_evaluation else _N_EXAMPLES
+    used = slice(first, n_all if is_evaluation else first + N_TRAINING_CASES)
+    return Problem(
+        id=f"tiny/{composition.statement}",
+        statement=composition.statement,
+        entry_point="f",
+        solution=composition.solution,
+        golden=tuple(cases[used]),
+        examples=tuple(f"assert {case.expression} == {case.expected}" for case in cases[:_N_EXAMPLES]),
+        source="codea1-env",
+        licence="Apache-2.0",
+        wrong_programs=_wrong_programs(composition, variant, inputs[used]),
+    )
+
+
+def _case(composition: Composition, arguments: Arguments) -> GoldenCase:
+    expected = answer_of(composition.solution, arguments)
+    assert expected is not None
+    return GoldenCase(f"f({', '.join(map(repr, arguments))})", expected)
+
+
+def _wrong_programs(
+    composition: Composition, variant: Variant, inputs: tuple[Arguments, ...]
+) -> tuple[WrongProgram, ...]:
+    found = [(each, _failing_share(composition, each, inputs)) for each in mutants(composition, variant)]
+    found = [each for each in found if each[1]]
+    step = max(1, len(found) // _MAX_WRONG_PROGRAMS)
+    note = "Is wrong at one value, or beyond one length." if variant is Variant.RARE else "One part of it is wrong."
+    return tuple(
+        WrongProgram(program, note, 1 + sum(share < bound for bound in _SUBTLE_BELOW))
+        for program, share in found[::step][:_MAX_WRONG_PROGRAMS]
+    )
+
+
+def _failing_share(composition: Composition, program: str, inputs: tuple[Arguments, ...]) -> float:
+    wrong = sum(answer_of(program, each) != answer_of(composition.solution, each) for each in inputs)
+    return wrong / len(inputs)

@@ -1,0 +1,23 @@
+"""The agent protocol, and agents by name."""
+
+from codea1_env.agent.agent import (
+    Agent,
+    AgentContext,
+    AgentSpec,
+    Info,
+    Observation,
+    Role,
+    agent_name,
+    load_agent,
+)
+
+__all__ = [
+    "Agent",
+    "AgentContext",
+    "AgentSpec",
+    "Info",
+    "Observation",
+    "Role",
+    "agent_name",
+    "load_agent",
+]

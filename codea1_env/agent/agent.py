@@ -1,0 +1,290 @@
+"""What an agent is, and how a name, a dotted path or a function becomes one.
+
+Any function `observation -> str` is an agent. So is any object with `act(observation, info) -> str`. Everything that
+takes an agent (views, runner, command line) takes all of these, through `load_agent`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol, cast, runtime_checkable
+
+from codea1_env.agent.event_loop import PATIENCE_S, LoopThread
+from codea1_env.errors import CodeA1Error, UserError
+from codea1_env.plugins import resolve
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.sandbox.interface import Sandbox
+from codea1_env.secret import (
+    TextWithSecrets,
+    cleaned,
+    cleaned_error,
+    discreet,
+    is_secret_option,
+    read_secrets,
+    require_secrets,
+    revealed,
+    without_secrets,
+)
+
+__all__ = [
+    "Agent",
+    "AgentContext",
+    "AgentSpec",
+    "Info",
+    "Observation",
+    "Role",
+    "agent_name",
+    "load_agent",
+]
+
+Role = Literal["coder", "tester"]
+
+Observation = Mapping[str, Any]
+"""One observation of `codea1_env.code_a1_v0`: see its module docstring for the keys."""
+
+Info = Mapping[str, Any]
+"""The environment's `infos` entry of the agent that acts."""
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """Anything that answers observations with text.
+
+    Optional methods that callers use when they are there: `reset(seed: int)` before each episode,
+    `act_batch(observations, infos) -> list[str | AgentUnavailable]`, `async aact(observation, info) -> str`, `close()`.
+    Optional attributes: `plays`, `"coder"` or `"tester"`, keeps an agent from being given the other's seat;
+    `thread_safe = True` allows several calls of `act` at once; `stateless = True` says that a reply depends on the
+    seed, the observation and its info alone, so that one `reset` does for a whole run; `interactive = True`, that
+    somebody answers at the terminal, one game at a time.
+    """
+
+    def act(self, observation: Observation, info: Info) -> str:
+        """Return the raw reply; any text is legal."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentContext:
+    """What an agent class may ask for by naming a parameter `context`. Scripted baselines use the problems' secrets."""
+
+    problems: ProblemSet
+    sandbox: Sandbox
+    seed: int = 0
+
+
+AgentSpec = str | Agent | Callable[..., Any]
+
+
+class _AsyncAgent:
+    """An agent whose function returns an awaitable; all its turns run in one event loop of its own.
+
+    The loop has a thread of its own, so that Ctrl-C does not wait for the agent.
+
+    Who has a loop uses `aact`, `areset` and `aclose` instead, and only these.
+    """
+
+    def __init__(self, inner: Any, function: Callable[[Observation, Info], Any]) -> None:
+        self._inner = inner
+        self._function = function
+        self._loop = LoopThread(type(inner).__name__)
+        self.stateless = getattr(inner, "stateless", False) is True
+
+    def act(self, observation: Observation, info: Info) -> str:
+        return self._loop.run(self.aact(observation, info))
+
+    def reset(self, seed: int) -> None:
+        self._loop.run(self.areset(seed))
+
+    async def aact(self, observation: Observation, info: Info) -> str:
+        return cast(str, await _awaited(self._function, observation, info))
+
+    async def areset(self, seed: int) -> None:
+        reset = getattr(self._inner, "reset", None)
+        if callable(reset):
+            await _awaited(reset, seed)
+
+    async def aclose(self) -> None:
+        close = getattr(self._inner, "close", None)
+        if callable(close):
+            await _awaited(close)
+
+    def close(self) -> None:
+        self._loop.close(self.aclose(), patience_s=PATIENCE_S)
+
+    def __repr__(self) -> str:
+        return repr(self._inner)
+
+
+class _DiscreetAgent:
+    """An agent that was given secrets: no text of its own tells them, neither replies nor errors."""
+
+    _METHODS = ("act", "act_batch", "reset", "close")
+    _ASYNC_METHODS = ("aact", "areset", "aclose")
+
+    def __init__(self, inner: Agent) -> None:
+        self._inner = inner
+
+    def act(self, observation: Observation, info: Info) -> str:
+        return cast(str, _discreetly(self._inner.act, observation, info))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._inner, name)
+        if name in self._METHODS and callable(found):
+            return partial(_discreetly, found)
+        if name in self._ASYNC_METHODS and callable(found):
+            return partial(_discreetly_awaited, found)
+        return found
+
+    def __repr__(self) -> str:
+        return cleaned(repr(self._inner))
+
+
+def _discreetly(function: Callable[..., Any], *arguments: object) -> Any:
+    with discreet():
+        return _cleaned(function(*arguments))
+
+
+async def _discreetly_awaited(function: Callable[..., Any], *arguments: object) -> Any:
+    with discreet():
+        return _cleaned(await _awaited(function, *arguments))
+
+
+def _cleaned(reply: Any) -> Any:
+    """Return what an agent gave, in the same shape, without secrets."""
+    if isinstance(reply, str):
+        return cleaned(reply)
+    if isinstance(reply, Exception):
+        return cleaned_error(reply)
+    return [_cleaned(each) for each in reply] if isinstance(reply, list | tuple) else reply
+
+
+async def _awaited(function: Callable[..., Any], *arguments: object) -> object:
+    found = function(*arguments)
+    return await found if inspect.isawaitable(found) else found
+
+
+class _FunctionAgent:
+    """A plain function as an agent; it may take the observation, or the observation and the info."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._takes_info = _n_positional(function) >= 2
+        self.thread_safe = getattr(function, "thread_safe", False) is True
+
+    def act(self, observation: Observation, info: Info) -> str:
+        reply = self._function(observation, info) if self._takes_info else self._function(observation)
+        return cast(str, reply)
+
+    def __repr__(self) -> str:
+        return getattr(self._function, "__name__", repr(self._function))
+
+
+def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = None) -> Agent:
+    """Return the agent that `spec` names or is. One that is `async` gets an event loop of its own.
+
+    Args:
+        spec: an agent, a function, a registered name (`mutant`), or `module:attribute`; names and paths may carry
+            options for the agent's class, as in `mutant,strength=0.3`.
+        context: handed to classes that have a `context` parameter.
+        role: what it is to play; None: not known yet.
+
+    Raises:
+        UserError: nothing of that name, unreadable options, something that cannot act, or that plays the other role.
+    """
+    options: dict[str, Any] = {}
+    target: Any = spec
+    has_secrets = False
+    if isinstance(spec, str):
+        require_secrets(spec)
+        spec = read_secrets(spec)
+        has_secrets = isinstance(spec, TextWithSecrets)
+        name, *pairs = revealed(spec).split(",")
+        options = dict(_option(spec, pair) for pair in pairs)
+        target = resolve("agents", name)
+    if inspect.isclass(target):
+        with discreet():
+            target = _construct(spec, target, context, options)
+    elif options:
+        raise UserError(f"agent {_shown(spec)}: only classes take options")
+    plays = getattr(target, "plays", None)
+    if role is not None and plays in _ROLES and plays != role:
+        raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
+    agent = _as_agent(spec, target)
+    return _DiscreetAgent(agent) if has_secrets else agent
+
+
+_ROLES = ("coder", "tester")
+
+
+def agent_name(spec: AgentSpec, agent: Agent) -> str:
+    """Return what people call an agent; the same in every process, so without addresses, and without secrets."""
+    if isinstance(spec, str):
+        return without_secrets(spec)
+    told = repr(agent)
+    return type(agent).__name__ if " at 0x" in told else told
+
+
+def _as_agent(spec: AgentSpec, target: Any) -> Agent:
+    if isinstance(target, Agent):
+        return _AsyncAgent(target, target.act) if inspect.iscoroutinefunction(target.act) else target
+    if inspect.iscoroutinefunction(getattr(target, "aact", None)):
+        return _AsyncAgent(target, target.aact)
+    if callable(target):
+        agent = _FunctionAgent(target)
+        is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(type(target).__call__)
+        return _AsyncAgent(agent, agent.act) if is_async else agent
+    raise UserError(f"agent {_shown(spec)}: {type(target).__name__} has no act(observation, info) and is no function")
+
+
+def _shown(spec: object) -> str:
+    return repr(without_secrets(spec)) if isinstance(spec, str) else f"{spec!r:.100}"
+
+
+def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, Any]) -> object:
+    parameters = inspect.signature(cls).parameters
+    known = [name for name in parameters if name != "context"]
+    for name in options:
+        if name not in parameters or name == "context":
+            raise UserError(
+                f"agent {_shown(spec)}: unknown option {name!r}; {cls.__name__} takes {', '.join(known) or 'none'}"
+            )
+    arguments = {"context": context, **options} if "context" in parameters else options
+    try:
+        return cls(**arguments)
+    except CodeA1Error:
+        raise
+    except (Exception, SystemExit) as error:  # the boundary to agents' classes, which are anyone's code
+        told = str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"
+        raise UserError(f"agent {_shown(spec)}: {told}") from error
+
+
+def _option(spec: str, pair: str) -> tuple[str, Any]:
+    name, separator, text = pair.partition("=")
+    if not separator or not name.strip().isidentifier():
+        raise UserError(f"agent {_shown(spec)}: expected option=value, found {cleaned(pair)!r}")
+    return name.strip(), text.strip() if is_secret_option(name) else _parsed(text.strip())
+
+
+def _parsed(text: str) -> object:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _n_positional(function: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some builtins have no signature
+        return 1
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return 2
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)

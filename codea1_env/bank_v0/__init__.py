@@ -1,0 +1,247 @@
+"""The game of `code_a1_v0` with numbers for replies: both agents choose from a bank of programs and tests.
+
+| | |
+|---|---|
+| Creation | `from codea1_env import bank_v0; env = bank_v0.env(bank="starter")` |
+| Agents | `coder_0`, then `tester_0`; AEC is canonical |
+| Action space | `Discrete(M)` for the coder, `Discrete(N)` for the tester |
+| Observation space | `Box(0, 1)` of P + M (+ C) numbers: which problem, which program (the tester's, white box), which cases of the Mistake Book are replayed |
+| Parallel API | `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once |
+
+**Why.** Everything about this game can be computed: best responses, equilibria, exploitability. So learners can be held
+against the truth, in seconds and without a model; `codea1_agents.lab.games` does the computing.
+
+**A round.** The coder chooses one of the M programs of the problem, the tester one of its N suites. Verdicts come from
+the judge, payoffs from `rules.rewards`: as in `code_a1_v0`, but found out beforehand (`codea1_env.bank`) and kept on
+disk. An episode is one problem and `max_cycles` rounds. The tester has its turn also after a program that does not load.
+
+**The Mistake Book.** With `replay=True` the book lives on from episode to episode and changes as the rules say: the
+game then has a state. Which cases are replayed is part of what both agents see. A seed empties the book.
+
+**Infos** are those of `code_a1_v0` (none with `infos=False`); both agents' rewards arrive together after the tester has acted. Nothing is ever
+masked, since a bank with an unknown payoff cannot be made.
+
+**Reset options**: `problem_id`. Others are logged and ignored.
+
+**Version history**: v0, first version.
+"""  # noqa: E501  the table
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from numpy.typing import NDArray
+from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
+from pettingzoo.utils.env import ParallelEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+
+from codea1_env.bank import JudgedBank, load_bank
+from codea1_env.bank.sources import BankSource
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.facts.verdicts import ProblemReport
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.rounds.two_agents import CODER, TESTER, TwoAgentEnv
+from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
+from codea1_env.rules.rewards import CandidateRewards, score
+from codea1_env.rules.ruleset import BookUpdate
+
+__all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]
+
+_log = logging.getLogger(__name__)
+
+Seen = NDArray[np.float32]
+
+
+def env(**kwargs: Any) -> OrderEnforcingWrapper[str, Seen, int]:
+    """Return the AEC environment; the arguments are `raw_env`'s."""
+    return OrderEnforcingWrapper(raw_env(**kwargs))
+
+
+def parallel_env(**kwargs: Any) -> ParallelEnv[str, Seen, int | None]:
+    """Return the turn-based parallel view: each step takes one action, `infos[a]["active_agent"]` says whose."""
+    return turn_based_aec_to_parallel(raw_env(**kwargs))
+
+
+def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, Seen, int]:
+    """Return the simultaneous parallel view: the matrix game, in which the tester never sees a program."""
+    if kwargs.setdefault("tester_view", "black_box") != "black_box":
+        raise UserError("blind_parallel_env: tester_view can only be 'black_box', since both agents act at once")
+    blind = raw_env(**kwargs)
+    blind.metadata = {**blind.metadata, "is_parallelizable": True}
+    return aec_to_parallel(blind)
+
+
+class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
+    """The environment without wrappers; see the module's docstring for the game. An action is a number."""
+
+    metadata = {**TwoAgentEnv.metadata, "name": "bank_v0"}  # noqa: RUF012  PettingZoo declares it so
+
+    def __init__(
+        self,
+        bank: BankSource | JudgedBank = "starter",
+        *,
+        tester_view: str = "white_box",
+        max_cycles: int = 1,
+        replay: bool = False,
+        infos: bool = True,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Make an environment; a bank that was not judged yet is judged now, which takes seconds the first time.
+
+        Args:
+            bank: a judged bank, or what `codea1_env.bank.load_bank` takes: a problem source, a run folder, a bank.
+            tester_view: `white_box` (the tester sees which program was chosen) or `black_box`.
+            max_cycles: rounds per episode.
+            replay: whether there is a Mistake Book.
+            infos: False leaves them empty, for libraries that make tensors of them (torchrl).
+            render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
+            options: of `load_bank` (`rules`, `recipe`, `limit`, `cache`, ...); none with a judged bank.
+
+        Raises:
+            UserError: an argument has no such value, or there is no such bank.
+        """
+        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode)
+        if isinstance(bank, JudgedBank) and options:
+            raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: judge it so")
+        self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
+        self.rules = self.bank.rules
+        self._tells = infos
+        self.replay = replay and self.rules.book.update is not BookUpdate.OFF
+        self._positions = {each.bank.problem.id: p for p, each in enumerate(self.bank.problems)}
+        self._n_cases = max(len(each.cases) for each in self.bank.problems) if self.replay else 0
+        length = len(self.bank.problems) + self.bank.bank.n_programs + self._n_cases
+        self._observation_spaces = {
+            agent: spaces.Box(0.0, 1.0, (length,), np.float32) for agent in self.possible_agents
+        }
+        n_actions = {CODER: self.bank.bank.n_programs, TESTER: self.bank.bank.n_suites}
+        self._action_spaces = {agent: spaces.Discrete(n_actions[agent]) for agent in self.possible_agents}
+        self._np_random: np.random.Generator | None = None
+        self._queue: list[int] = []
+        self._books: dict[int, tuple[BookEntry, ...]] = {}
+        self._rounds_of: dict[int, int] = {}
+        self._rounds: dict[tuple[int, int, int], tuple[ProblemReport, CandidateRewards]] = {}
+        self._program: int | None = None
+        self._replayed: tuple[BookKey, ...] = ()
+        self.agent_selection = CODER
+
+    # -- the PettingZoo interface --
+
+    def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
+        """Start an episode on the next problem. A seed starts everything random anew and empties the book."""
+        if seed is not None or self._np_random is None:
+            self._np_random, _ = seeding.np_random(seed)
+            self._queue, self._books, self._rounds_of = [], {}, {}
+        self._position = self._chosen(options or {})
+        self._problem = self.bank.problems[self._position].bank.problem
+        self._episode_id = f"{self._np_random.integers(2**63):016x}"
+        self._begin_episode()
+
+    def observe(self, agent: str) -> Seen:
+        """Return what the agent sees now: ones at the problem, at the chosen program, at the replayed cases."""
+        n_problems, n_programs = len(self.bank.problems), self.bank.bank.n_programs
+        seen = np.zeros(n_problems + n_programs + self._n_cases, np.float32)
+        seen[self._position] = 1.0
+        if agent == TESTER and self.tester_view == "white_box" and self._program is not None:
+            seen[n_problems + self._program] = 1.0
+        cases = self.bank.problems[self._position].cases
+        for key in self._replayed:
+            seen[n_problems + n_programs + cases.index(key)] = 1.0
+        return seen
+
+    def close(self) -> None:
+        """Do nothing: a judged bank holds no process and no file."""
+
+    # -- a round --
+
+    def _begin_round(self) -> None:
+        self._program = None
+        book = self._books.get(self._position, ())
+        self._replayed = ()
+        if self.replay:
+            chosen = select_replayed(book, self.rules.book, self._np_random)
+            self._replayed = tuple(entry.key for entry in chosen)
+        self.agent_selection = CODER
+        for agent in self.agents:
+            self.infos[agent] |= self._turn_info(agent)
+
+    def _act(self, agent: str, action: int) -> None:
+        if agent == CODER:
+            self._program = action
+            self._give_turn_to_tester()
+        else:
+            assert self._program is not None  # the coder has acted
+            self._end_round(self._judged_round(self._program, action))
+
+    def _judged_round(self, program: int, suite: int) -> JudgedRound:
+        problem = self.bank.problems[self._position]
+        report, rewards = self._found(program, suite)
+        delta = self._recorded(report) if self.replay else None
+        return JudgedRound(
+            problem=self._problem,
+            episode_id=self._episode_id,
+            round=self._round,
+            coder_reply=problem.bank.programs[program].reply,
+            tester_reply=problem.bank.suites[suite].reply,
+            report=report,
+            rewards=rewards,
+            book=delta,
+        )
+
+    def _found(self, program: int, suite: int) -> tuple[ProblemReport, CandidateRewards]:
+        """Return report and rewards of a round; without replays each is put together only once."""
+        place = (self._position, program, suite)
+        if not self._replayed and place in self._rounds:
+            return self._rounds[place]
+        report = self.bank.problems[self._position].duel(program, suite, self._replayed)
+        found = ProblemReport(self._problem.id, (report,)), score(report, self.rules)
+        if not self._replayed:
+            self._rounds[place] = found
+        return found
+
+    def _recorded(self, report: ProblemReport) -> BookDelta:
+        number = self._rounds_of.get(self._position, 0) + 1
+        before = self._books.get(self._position, ())
+        after = apply_changes(before, changes(report, self.rules.book), self.rules.book, round=number)
+        self._books[self._position], self._rounds_of[self._position] = after, number
+        old, new = {entry.key for entry in before}, {entry.key for entry in after}
+        return BookDelta(added=len(new - old), removed=len(old - new), size=len(after))
+
+    # -- what comes in --
+
+    def _chosen(self, options: Mapping[str, Any]) -> int:
+        for key in sorted(map(str, options.keys() - {"problem_id"})):
+            _log.warning("reset: unknown option %r is ignored; known is problem_id", key)
+        wanted = options.get("problem_id")
+        if wanted is not None:
+            if wanted not in self._positions:
+                raise UnknownName.of("problem of the bank", str(wanted), self._positions)
+            return self._positions[wanted]
+        assert self._np_random is not None  # reset has made it
+        if not self._queue:
+            self._queue = self._np_random.permutation(len(self.bank.problems)).tolist()
+        return self._queue.pop()
+
+    def _accepted(self, agent: str, action: int | None) -> int:
+        if not isinstance(action, int | np.integer) or not self._action_spaces[agent].contains(np.int64(action)):
+            n = self._action_spaces[agent].n
+            raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, not {action!r:.100}")
+        return int(action)
+
+    # -- what goes out --
+
+    def _shown_program(self) -> str:
+        if self.tester_view != "white_box" or self._program is None:
+            return ""
+        return self.bank.problems[self._position].bank.programs[self._program].reply
+
+    def _turn_info(self, agent: str) -> dict[str, Any]:
+        return super()._turn_info(agent) if self._tells else {}
+
+    def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
+        return super()._judged_info(agent, judged) if self._tells else {}

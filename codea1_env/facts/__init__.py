@@ -1,0 +1,1 @@
+"""What travels between the parts of the environment: submissions, outcomes of jobs, verdicts, the judge's version."""

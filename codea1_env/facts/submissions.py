@@ -1,0 +1,145 @@
+"""What the two agents hand in, read but not yet judged: candidates, test cases, suites.
+
+These facts are made by `codea1_env.rules.replies` from raw model text, or by hand in tests and tools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+
+class RejectionReason(StrEnum):
+    """Why a piece of an agent's reply, or a test case, does not count."""
+
+    # Found while reading a reply.
+    EMPTY_REPLY = "empty_reply"
+    """Nothing but white space."""
+    NO_CODE = "no_code"
+    """No block and no bare text that could be a program or an assert."""
+    TOO_LONG = "too_long"
+    """A reply that is longer than the reader takes, or a program than the rules take; it was not parsed, or not run."""
+    SYNTAX_ERROR = "syntax_error"
+    """Not Python."""
+    NOT_AN_ASSERT = "not_an_assert"
+    """A statement that is neither an assert, a plain assignment nor an import."""
+    NO_COMPARISON = "no_comparison"
+    """Release reading only: not of the form `assert call <operator> expression`."""
+    NO_ENTRY_POINT_CALL = "no_entry_point_call"
+    """The asserted expression never calls the problem's entry point, or holds whatever that returns."""
+    FORBIDDEN_NAME = "forbidden_name"
+    """Uses a name or attribute that a test may not use (see `rules.replies`)."""
+    # Found while validating against the solution.
+    TOO_MANY = "too_many"
+    """Beyond the number of cases that a suite may hold."""
+    DUPLICATE = "duplicate"
+    """The same call with the same expected value stands earlier in the suite."""
+    WRONG_PREDICTION = "wrong_prediction"
+    """The solution's value is another one (`drop_wrong` validation, or reported beside a corrected case)."""
+    SOLUTION_ERROR = "solution_error"
+    """The call raises or crashes on the solution."""
+    SOLUTION_TIME_LIMIT = "solution_time_limit"
+    """The call takes too long on the solution."""
+    FLAKY = "flaky"
+    """Two runs of the solution gave different values."""
+    OPAQUE_VALUE = "opaque_value"
+    """The solution's value, an argument or a result of the case cannot be carried: no plain data, or too much of it."""
+    UNPASSABLE = "unpassable"
+    """The solution's value is not equal to itself (nan), so nothing can equal it."""
+    VACUOUS = "vacuous"
+    """Holds whatever the entry point returns: no change of the solution's answers makes it false
+    (`codea1_env.judging.vacuity`)."""
+    TOO_MANY_CALLS = "too_many_calls"
+    """The expression calls the entry point more often than can be recorded."""
+    UNKNOWABLE = "unknowable"
+    """What the case says about the candidate cannot be known (`codea1_env.judging.rechecks`)."""
+
+
+COUNTED_AS_INVALID = frozenset(
+    {
+        RejectionReason.SYNTAX_ERROR,
+        RejectionReason.NO_ENTRY_POINT_CALL,
+        RejectionReason.FORBIDDEN_NAME,
+        RejectionReason.DUPLICATE,
+        RejectionReason.WRONG_PREDICTION,
+        RejectionReason.SOLUTION_ERROR,
+        RejectionReason.SOLUTION_TIME_LIMIT,
+        RejectionReason.FLAKY,
+        RejectionReason.UNPASSABLE,
+        RejectionReason.VACUOUS,
+    }
+)
+"""Rejections that are failed attempts at a test. Prose, unread forms and surplus cases are reported but not counted,
+as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME. Nor is what fails for our limits:
+what cannot be carried between processes, and calls beyond what can be recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One dropped piece of a reply."""
+
+    reason: RejectionReason
+    source: str
+    """The dropped text, cut to 200 characters."""
+    line: int = 0
+    """Line in the reply, from 1; 0 where there is no single one."""
+    detail: str = ""
+    """One sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A coder's program as read from its reply; `program` is empty iff `rejection` is set."""
+
+    program: str
+    rejection: Rejection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestCase:
+    """One expression that calls the entry point, with the value the tester predicts for it.
+
+    An assert that is not `expression == value` becomes a property case: `expression` is `bool(...)` of the whole
+    condition and `prediction` is `True`, so that every case is "this expression has this value".
+    """
+
+    __test__: ClassVar[bool] = False  # pytest would collect the class otherwise
+
+    expression: str
+    """Python source; calls the entry point at least once (except in the release reading)."""
+    prediction: str | None
+    """Python source of the predicted value, free of entry-point calls; None where only calls are asked for."""
+    imports: tuple[str, ...] = ()
+    """Import statements that `expression` or `prediction` needs."""
+    direct: bool = False
+    """True iff `expression` is exactly one entry-point call with literal arguments.
+
+    Only such text may be evaluated inside the candidate's process; all else runs in a harness process, where the
+    entry point is a stand-in (so that tests and programs never share a process).
+    """
+    line: int = 0
+    """Line of the assert in the reply, from 1; 0 if it did not come from a reply."""
+    predicted: bytes | None = field(default=None, compare=False, repr=False)
+    """The value of `prediction`, canonical encoding, where reading could tell it; None: it has to be evaluated."""
+    calls: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """What `expression` asks of the entry point: its calls, sorted; empty if not all of them have literal arguments. If
+    `direct`, the call as plain data is written, or nothing where it is written so."""
+
+    def to_assert(self) -> str:
+        """Return one line of Python that states the case (imports first, separated by semicolons)."""
+        claim = self.expression if self.prediction is None else f"{self.expression} == {self.prediction}"
+        return "; ".join((*self.imports, f"assert {claim}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The ordered cases of one tester reply and everything in it that was dropped."""
+
+    cases: tuple[TestCase, ...]
+    rejections: tuple[Rejection, ...] = ()
+    """The first ones of them; `n_more_invalid` says what they leave out."""
+    nonprintable_share: float = 0.0
+    """Share of the reply's characters, in [0, 1], that the reading counts as non-printable."""
+    n_more_invalid: int = 0
+    """Rejections beyond the listed ones that count as invalid tests."""

@@ -1,0 +1,1 @@
+"""Judging: from candidates and suites to verdicts, by programs that run in the sandbox."""

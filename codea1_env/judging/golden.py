@@ -1,0 +1,257 @@
+"""Golden tests against a program: which sandbox jobs they take, and what the reports say.
+
+Value cases share one job; each harness has one of its own. The program never shares a job with an expected value:
+literals are encoded here, anything else is evaluated in a job without the program, once per problem, and the comparison
+happens here. Only that job can show that a test is broken, and an argument that no answer of a program's can be: what
+a program answers, in whatever amount, is never a reason to leave its failure open.
+"""
+
+from __future__ import annotations
+
+import ast
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from codea1_env import values
+from codea1_env.errors import UserError
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Verdict, verdict_of
+from codea1_env.judging.value_budget import ValueBudget
+from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
+from codea1_env.rules.reading.direct_calls import is_direct_call
+from codea1_env.rules.ruleset import Comparison, Ruleset
+from codea1_env.rules.validation import values_equal
+from codea1_env.sandbox.interface import (
+    OPAQUE_ARGUMENT,
+    Call,
+    Harness,
+    Job,
+    JobReport,
+    Limits,
+    Place,
+    Sandbox,
+)
+
+GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
+"""Generous, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
+
+_MAX_NAMED = 5
+_MAX_SHOWN = 200  # characters
+_TOO_LONG = (
+    f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to know more"
+)
+_TOO_LONG_TO_COMPARE = (
+    f"the expected value has more than {values.MAX_BYTES:,} bytes or {values.MAX_NODES:,} nodes (MAX_BYTES, MAX_NODES"
+    " of `codea1_env.values`), so that only the same bytes are known to equal it"
+)
+_NO_ENTRY_POINT = "no_entry_point"
+_NO_PROGRAM = f"def {_NO_ENTRY_POINT}(): raise NotImplementedError"
+
+_CHECK = "(check(candidate), None)[1]"
+"""Passes iff `check` returns, whatever it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenResult:
+    """One golden test against one program."""
+
+    verdict: Verdict
+    detail: str = ""
+    """Why it is not passed, for people; at most 300 characters of the program's own words."""
+    broken_test: bool = False
+    """The test itself is at fault: its expected value cannot be evaluated, or it needs what cannot be carried between
+    processes, or more than the limits let through. Says nothing about the program."""
+    is_opaque: bool = False
+    """An argument or a result of the test is not plain data."""
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the program passes; None where it could not be found out (our failure, or a broken test)."""
+        if self.broken_test or self.verdict is Verdict.INTERNAL_ERROR:
+            return None
+        return self.verdict is Verdict.PASSED
+
+
+def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
+    """Do nothing unless `rules` pay for golden tests.
+
+    Raises:
+        UserError: they do, and a problem has none, so that nothing could ever be paid for it.
+    """
+    if not rules.reward.needs_golden:
+        return
+    without = [problem.id for problem in problems if not problem.golden]
+    if without:
+        listed = ", ".join(without[:_MAX_NAMED]) + (", ..." if len(without) > _MAX_NAMED else "")
+        raise UserError(
+            f"rules {rules.name} pay for golden tests, which {len(without)} of {len(problems)} problems do not have:"
+            f" {listed}"
+        )
+
+
+class ExpectedValues:
+    """Evaluates expected values that are no literals, each once. Thread-safe; our own failures are not remembered."""
+
+    def __init__(self, sandbox: Sandbox, limits: Limits = GOLDEN_LIMITS) -> None:
+        self._sandbox = sandbox
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._known: dict[Call, Outcome] = {}
+
+    def of(self, problems: Iterable[Problem]) -> Mapping[Call, Outcome]:
+        """Return what every expected value of these problems is, by the call that evaluates it.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        wanted = {problem.id: dict.fromkeys(_expected_calls(_cases(problem))) for problem in problems}
+        with self._lock:
+            found = {call: self._known[call] for calls in wanted.values() for call in calls if call in self._known}
+        jobs = [
+            Job(_NO_PROGRAM, _NO_ENTRY_POINT, missing, limits=self._limits)
+            for calls in wanted.values()
+            if (missing := tuple(call for call in calls if call not in found))
+        ]
+        new: dict[Call, Outcome] = {}
+        for job, report in zip(jobs, self._sandbox.run(jobs) if jobs else (), strict=True):
+            new.update(zip(job.calls, report.outcomes, strict=True))
+        with self._lock:
+            self._known.update((call, out) for call, out in new.items() if out.kind is not OutcomeKind.INTERNAL_ERROR)
+        return {**found, **new}
+
+
+def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) -> tuple[Job, ...]:
+    """Return the jobs that run `program` against all golden tests: one for all value cases, one per harness."""
+
+    def job(calls: Sequence[Call], harness: str = "") -> Job:
+        return Job(program, problem.entry_point, tuple(calls), problem.imports, Harness(harness), limits)
+
+    cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
+    in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]
+    return (job([_call(case, problem.entry_point) for case in cases]), *in_harness) if cases else tuple(in_harness)
+
+
+def golden_results(
+    problem: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome], comparison: Comparison
+) -> tuple[GoldenResult, ...]:
+    """Return one result per golden test, in the order of `problem.golden`.
+
+    Args:
+        problem: as given to `golden_jobs`.
+        reports: the reports on its jobs, in their order.
+        expected: from `ExpectedValues.of` the problem.
+        comparison: when a value case's values are equal; harnesses compare as they please.
+    """
+    cases = _cases(problem)
+    of_cases = iter(_case_results(cases, reports[0], expected, comparison) if cases else ())
+    of_harnesses = map(_harness_result, reports[1:] if cases else reports)
+    return tuple(next(of_cases if isinstance(test, GoldenCase) else of_harnesses) for test in problem.golden)
+
+
+def golden_pass_rate(results: Iterable[GoldenResult]) -> float | None:
+    """Return the share of tests passed, in [0, 1]; None where there are none or any could not be found out."""
+    passed = [result.passed for result in results]
+    return None if not passed or None in passed else sum(map(bool, passed)) / len(passed)
+
+
+def load_failure(report: JobReport) -> GoldenResult | None:
+    """Return what every test of a program that did not load has for a result; None if it loaded."""
+    load = report.load
+    if report.loaded:
+        return None
+    return GoldenResult(verdict_of(load, loading=True), f"the program does not load: {load.said}")
+
+
+def _cases(problem: Problem) -> list[GoldenCase]:
+    return [test for test in problem.golden if isinstance(test, GoldenCase)]
+
+
+def _call(case: GoldenCase, entry_point: str) -> Call:
+    if is_direct_call(case.expression, entry_point):
+        return Call(case.expression)
+    return Call(case.expression, case.imports, Place.HARNESS)
+
+
+def _expected_calls(cases: Iterable[GoldenCase]) -> list[Call]:
+    return [_expected_call(case) for case in cases if _literal(case.expected) is None]
+
+
+def _expected_call(case: GoldenCase) -> Call:
+    return Call(case.expected, case.imports, Place.HARNESS)
+
+
+@lru_cache(maxsize=65_536)
+def _literal(expected: str) -> bytes | None:
+    """Return the encoded value of a literal, None for anything else."""
+    try:
+        return values.encode(ast.literal_eval(expected.strip()), max_bytes=GOLDEN_LIMITS.value_bytes)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, values.Opaque, values.TooLarge):
+        return None
+
+
+def _case_results(
+    cases: Sequence[GoldenCase], report: JobReport, expected: Mapping[Call, Outcome], comparison: Comparison
+) -> list[GoldenResult]:
+    failure = load_failure(report)
+    if failure is not None:
+        return [failure] * len(cases)
+    evaluated = [_evaluated(case, expected) for case in cases]
+    budget, results = ValueBudget(), []
+    for case, outcome, known in zip(cases, report.outcomes, evaluated, strict=True):
+        if known.value is None:
+            results.append(_unknown(case, known))
+        elif (affordable := budget.take(outcome, known)) is not outcome:
+            results.append(_failed(affordable, case.expression))
+        else:
+            results.append(_compared(case, outcome, known.value, comparison))
+    return results
+
+
+def _evaluated(case: GoldenCase, expected: Mapping[Call, Outcome]) -> Outcome:
+    literal = _literal(case.expected)
+    return expected[_expected_call(case)] if literal is None else Outcome(OutcomeKind.VALUE, literal)
+
+
+def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
+    """Return the result of a case whose expected value could not be evaluated."""
+    if outcome.kind in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR):  # of which the test is innocent
+        return GoldenResult(Verdict.INTERNAL_ERROR, f"{case.expression}: {outcome.said}")
+    why = _TOO_LONG if outcome.kind is OutcomeKind.OUTPUT_LIMIT else f"cannot be evaluated: {outcome.said}"
+    is_opaque = outcome.kind is OutcomeKind.OPAQUE
+    shown = case.expected if len(case.expected) <= _MAX_SHOWN else f"{case.expected[:_MAX_SHOWN]}..."
+    detail = f"the expected value {shown} {why}"
+    return GoldenResult(verdict_of(outcome), detail, broken_test=True, is_opaque=is_opaque)
+
+
+def _compared(case: GoldenCase, outcome: Outcome, expected: bytes, comparison: Comparison) -> GoldenResult:
+    if outcome.kind is OutcomeKind.OUTPUT_LIMIT:
+        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression} {_TOO_LONG}")
+    if outcome.value is None:
+        return _failed(outcome, case.expression)
+    if values_equal(expected, outcome.value, comparison):
+        return GoldenResult(Verdict.PASSED)
+    if values.is_beyond_budget(expected):
+        return GoldenResult(Verdict.OUTPUT_LIMIT, f"{case.expression}: {_TOO_LONG_TO_COMPARE}")
+    return GoldenResult(
+        Verdict.WRONG_ANSWER, f"{case.expression} is {values.describe(outcome.value)}, not {values.describe(expected)}"
+    )
+
+
+def _harness_result(report: JobReport) -> GoldenResult:
+    failure = load_failure(report)
+    if failure is not None:
+        return failure
+    (outcome,) = report.outcomes
+    if outcome.kind is OutcomeKind.VALUE:
+        return GoldenResult(Verdict.PASSED)
+    if outcome.kind is OutcomeKind.ERROR and outcome.error_type == "AssertionError":
+        return GoldenResult(Verdict.WRONG_ANSWER, f"check: {outcome.said}")
+    return _failed(outcome, "check")
+
+
+def _failed(outcome: Outcome, what: str) -> GoldenResult:
+    is_opaque = outcome.kind is OutcomeKind.OPAQUE
+    is_test = is_opaque and outcome.error_type == OPAQUE_ARGUMENT
+    return GoldenResult(verdict_of(outcome), f"{what}: {outcome.said}", broken_test=is_test, is_opaque=is_opaque)

@@ -1,0 +1,75 @@
+"""Programs against golden tests, many at once, each distinct one once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+from codea1_env.facts.verdicts import GoldenFinding, Verdict
+from codea1_env.judging.golden import (
+    GOLDEN_LIMITS,
+    ExpectedValues,
+    GoldenResult,
+    golden_jobs,
+    golden_pass_rate,
+    golden_results,
+)
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.ruleset import Comparison
+from codea1_env.sandbox.interface import Job, Limits, Sandbox
+
+PROGRAM_LIMITS = replace(GOLDEN_LIMITS, max_restarts=0)
+"""A program has failed once a call hangs or kills its process, so that the rest need not run."""
+
+_CASE_CPU_S = 5.0
+"""For a value case, which is one call; the limit above is for harnesses, which make up to a thousand."""
+
+
+def run_golden(
+    programs: Sequence[tuple[Problem, str]],
+    sandbox: Sandbox,
+    comparison: Comparison,
+    *,
+    limits: Limits = PROGRAM_LIMITS,
+) -> list[GoldenFinding]:
+    """Return one finding per program, in order.
+
+    Args:
+        programs: each with its problem, which has golden tests; an empty program has failed.
+        sandbox: where they run.
+        comparison: when values are equal.
+        limits: bounds per call; value cases get at most 5 s of processor.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    distinct = dict.fromkeys((problem.id, program) for problem, program in programs if program)
+    problems = {problem.id: problem for problem, _ in programs}
+    plans = {key: [_hurried(job) for job in golden_jobs(problems[key[0]], key[1], limits)] for key in distinct}
+    jobs = [job for plan in plans.values() for job in plan]
+    reports = iter(sandbox.run(jobs) if jobs else ())
+    expected = ExpectedValues(sandbox, limits).of(problems.values())
+    found = {
+        key: _finding(golden_results(problems[key[0]], list(islice(reports, len(plan))), expected, comparison))
+        for key, plan in plans.items()
+    }
+    nothing = GoldenFinding(False, 0.0, Verdict.NO_CODE)
+    return [found[problem.id, program] if program else nothing for problem, program in programs]
+
+
+def _hurried(job: Job) -> Job:
+    if job.harness.source:
+        return job
+    return replace(job, limits=replace(job.limits, cpu_s=min(job.limits.cpu_s, _CASE_CPU_S)))
+
+
+def _finding(results: Sequence[GoldenResult]) -> GoldenFinding:
+    failed = next((each for each in results if each.passed is False), None)
+    unknown = next((each for each in results if each.passed is None), None)
+    rate = golden_pass_rate(results)
+    if failed is not None:
+        return GoldenFinding(False, rate, failed.verdict, failed.detail)
+    if unknown is not None:
+        return GoldenFinding(None, rate, unknown.verdict, unknown.detail, "test" if unknown.broken_test else "sandbox")
+    return GoldenFinding(True, rate, Verdict.PASSED)

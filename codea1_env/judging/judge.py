@@ -1,0 +1,309 @@
+"""Problem, candidates and suites in; the whole matrix of verdicts out. Needs no environment.
+
+Theory of operation. For each problem, every distinct case of every suite runs on the *solution* twice, in two
+processes, the second time in reverse order; `rules.validation` keeps what agrees. Then each *candidate* runs, in a
+process of its own, the replayed cases and the valid cases of the suites written for it, each distinct one once. Only
+encoded values come back, and they are compared here. All problems of a batch share two calls of the sandbox, so that
+it is never idle while there is work.
+
+What runs where: an entry-point call with literal arguments runs in the program's process; any other expression runs
+in a harness process with a stand-in for the entry point. So tests, solution and candidate never share a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
+
+from codea1_env import values
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
+from codea1_env.facts.verdicts import (
+    CandidateCheck,
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    Rechecks,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+    verdict_of,
+)
+from codea1_env.judging.candidate_runs import run_candidates
+from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_pass_rate, golden_results
+from codea1_env.judging.rechecks import Answered, recheck_failures
+from codea1_env.judging.solution_values import (
+    SolutionValues,
+    SuiteCalls,
+    call_of_case,
+    limits_of_solutions,
+    program_job,
+)
+from codea1_env.judging.value_budget import ValueBudget
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.canonical_calls import CanonicalCalls
+from codea1_env.rules.ruleset import Reading, Ruleset
+from codea1_env.rules.stated_examples import stated_answers
+from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_doubted
+from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
+
+__all__ = ["Duel", "Judge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """What the agents handed in for one problem: M candidates, N suites for each, and what is replayed to all."""
+
+    problem: Problem
+    candidates: tuple[Candidate, ...]
+    """(M,)"""
+    suites: tuple[tuple[Suite, ...], ...]
+    """(M, N): `suites[m]` were written for `candidates[m]`."""
+    replayed: tuple[ValidCase, ...] = ()
+    """Cases of the Mistake Book."""
+    shares_suites: bool = False
+    """Whether every candidate meets the same N suites: then `suites` holds M times the same."""
+
+    def __post_init__(self) -> None:
+        if len(self.candidates) != len(self.suites):
+            raise ValueError(f"{len(self.candidates)} candidates, but suites for {len(self.suites)}")
+        if self.shares_suites and any(suites != self.suites[0] for suites in self.suites):
+            raise ValueError("the candidates share their suites, but these differ")
+
+    @classmethod
+    def crossed(
+        cls,
+        problem: Problem,
+        candidates: Sequence[Candidate],
+        suites: Sequence[Suite],
+        replayed: Sequence[ValidCase] = (),
+    ) -> Duel:
+        """Return the duel of every candidate with every suite."""
+        return cls(problem, tuple(candidates), (tuple(suites),) * len(candidates), tuple(replayed), shares_suites=True)
+
+
+class Judge:
+    """Judges duels under one ruleset through one sandbox. Thread-safe where the sandbox is."""
+
+    def __init__(
+        self, sandbox: Sandbox, rules: Ruleset, *, limits: Limits | None = None, golden: bool | None = None
+    ) -> None:
+        """Make a judge.
+
+        Args:
+            sandbox: where programs run.
+            rules: how suites are validated and values compared.
+            limits: bounds per call for candidates; solutions must do with half of them.
+            golden: whether to run golden tests; None: iff the reward scheme needs them.
+        """
+        self.sandbox = sandbox
+        self.rules = rules
+        self.limits = limits or Limits()
+        self.golden = rules.reward.needs_golden if golden is None else golden
+        solution_limits = limits_of_solutions(self.limits)
+        self._solutions = SolutionValues(sandbox, solution_limits, finds_vacuous=rules.drop_vacuous)
+        self._expected = ExpectedValues(sandbox)
+
+    def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
+        """Load each problem's candidate and call nothing."""
+        jobs = [program_job(problem, it.program, (), self.limits) for problem, it in candidates if it.program]
+        reports = iter(self.sandbox.run(jobs) if jobs else ())
+        return [self._checked(next(reports) if candidate.program else None, candidate) for _, candidate in candidates]
+
+    def judge(self, duels: Sequence[Duel]) -> list[ProblemReport]:
+        """Return one report per duel, in order."""
+        validated = self._validate(duels)
+        entries = [
+            _Entry(duel, duel.candidates[m], validated[d][m])
+            for d, duel in enumerate(duels)
+            for m in range(len(duel.candidates))
+        ]
+        reports = iter(self._judge_candidates(entries))
+        return [
+            ProblemReport(duel.problem.id, tuple(next(reports) for _ in duel.candidates), duel.shares_suites)
+            for duel in duels
+        ]
+
+    # -- suites against the solution --
+
+    def _validate(self, duels: Sequence[Duel]) -> list[list[tuple[ValidSuite, ...]]]:
+        """Return (D, M, N) validated suites."""
+        max_bytes = self.limits.value_bytes
+        asked = [
+            [[SuiteCalls.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels
+        ]
+        answers = self._solutions.answers(
+            [
+                (duel.problem, chain.from_iterable(chain.from_iterable(of_duel)))
+                for duel, of_duel in zip(duels, asked, strict=True)
+            ]
+        )
+        validated = [
+            [
+                tuple(map(validated_by, suites, [each.evidence(known) for each in questions]))
+                for suites, questions in zip(_distinct(duel), of_duel, strict=True)
+            ]
+            for duel, of_duel, known in zip(duels, asked, answers, strict=True)
+            for validated_by in (self._validation(duel.problem),)
+        ]
+        return [
+            found * len(duel.candidates) if duel.shares_suites else found
+            for duel, found in zip(duels, validated, strict=True)
+        ]
+
+    def _validation(self, problem: Problem) -> Callable[[Suite, Sequence[SolutionEvidence]], ValidSuite]:
+        canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if self.rules.drop_rewritten else None
+        return partial(
+            validate,
+            validation=self.rules.validation,
+            comparison=self.rules.comparison,
+            keeps_unpassable=self.rules.reading is Reading.RELEASE,
+            canonical=canonical,
+            stated=stated_answers(problem.examples, problem.entry_point, canonical),
+        )
+
+    # -- candidates --
+
+    def _judge_candidates(self, entries: Sequence[_Entry]) -> list[CandidateReport]:
+        run = [entry for entry in entries if entry.candidate.program]
+        found = iter(self._run(run) if run else ())
+        rate_of_none = 0.0 if self.golden else None
+        return [
+            next(found)
+            if entry.candidate.program
+            else self._report(entry, self._checked(None, entry.candidate), None, rate_of_none)
+            for entry in entries
+        ]
+
+    def _run(self, entries: Sequence[_Entry]) -> Iterator[CandidateReport]:
+        jobs = [program_job(e.duel.problem, e.candidate.program, e.expected, self.limits) for e in entries]
+        goldens = [golden_jobs(e.duel.problem, e.candidate.program) if self.golden else () for e in entries]
+        others = [job for golden in goldens for job in golden]
+        expected = self._expected.of(entry.duel.problem for entry in entries if self.golden)
+        comparison = self.rules.comparison
+        reports = run_candidates(jobs, others, self.sandbox, confirm=self.rules.confirm, comparison=comparison)
+        answered = [
+            entry.answered(replace(report, outcomes=self._outcomes(report)))
+            for entry, report in zip(entries, reports, strict=False)
+        ]
+        answered = recheck_failures(answered, self.sandbox, limits=self.limits, comparison=comparison)
+        of_golden = iter(reports[len(jobs) :])
+        for entry, golden, report, answers in zip(entries, goldens, reports, answered, strict=False):
+            rate = self._golden_rate(entry.duel.problem, tuple(islice(of_golden, len(golden))), expected)
+            yield self._report(entry, self._checked(report, entry.candidate), answers, rate)
+
+    def _report(
+        self, entry: _Entry, check: CandidateCheck, answers: Answered | None, golden_pass_rate: float | None
+    ) -> CandidateReport:
+        doubted: Mapping[Call, RejectionReason] = {}
+        if answers is None or check.verdict is not Verdict.PASSED:
+            judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in entry.cases])
+        else:
+            judged = map(self._case_report, entry.cases, map(answers.outcomes.__getitem__, entry.asked))
+            doubted = answers.doubted
+        return CandidateReport(
+            candidate=entry.candidate,
+            verdict=check.verdict,
+            detail=check.detail,
+            replayed=_silenced(islice(judged, len(entry.duel.replayed)), doubted),
+            suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), doubted) for suite in entry.suites),
+            golden_pass_rate=golden_pass_rate,
+            rechecks=answers.rechecks if answers is not None else Rechecks(),
+        )
+
+    def _checked(self, report: JobReport | None, candidate: Candidate) -> CandidateCheck:
+        if report is None:
+            return CandidateCheck(Verdict.NO_CODE, candidate.rejection.detail if candidate.rejection else "")
+        verdict = verdict_of(report.load, loading=True)
+        # The release calls a program valid if its module body runs (R:585-600); its calls then fail one by one.
+        if verdict is Verdict.NO_ENTRY_POINT and self.rules.reading is Reading.RELEASE:
+            verdict = Verdict.PASSED
+        return CandidateCheck(verdict, report.load.said)
+
+    def _outcomes(self, report: JobReport) -> tuple[Outcome, ...]:
+        if verdict_of(report.load, loading=True) is not Verdict.NO_ENTRY_POINT:
+            return report.outcomes
+        missing = Outcome(OutcomeKind.ERROR, error_type="NameError", message=report.load.message)
+        return (missing,) * len(report.outcomes)
+
+    def _case_report(self, case: ValidCase, outcome: Outcome) -> CaseReport:
+        if outcome.value is None:
+            return CaseReport(case, verdict_of(outcome), outcome.said)
+        same = values_equal(case.expected, outcome.value, self.rules.comparison)
+        if same:
+            return CaseReport(case, Verdict.PASSED)
+        return CaseReport(case, Verdict.WRONG_ANSWER, values.describe(outcome.value))
+
+    # -- jobs --
+
+    def _golden_rate(
+        self, problem: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]
+    ) -> float | None:
+        if not self.golden:
+            return None
+        return golden_pass_rate(golden_results(problem, reports, expected, self.rules.comparison))
+
+
+def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
+    """Return the groups of suites, a shared one once."""
+    return duel.suites[:1] if duel.shares_suites else duel.suites
+
+
+def _silenced(reports: Iterable[CaseReport], doubted: Mapping[Call, RejectionReason]) -> tuple[CaseReport, ...]:
+    """Return `reports` in which doubted cases say nothing."""
+    if not doubted:
+        return tuple(reports)
+    return tuple(
+        CaseReport(each.case, Verdict.NOT_RUN) if call_of_case(each.case.case) in doubted else each for each in reports
+    )
+
+
+def _suite_report(
+    suite: ValidSuite, reports: Iterable[CaseReport], doubted: Mapping[Call, RejectionReason]
+) -> SuiteReport:
+    """Return a suite's report without doubted cases."""
+    if not doubted:
+        return SuiteReport(suite, tuple(reports))
+    kept, lost = list[CaseReport](), list[tuple[ValidCase, RejectionReason]]()
+    for each in reports:
+        reason = doubted.get(call_of_case(each.case.case))
+        if reason is None:
+            kept.append(each)
+        else:
+            lost.append((each.case, reason))
+    return SuiteReport(without_doubted(suite, lost), tuple(kept))
+
+
+class _Entry:
+    """One candidate of one duel with its validated suites, and what to ask it."""
+
+    __slots__ = ("asked", "candidate", "cases", "duel", "expected", "suites")
+
+    def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...]) -> None:
+        self.duel = duel
+        self.candidate = candidate
+        self.suites = suites
+        self.cases = (*duel.replayed, *chain.from_iterable(suite.cases for suite in suites))
+        """Replayed ones first, then those of each suite."""
+        self.asked = [call_of_case(case.case) for case in self.cases]
+        """One per case."""
+        self.expected = dict(zip(self.asked, (case.expected for case in self.cases), strict=True))
+        """The solution's value for each distinct one."""
+
+    def answered(self, report: JobReport) -> Answered:
+        """Put the outcomes beside the calls."""
+        budget = ValueBudget()
+        outcomes = dict(zip(self.expected, budget.take_values(report.outcomes, self.expected.values()), strict=True))
+        are_recorded = any(report.entry_point_calls)
+        records = dict(zip(self.expected, report.entry_point_calls, strict=False)) if are_recorded else {}
+        return Answered(
+            self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, budget, records
+        )
+
+    def _groups(self) -> tuple[tuple[Call, ...], ...]:
+        asked = iter(self.asked)
+        sizes = (len(self.duel.replayed), *(len(suite.cases) for suite in self.suites))
+        return tuple(tuple(islice(asked, size)) for size in sizes)

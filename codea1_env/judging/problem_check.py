@@ -1,0 +1,205 @@
+"""Whether problems are fit to be played: every solution against its own golden tests and examples, several times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from typing import TypeVar
+
+from codea1_env.errors import UserError
+from codea1_env.facts.outcomes import Outcome
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.golden import (
+    GOLDEN_LIMITS,
+    ExpectedValues,
+    GoldenResult,
+    golden_jobs,
+    golden_results,
+    load_failure,
+)
+from codea1_env.problems.problem import GoldenTest, Problem
+from codea1_env.problems.snippets import read_test
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+
+SLOW_S = 5.0
+"""Of known rows, those that are right take below 2.7 s or above 10 s of a quiet core; a crowded one can double that."""
+
+_BATCH_PROBLEMS = 16
+
+_COMPARISON = preset("fixed").comparison
+
+_T = TypeVar("_T")
+
+
+class CheckStatus(StrEnum):
+    """What is to be said about one problem."""
+
+    OK = "ok"
+    """The solution passes all golden tests and examples in every run."""
+    WRONG = "wrong"
+    """The solution fails one, or a test is itself broken."""
+    FLAKY = "flaky"
+    """It depends on the run, or on the order of the tests."""
+    SLOW = "slow"
+    """Right, but over the time that was allowed for."""
+    UNSUPPORTED = "unsupported"
+    """A test passes to it, or gets from it, what cannot be carried between processes: a function, an open file."""
+    UNTESTED = "untested"
+    """It has no golden tests that could tell: its solution loads, and passes the examples if there are any."""
+    UNPARSABLE = "unparsable"
+    """The solution does not load, or an example cannot be read."""
+    INTERNAL = "internal"
+    """The sandbox failed; says nothing about the problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemCheck:
+    """What was found about one problem."""
+
+    problem_id: str
+    status: CheckStatus
+    detail: str = ""
+    """One sentence; "" where all is well."""
+    cpu_s: float = 0.0
+    """Processor seconds of the slowest run, all tests together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One run of one solution against everything that is known about it."""
+
+    results: tuple[GoldenResult, ...]
+    """Golden tests first, then examples, whatever the order in which they ran."""
+    load: GoldenResult | None
+    """Why the solution did not load; None if it did."""
+    cpu_s: float
+
+
+def check_problems(
+    problems: Iterable[Problem],
+    sandbox: Sandbox,
+    *,
+    runs: int = 2,
+    slow_s: float = SLOW_S,
+    limits: Limits = GOLDEN_LIMITS,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[ProblemCheck, ...]:
+    """Return one finding per problem, in order.
+
+    Args:
+        problems: a set, or any iterable.
+        sandbox: where the solutions run.
+        runs: how often; every second run takes the tests in reverse order, so that hidden state shows.
+        slow_s: processor seconds per run above which a right solution is reported as slow.
+        limits: bounds per call.
+        progress: called with (problems done, problems in all) after each batch.
+
+    Raises:
+        UserError: `runs` is less than 1.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    if runs < 1:
+        raise UserError(f"runs must be at least 1, not {runs}")
+    todo = list(problems)
+    rest = iter(todo)
+    found: list[ProblemCheck] = []
+    while batch := list(islice(rest, _BATCH_PROBLEMS)):
+        found.extend(_check_batch([_Plan(problem, runs, limits) for problem in batch], sandbox, slow_s))
+        if progress is not None:
+            progress(len(found), len(todo))
+    return tuple(found)
+
+
+class _Plan:
+    """The runs of one problem: per run the problem with its examples among its golden tests, and the jobs."""
+
+    def __init__(self, problem: Problem, runs: int, limits: Limits) -> None:
+        self.problem = problem
+        self.fault = ""
+        tests = problem.golden
+        try:
+            tests += tuple(test for line in problem.examples for test in _example_tests(line, problem))
+        except UserError as error:
+            self.fault = str(error)
+        self.orders = [replace(problem, golden=_reversed_in(run, tests)) for run in range(runs)]
+        self.jobs = [_jobs(order, limits) for order in self.orders]
+
+    def name_of(self, position: int) -> str:
+        """What to call the test at this position."""
+        n_golden = len(self.problem.golden)
+        return f"golden test {position + 1}" if position < n_golden else f"example {position - n_golden + 1}"
+
+
+def _reversed_in(run: int, items: tuple[_T, ...]) -> tuple[_T, ...]:
+    """Every second run goes backwards; applied twice it changes nothing."""
+    return items if run % 2 == 0 else items[::-1]
+
+
+def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
+    return read_test(line, problem.imports, problem.entry_point, f"the example {line!r}")
+
+
+def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
+    # Without any test the solution is still loaded.
+    load_only = Job(order.solution, order.entry_point, preamble=order.imports, limits=limits)
+    return golden_jobs(order, order.solution, limits) or (load_only,)
+
+
+def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:
+    reports = iter(sandbox.run([job for plan in plans for jobs in plan.jobs for job in jobs]))
+    expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
+    found = []
+    for plan in plans:
+        runs = [
+            _run(number, order, list(islice(reports, len(jobs))), expected)
+            for number, (order, jobs) in enumerate(zip(plan.orders, plan.jobs, strict=True))
+        ]
+        cpu_s = max(run.cpu_s for run in runs)
+        status, detail = _status(plan, runs, slow_s)
+        found.append(ProblemCheck(plan.problem.id, status, detail, cpu_s))
+    return found
+
+
+def _run(number: int, order: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]) -> _Run:
+    results = golden_results(order, reports, expected, _COMPARISON) if order.golden else ()
+    failures = (load_failure(report) for report in reports)
+    load = next((failure for failure in failures if failure is not None), None)
+    return _Run(_reversed_in(number, results), load, sum(report.cpu_s for report in reports))
+
+
+def _status(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[CheckStatus, str]:
+    loads = [run.load for run in runs if run.load is not None]
+    for result in (*loads, *(result for run in runs for result in run.results)):
+        if result.verdict is Verdict.INTERNAL_ERROR:
+            return CheckStatus.INTERNAL, result.detail
+    if loads:
+        if len(loads) < len(runs):
+            return CheckStatus.FLAKY, f"in one run {loads[0].detail}, in another it does"
+        return _blamed(loads[0], CheckStatus.UNPARSABLE), loads[0].detail
+    if plan.fault:
+        return CheckStatus.UNPARSABLE, plan.fault
+    return _status_of_tests(plan, runs, slow_s)
+
+
+def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[CheckStatus, str]:
+    for position, results in enumerate(zip(*(run.results for run in runs), strict=True)):
+        bad = next((result for result in results if not result.passed), None)
+        if bad is None:
+            continue
+        detail = f"{plan.name_of(position)}: {bad.detail}"
+        if any(result.passed for result in results):
+            return CheckStatus.FLAKY, f"passed in one run, not in another: {detail}"
+        return _blamed(bad, CheckStatus.WRONG), detail
+    slowest = max(run.cpu_s for run in runs)
+    if slowest > slow_s:
+        return CheckStatus.SLOW, f"one run takes {slowest:.1f} s of processor time"
+    return (CheckStatus.OK, "") if plan.problem.golden else (CheckStatus.UNTESTED, "it has no golden tests")
+
+
+def _blamed(result: GoldenResult, otherwise: CheckStatus) -> CheckStatus:
+    if result.is_opaque:
+        return CheckStatus.UNSUPPORTED
+    return CheckStatus.SLOW if result.verdict is Verdict.TIME_LIMIT else otherwise

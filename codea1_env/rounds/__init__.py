@@ -1,0 +1,1 @@
+"""Rounds: replies are read, candidates judged, rewards computed, the Mistake Book updated."""

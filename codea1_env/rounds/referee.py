@@ -1,0 +1,268 @@
+"""Problems, rules, a sandbox and limits: what judges raw replies for whoever brings a trainer, a driver or a script.
+
+::
+
+    referee = Referee("starter", "fixed")
+    scored = referee.rewards(["starter/count_carries"], ["def count_carries..."], ["assert count_carries(5, 5) == 1"])
+    scored[0].coder, scored[0].tester, scored[0].masked_because, scored[0].parts
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from math import isnan
+from typing import Any, TypeAlias
+
+from codea1_env.errors import AgentUnavailable, UserError, as_lists, of_type
+from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, ValidCase, Verdict
+from codea1_env.judging.golden import require_golden_tests
+from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.judge import Judge
+from codea1_env.plugins import names
+from codea1_env.problems import ProblemSet, ProblemSource, load_problems
+from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
+from codea1_env.rounds.trees import JudgedTree, Tree
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.sandbox import Limits, Sandbox, load_sandbox
+
+Reply: TypeAlias = str | AgentUnavailable | Sequence[Mapping[str, Any]]
+"""A raw reply; why there is none; or chat messages, of which the last one's `content` is the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What one program and the suite that it met are worth."""
+
+    problem_id: str
+    coder: float | None
+    """The program's reward; None where masked."""
+    tester: float | None
+    """The suite's reward; None where masked, or where there is no suite."""
+    masked_because: str = ""
+    """Why `coder`, or the `tester` of a suite, is None; empty if neither is."""
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By role the weighted terms, which add up to the reward; {} where masked."""
+    report: CandidateReport | None = None
+    """All verdicts; None: the sandbox failed as a whole."""
+
+    def record(self) -> dict[str, Any]:
+        """Return all but the report as plain data for a log: JSON without nan."""
+        cases = [case for suite in self.report.suites for case in suite.cases] if self.report is not None else []
+        return {
+            "problem_id": self.problem_id,
+            "coder": self.coder,
+            "tester": self.tester,
+            "masked_because": self.masked_because,
+            "parts": {role: dict(terms) for role, terms in self.parts.items()},
+            "verdict": None if self.report is None else self.report.verdict.value,
+            "new_tests": len(cases),
+            "passed_tests": sum(case.verdict is Verdict.PASSED for case in cases),
+        }
+
+
+class Referee:
+    """Judges replies about a set of problems under one ruleset. Thread-safe where the sandbox is.
+
+    It pickles: elsewhere the sandbox is opened again by its name, and what is known of solutions is found out anew.
+    """
+
+    def __init__(
+        self,
+        problems: ProblemSource,
+        rules: str | Ruleset = "fixed",
+        *,
+        sandbox: Sandbox | str = "local",
+        limits: Limits | None = None,
+        golden: bool | None = None,
+    ) -> None:
+        """Make a referee; nothing is started before the first reply is judged.
+
+        Args:
+            problems: what `load_problems` takes.
+            rules: a preset's name or a ruleset.
+            sandbox: a back end or its name; users of the same name in a process share one.
+            limits: bounds per call of a program; None: the defaults of `Limits`.
+            golden: whether reports tell golden pass rates; None: iff the rules pay for golden tests.
+
+        Raises:
+            UserError: an argument has no such value, there are no problems, or the rules pay for golden tests that a
+                problem has not.
+        """
+        self.problems = load_problems(problems)
+        self.rules = of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
+        limits = None if limits is None else of_type("limits", limits, Limits)
+        require_golden_tests(self.problems, self.rules)
+        self.sandbox = load_sandbox(sandbox)
+        self.judge = Judge(self.sandbox, self.rules, limits=limits, golden=golden)
+        self._sandbox_name = sandbox if isinstance(sandbox, str) else self.sandbox.name
+        self._lock = threading.Lock()
+        self._thread: ThreadPoolExecutor | None = None
+
+    def open(self, trees: Sequence[Tree], options: RoundOptions | None = None, *, in_background: bool = True) -> Rounds:
+        """Begin a round of a batch of trees; their problems need not be among the referee's.
+
+        Args:
+            trees: what is played about each problem.
+            options: how.
+            in_background: whether replies are read and judged in a thread of the referee's, one for all its rounds,
+                while the caller goes on; False: in the caller's thread, when it waits.
+
+        Raises:
+            UserError: one is no tree, or the rules pay for golden tests that a problem has not.
+        """
+        trees = [of_type("trees", tree, Tree) for tree in as_lists(trees=trees)[0]]
+        require_golden_tests([tree.problem for tree in trees], self.rules)
+        return Rounds(trees, self.judge, options, executor=self._executor() if in_background else None)
+
+    def rewards(
+        self,
+        problem_ids: Sequence[str],
+        programs: Sequence[Reply],
+        suites: Sequence[Reply | None] | None = None,
+        *,
+        replayed: Mapping[str, Sequence[ValidCase]] | None = None,
+    ) -> list[Scored]:
+        """Return what programs and the suites that they meet are worth, each pair by itself, in order; waits.
+
+        All pairs share the calls of the sandbox, so hand over a whole batch. Schemes that compare candidates (`cure`,
+        `learnability`) compare nothing here: open a `Tree` for them.
+
+        Args:
+            problem_ids: (B,) of problems of the referee; may repeat.
+            programs: (B,) a coder's reply each.
+            suites: (B,) a tester's reply each, None where there is none; None: there are none at all.
+            replayed: by problem, cases of the Mistake Book that every program meets.
+
+        Returns:
+            (B,). What the sandbox fails at is masked.
+
+        Raises:
+            UnknownName: no problem of that id.
+            UserError: different numbers, or a reply is neither text nor chat messages.
+        """
+        given = {"problem_ids": problem_ids, "programs": programs} | ({} if suites is None else {"suites": suites})
+        ids, replies, *tests = as_lists(**given)
+        rows = list(zip(map(_reply, replies), map(_suites, *(tests or [[None] * len(ids)])), strict=True))
+        cases = of_type("replayed", replayed or {}, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
+        places: dict[str, list[int]] = {}
+        for position, problem_id in enumerate(ids):
+            places.setdefault(self.problems.by_id(problem_id).id, []).append(position)
+        trees = [
+            Tree(self.problems.by_id(name), len(rows_of), 1, replayed=tuple(cases.get(name, ())))
+            for name, rows_of in places.items()
+        ]
+        options = RoundOptions(skips_invalid=False, masks_sandbox_errors=True)
+        rounds = self.open(trees, options, in_background=False)
+        rounds.submit_programs([rows[position][0] for rows_of in places.values() for position in rows_of])
+        rounds.submit_groups([[rows[position][1] for position in rows_of] for rows_of in places.values()])
+        found: dict[int, Scored] = {}
+        for judged, rows_of in zip(rounds.results(), places.values(), strict=True):
+            found.update((position, _scored(judged, n)) for n, position in enumerate(rows_of))
+        return [found[position] for position in range(len(rows))]
+
+    async def arewards(
+        self,
+        problem_ids: Sequence[str],
+        programs: Sequence[Reply],
+        suites: Sequence[Reply | None] | None = None,
+        *,
+        replayed: Mapping[str, Sequence[ValidCase]] | None = None,
+    ) -> list[Scored]:
+        """Return what `rewards` does without blocking the event loop."""
+        return await asyncio.to_thread(self.rewards, problem_ids, programs, suites, replayed=replayed)
+
+    def golden(self, problem_ids: Sequence[str], programs: Sequence[Reply]) -> list[GoldenFinding]:
+        """Return how programs fare with all golden tests of their problems, in order; waits.
+
+        Programs are read and values compared by the referee's rules; the limits are those of evaluations
+        (`golden_runs.PROGRAM_LIMITS`). Each distinct program of a problem runs once.
+
+        Args:
+            problem_ids: (B,) of problems of the referee that have golden tests; may repeat.
+            programs: (B,) a coder's reply each.
+
+        Raises:
+            UnknownName: no problem of that id.
+            UserError: different numbers, or a reply is neither text nor chat messages.
+            SandboxError: the sandbox cannot be used at all.
+        """
+        ids, given = as_lists(problem_ids=problem_ids, programs=programs)
+        problems, replies = list(map(self.problems.by_id, ids)), list(map(_reply, given))
+        read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
+        asked = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
+        found = run_golden(asked, self.sandbox, self.rules.comparison)
+        return [
+            GoldenFinding(None, None, Verdict.INTERNAL_ERROR, str(reply), "agent")
+            if isinstance(reply, AgentUnavailable)
+            else replace(
+                each,
+                detail=candidate.rejection.detail if candidate.rejection else each.detail,
+                program=candidate.program,
+            )
+            for each, reply, candidate in zip(found, replies, read, strict=True)
+        ]
+
+    def close(self) -> None:
+        """End the referee's thread. The sandbox is shared and stays."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown()
+
+    def _executor(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, thread_name_prefix="codea1-judging")
+            return self._thread
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._sandbox_name not in names("sandboxes") and ":" not in self._sandbox_name:
+            raise UserError(
+                f"a referee is sent with its sandbox's name, and none is registered as {self._sandbox_name!r}"
+            )
+        settings = {"sandbox": self._sandbox_name, "limits": self.judge.limits, "golden": self.judge.golden}
+        return _reopened, (self.problems, self.rules, settings)
+
+
+def _reopened(problems: ProblemSet, rules: Ruleset, settings: dict[str, Any]) -> Referee:
+    return Referee(problems, rules, **settings)
+
+
+def _reply(given: object) -> str | AgentUnavailable:
+    """Return the text of a reply."""
+    if isinstance(given, str | AgentUnavailable):
+        return given
+    last = given[-1] if isinstance(given, Sequence) and given else None
+    content = last.get("content") if isinstance(last, Mapping) else None
+    if not isinstance(content, str):
+        raise UserError(f"a reply must be text or chat messages that end with one, not {given!r:.100}")
+    return content
+
+
+def _suites(given: Reply | None) -> tuple[str | AgentUnavailable, ...]:
+    return () if given is None else (_reply(given),)
+
+
+def _scored(judged: JudgedTree, n: int) -> Scored:
+    """Return one candidate of a tree, which has at most one suite."""
+    coder, has_suite = float(judged.coder_rewards[n]), bool(judged.suites[n])
+    tester = float(judged.tester_rewards[n, 0])
+    rewards = judged.rewards[n] if judged.rewards else None
+    parts: dict[str, Mapping[str, float]] = {"coder": {}, "tester": {}}
+    if rewards is not None and not isnan(coder):
+        parts["coder"] = rewards.coder.weighted()
+    if rewards is not None and not isnan(tester):
+        parts["tester"] = rewards.testers[0].weighted()
+    why = judged.why_masked(n) if isnan(coder) or (has_suite and isnan(tester)) else ""
+    return Scored(
+        problem_id=judged.tree.problem.id,
+        coder=None if isnan(coder) else coder,
+        tester=None if isnan(tester) else tester,
+        masked_because=why,
+        parts=parts,
+        report=judged.report.candidates[n] if judged.report is not None else None,
+    )

@@ -1,0 +1,395 @@
+"""The round that everything goes through: replies in; read, checked, judged and scored; a batch of trees at a time.
+
+::
+
+    rounds = referee.open([Tree(problem, n_candidates=8, n_suites=8) for problem in problems])
+    rounds.submit_programs([reply to each of rounds.coder_turns()])
+    rounds.submit_suites([reply to each of rounds.tester_turns()])      # waits for the load checks
+    for judged in rounds.results():                                     # waits for the verdicts
+        judged.coder_rewards, judged.tester_rewards, judged.report, judged.book_report
+
+Who writes the replies is no concern of the round: a driver submits those of agents, or programs and suites that it
+has already, without looking at the turns. `submit_programs` and `submit_suites` return at once; reading and running go
+on in the referee's thread, batch after batch in the order of submission. So a driver overlaps agents and sandbox by
+holding several `Rounds`: it submits the next one's programs before it waits for the first.
+
+The Mistake Book is read before, by whoever owns it (`Tree.replayed`), and written after (`JudgedTree.book_report`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice
+from typing import Any, TypeVar
+
+from codea1_env.agent import Info, Observation, Role
+from codea1_env.errors import AgentUnavailable, SandboxError, UserError
+from codea1_env.facts.submissions import Candidate, Suite
+from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
+from codea1_env.judging.judge import Duel, Judge
+from codea1_env.observations import Seen, turn_info
+from codea1_env.problems.problem import Problem
+from codea1_env.rounds.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
+from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.ruleset import Ruleset
+
+_T = TypeVar("_T")
+_ROLES: tuple[Role, ...] = ("coder", "tester")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An agent is to reply."""
+
+    observation: Observation
+    """As of `codea1_env.code_a1_v0`."""
+    info: Info
+    """What the environment's infos hold when an agent acts, and what the label adds."""
+    seed: tuple[int, ...] = ()
+    """What the randomness of the reply descends from."""
+    tree: int = 0
+    """Position of its tree among those that were opened."""
+    candidate: int = 0
+    """Of the tree; for a tester the one that its suite is for, 0 where the suite is for all."""
+    suite: int = 0
+    """Within its group; 0 for a coder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What tells one turn from all others."""
+
+    episode_id: str
+    seed: tuple[int, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Added to the infos, e.g. `sample` or `tester_view`."""
+
+
+Labels = Callable[[Tree, Role, int, int], Label]
+"""From a tree, a role, a candidate and a suite (0 for a coder) to the turn's label."""
+
+
+def tree_labels(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
+    """Name a turn by its place: `NAME-CANDIDATE-SUITE`, and the seed key (*tree.seed, role, candidate, suite)."""
+    return Label(f"{tree.name}-{candidate}-{suite}", (*tree.seed, _ROLES.index(role), candidate, suite))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundOptions:
+    """How a batch of trees is played."""
+
+    labels: Labels = tree_labels
+    shows_program: bool = True
+    """Whether a tester sees the program; a suite for all candidates is written blind in any case."""
+    skips_invalid: bool = True
+    """Whether no suite is wanted for a program that does not load, which takes a check of each program."""
+    masks_sandbox_errors: bool = False
+    """Whether trees are masked where the sandbox cannot be used at all; else SandboxError is raised by what waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Programs:
+    """Of one tree."""
+
+    candidates: tuple[Candidate, ...]
+    """(N,)"""
+    settled: tuple[CandidateCheck | None, ...]
+    """(N,): what a candidate is that is not judged; None where it is, and suites are wanted for it."""
+
+
+class Rounds:
+    """One round of a batch of trees, in phases: coder_turns, submit_programs, tester_turns, submit_suites, results.
+
+    Waits in `tester_turns` (only where programs are checked) and in `results`. Not thread-safe.
+    """
+
+    def __init__(
+        self,
+        trees: Sequence[Tree],
+        judge: Judge,
+        options: RoundOptions | None = None,
+        *,
+        executor: Executor | None = None,
+    ) -> None:
+        """Open a batch; `Referee.open` does it for you.
+
+        Args:
+            trees: at least none.
+            judge: judges all of them.
+            options: how they are played.
+            executor: of one thread, where reading and running go on; None: in the caller's, when it waits.
+        """
+        self.trees = tuple(trees)
+        self.judge_s = 0.0
+        """Seconds that checks and judging have taken so far."""
+        self._judge, self._options, self._executor = judge, options or RoundOptions(), executor
+        self._replies: list[tuple[Program, ...]] = []
+        self._groups: list[list[tuple[Tests, ...]]] = []
+        self._programs: Callable[[], list[_Programs]] | None = None
+        self._reports: Callable[[], Sequence[ProblemReport | None]] | None = None
+
+    # -- coders --
+
+    def coder_turns(self) -> list[Turn]:
+        """Return N turns per tree, tree by tree."""
+        return [self._turn(t, "coder", n, 0) for t, tree in enumerate(self.trees) for n in range(tree.n_candidates)]
+
+    def submit_programs(self, programs: Sequence[Program]) -> None:
+        """Take all programs, in the order of `coder_turns`, and start to read and check them.
+
+        Raises:
+            ValueError: there are more or fewer.
+        """
+        n_wanted = sum(tree.n_candidates for tree in self.trees)
+        if len(programs) != n_wanted:
+            raise ValueError(f"{len(programs)} programs for {n_wanted} turns")
+        given = iter(programs)
+        self._replies = [tuple(islice(given, tree.n_candidates)) for tree in self.trees]
+        self._programs = self._begun(self._read_and_check)
+
+    def candidates(self) -> list[tuple[Candidate, ...]]:
+        """Return what was read in the programs, (N,) per tree; waits for the checks.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        return [each.candidates for each in self._written()]
+
+    def settled(self) -> list[tuple[Verdict | None, ...]]:
+        """Return the verdicts on programs that are not worth a suite, None where they are, (N,) per tree; waits.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        return [tuple(None if check is None else check.verdict for check in each.settled) for each in self._written()]
+
+    # -- testers --
+
+    def tester_turns(self) -> list[Turn]:
+        """Return M turns per group of each tree, tree by tree, group by group; waits for the checks.
+
+        There is none for a program that is masked, or that does not load if `skips_invalid`. Suites for all candidates
+        are wanted whatever these are, so that their turns can be had before.
+
+        Raises:
+            SandboxError: the sandbox cannot be used at all.
+        """
+        return [
+            self._turn(t, "tester", g, m)
+            for t in range(len(self.trees))
+            for g, size in enumerate(self._sizes(t))
+            for m in range(size)
+        ]
+
+    def submit_suites(self, suites: Sequence[Tests]) -> None:
+        """Take all suites, in the order of `tester_turns`, and start to judge.
+
+        Raises:
+            ValueError: there are more or fewer.
+            SandboxError: as `tester_turns`.
+        """
+        sizes = [self._sizes(t) for t in range(len(self.trees))]
+        n_wanted = sum(map(sum, sizes))
+        if len(suites) != n_wanted:
+            raise ValueError(f"{len(suites)} suites for {n_wanted} turns")
+        given = iter(suites)
+        self.submit_groups([[tuple(islice(given, size)) for size in of_tree] for of_tree in sizes])
+
+    def submit_groups(self, groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
+        """Take suites that a driver has already, any number for each group of each tree, and start to judge.
+
+        Args:
+            groups: (T, G, any)
+
+        Raises:
+            ValueError: a tree has another number of groups.
+        """
+        if [len(of_tree) for of_tree in groups] != [tree.n_groups for tree in self.trees]:
+            raise ValueError("there must be one group of suites for each of every tree")
+        self._groups = [list(map(tuple, of_tree)) for of_tree in groups]
+        self._reports = self._begun(self._judged)
+
+    # -- otherwise --
+
+    def give_up(self, why: str) -> None:
+        """End all trees, masked, because an agent could not be asked; nothing more runs.
+
+        Args:
+            why: stands in every candidate's report, so it must be the same in every process.
+        """
+        if self._programs is None:
+            self.submit_programs([AgentUnavailable(why) for tree in self.trees for _ in range(tree.n_candidates)])
+        else:
+            given_up = CandidateCheck(Verdict.INTERNAL_ERROR, why)
+            found = [replace(each, settled=(given_up,) * len(each.settled)) for each in self._programs()]
+            self._programs = lambda: found
+        self.submit_groups([[()] * tree.n_groups for tree in self.trees])
+
+    def fork(self, **options: Any) -> Rounds:
+        """Return another round of the same programs, which are not read and checked again: for other suites.
+
+        Args:
+            options: fields of `RoundOptions` that differ.
+
+        Raises:
+            RuntimeError: there are no programs yet.
+        """
+        if self._programs is None:
+            raise RuntimeError("fork needs submit_programs first")
+        other = Rounds(self.trees, self._judge, replace(self._options, **options), executor=self._executor)
+        other._replies, other._programs = self._replies, self._programs
+        return other
+
+    def results(self) -> list[JudgedTree]:
+        """Return one judged tree per tree, in order; waits. Where no tester has a turn, no suites need be submitted.
+
+        Raises:
+            RuntimeError: programs or suites have not been submitted.
+            SandboxError: the sandbox cannot be used at all.
+        """
+        if self._reports is None:
+            if any(sum(self._sizes(t)) for t in range(len(self.trees))):
+                raise RuntimeError("results need submit_suites first")
+            self.submit_suites(())
+        assert self._reports is not None
+        return [
+            scored_tree(*each, self._judge.rules)
+            for each in zip(self.trees, self._replies, self._groups, self._reports(), strict=True)
+        ]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise UserError("a round stays in its process: pickle an environment before its first reset")
+
+    # -- how it is done --
+
+    def _begun(self, work: Callable[[], _T]) -> Callable[[], _T]:
+        """Return what waits for the work."""
+        return cache(work) if self._executor is None else self._executor.submit(work).result
+
+    def _written(self) -> list[_Programs]:
+        if self._programs is None:
+            raise RuntimeError("submit_programs comes first")
+        return self._programs()
+
+    def _sizes(self, t: int) -> list[int]:
+        """Return how many suites are wanted of each group."""
+        tree = self.trees[t]
+        if tree.suites_per is SuitesPer.PROBLEM or not tree.n_suites:
+            return [tree.n_suites] * tree.n_groups
+        return [tree.n_suites if settled is None else 0 for settled in self._written()[t].settled]
+
+    def _turn(self, t: int, role: Role, n: int, m: int) -> Turn:
+        tree, shown = self.trees[t], ""
+        if role == "tester" and self._options.shows_program and tree.suites_per is SuitesPer.CANDIDATE:
+            shown = self._written()[t].candidates[n].program
+        label = self._options.labels(tree, role, n, m)
+        info = turn_info(
+            tree.problem,
+            episode_id=label.episode_id,
+            role=role,
+            round_=0,
+            tests_per_suite=self._judge.rules.tests_per_suite,
+            program=shown,
+        )
+        return Turn(Seen(tree.problem, 0, shown).to_dict(), {**info, **label.extra}, label.seed, t, n, m)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.judge_s += time.perf_counter() - begun
+
+    def _read_and_check(self) -> list[_Programs]:
+        read = [
+            tuple(candidate_of(reply, tree.problem, self._judge.rules) for reply in replies)
+            for tree, replies in zip(self.trees, self._replies, strict=True)
+        ]
+        settled = [list(map(_missing, replies)) for replies in self._replies]
+        places = [
+            (t, n)
+            for t, tree in enumerate(self.trees)
+            if self._checks(tree)
+            for n in range(tree.n_candidates)
+            if settled[t][n] is None
+        ]
+        with self._timed():
+            checks = self._checked([(self.trees[t], read[t][n]) for t, n in places])
+        for (t, n), check in zip(places, checks, strict=True):
+            settled[t][n] = None if check.verdict is Verdict.PASSED else check
+        return [_Programs(candidates, tuple(known)) for candidates, known in zip(read, settled, strict=True)]
+
+    def _checks(self, tree: Tree) -> bool:
+        """Whether it has to be known which of its programs load before suites are written."""
+        return self._options.skips_invalid and tree.suites_per is SuitesPer.CANDIDATE and tree.n_suites > 0
+
+    def _checked(self, programs: Sequence[tuple[Tree, Candidate]]) -> list[CandidateCheck]:
+        try:
+            return self._judge.check([(tree.problem, candidate) for tree, candidate in programs])
+        except SandboxError:
+            if not self._options.masks_sandbox_errors:
+                raise
+            return [CandidateCheck(Verdict.INTERNAL_ERROR)] * len(programs)
+
+    def _judged(self) -> Sequence[ProblemReport | None]:
+        written = self._written()
+        duels = list(map(self._duel, self.trees, written, self._groups))
+        try:
+            with self._timed():
+                reports = self._judge.judge(duels)
+        except SandboxError:
+            if not self._options.masks_sandbox_errors:
+                raise
+            return [None] * len(duels)
+        return list(map(self._with_settled, reports, written))
+
+    def _duel(self, tree: Tree, written: _Programs, groups: Sequence[Sequence[Tests]]) -> Duel:
+        # Those that are settled run no more: the judge gets an empty program in their place.
+        candidates = tuple(
+            candidate if settled is None else Candidate("")
+            for candidate, settled in zip(written.candidates, written.settled, strict=True)
+        )
+        read = tuple(tuple(self._suite(tree, reply) for reply in group) for group in groups)
+        if tree.suites_per is SuitesPer.PROBLEM:
+            return Duel.crossed(tree.problem, candidates, read[0], tree.replayed)
+        return Duel(tree.problem, candidates, read, tree.replayed)
+
+    def _with_settled(self, report: ProblemReport, written: _Programs) -> ProblemReport:
+        """Return a report in which stands, of those that ran no more, what was known before."""
+        candidates = [
+            found if check is None else self._settled(found, candidate, check)
+            for found, candidate, check in zip(report.candidates, written.candidates, written.settled, strict=True)
+        ]
+        return replace(report, candidates=tuple(candidates))
+
+    def _settled(self, report: CandidateReport, candidate: Candidate, check: CandidateCheck) -> CandidateReport:
+        # The empty program in its place has failed golden tests, as it would have; of a masked one nothing is known.
+        rate = None if check.verdict is Verdict.INTERNAL_ERROR else report.golden_pass_rate
+        return replace(report, candidate=candidate, verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
+
+    def _suite(self, tree: Tree, reply: Tests) -> Suite:
+        if isinstance(reply, Suite):
+            return reply
+        rules, text = self._judge.rules, reply if isinstance(reply, str) else ""
+        return read_suite(
+            text, rules.reading, entry_point=tree.problem.entry_point, tests_per_suite=rules.tests_per_suite
+        )
+
+
+def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
+    """Return what is read in a reply: an empty candidate where none came."""
+    if not isinstance(reply, str):
+        return reply if isinstance(reply, Candidate) else Candidate("")
+    bound = rules.max_program_bytes
+    return read_candidate(reply, rules.reading, entry_point=problem.entry_point, max_program_bytes=bound)
+
+
+def _missing(reply: Program) -> CandidateCheck | None:
+    """Return what a program counts as that was not given; None if it was."""
+    return CandidateCheck(Verdict.INTERNAL_ERROR, str(reply)) if isinstance(reply, AgentUnavailable) else None

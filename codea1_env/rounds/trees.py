@@ -1,0 +1,189 @@
+"""One problem with N candidates and M suites, as it is opened, and what came of it once it was judged. Pure.
+
+The two-agent game's round is the tree of one candidate and one suite; a GRPO group, an evaluation's samples and a
+matrix of programs and suites are larger ones. `codea1_env.rounds.rounds` plays them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from codea1_env.errors import AgentUnavailable
+from codea1_env.facts.submissions import Candidate, Suite
+from codea1_env.facts.verdicts import ProblemReport, ValidCase
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.rewards import CandidateRewards, score_group
+from codea1_env.rules.ruleset import Ruleset
+
+Program: TypeAlias = str | Candidate | AgentUnavailable
+"""A coder's raw reply, a program that was read before, or why there is none: nobody's fault, so it is masked."""
+Tests: TypeAlias = str | Suite | AgentUnavailable
+"""A tester's raw reply, a suite that was read before, or why there is none."""
+Rewards = NDArray[np.float64]
+
+
+class SuitesPer(StrEnum):
+    """Whom a suite is written for, and so which suites form a group."""
+
+    CANDIDATE = "candidate"
+    """M suites for each candidate, run against it only."""
+    PROBLEM = "problem"
+    """M suites per problem, written blind and run against every candidate; one group (the paper's self-play)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What is played about one problem.
+
+    Raises:
+        ValueError: fewer than one candidate, or fewer than no suites.
+    """
+
+    problem: Problem
+    n_candidates: int = 1
+    """N."""
+    n_suites: int = 1
+    """M: of each group; 0: there is no tester."""
+    suites_per: SuitesPer = SuitesPer.CANDIDATE
+    replayed: tuple[ValidCase, ...] = ()
+    """Cases of the Mistake Book that every candidate meets; whoever owns the book has read them."""
+    name: str = ""
+    """Begins the `episode_id` of its turns."""
+    seed: tuple[int, ...] = ()
+    """What the randomness of its replies descends from: begins the seed key of its turns."""
+
+    def __post_init__(self) -> None:
+        if self.n_candidates < 1 or self.n_suites < 0:
+            raise ValueError(f"a tree of {self.n_candidates} candidates and {self.n_suites} suites")
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of suites, G: one per candidate, or one."""
+        return self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedTree:
+    """One tree with its verdicts and rewards. N candidates; G groups of M suites, one for each candidate or one."""
+
+    tree: Tree
+    programs: tuple[Program, ...]
+    """(N,) as they were submitted."""
+    suites: tuple[tuple[Tests, ...], ...]
+    """(G, M) as they were submitted; (G, 0) where none was wanted, because the program does not load or is masked."""
+    report: ProblemReport | None
+    """(N,) candidates, each with the suites of its group; None: the sandbox failed as a whole, so all is masked."""
+    rewards: tuple[CandidateRewards, ...]
+    """(N,) what the rules pay for the report, with parts; () without a report. What is masked for a reply that did
+    not come is masked in the two arrays only."""
+    coder_rewards: Rewards
+    """(N,), nan where masked: the sandbox failed on it, its reply did not come or, if it loads, that of a suite of
+    its group, or the rules mask it."""
+    tester_rewards: Rewards
+    """(G, M), nan where masked or not wanted. A suite of all candidates earns its mean over those that load."""
+
+    @property
+    def book_report(self) -> ProblemReport | None:
+        """What the Mistake Book's owner records (`MistakeBook.record`); None: our own failure has hidden evidence."""
+        if self.report is None:
+            return None
+        judged = zip(self.programs, self.report.candidates, strict=True)
+        is_hidden = any(report.has_internal_error for program, report in judged if not is_unavailable(program))
+        return None if is_hidden else self.report
+
+    def group_of(self, candidate: int) -> tuple[Tests, ...]:
+        """Return the suites that a candidate met, as they were submitted."""
+        return self.suites[candidate if self.tree.suites_per is SuitesPer.CANDIDATE else 0]
+
+    def why_masked(self, candidate: int) -> str:
+        """Return why a reward of a candidate or of a suite of its group is nan; ask only where one is."""
+        for reply in (self.programs[candidate], *self.group_of(candidate)):
+            if is_unavailable(reply):
+                return str(reply) or "an agent was unavailable"
+        report = self.report.candidates[candidate] if self.report is not None else None
+        if report is None or report.has_internal_error:
+            return (report and report.detail) or "the sandbox failed"
+        return "nothing is known that the rules pay for"
+
+
+def is_unavailable(reply: Program | Tests) -> bool:
+    """Whether a reply did not come."""
+    return isinstance(reply, AgentUnavailable)
+
+
+def scored_tree(
+    tree: Tree,
+    programs: Sequence[Program],
+    suites: Sequence[Sequence[Tests]],
+    report: ProblemReport | None,
+    rules: Ruleset,
+) -> JudgedTree:
+    """Return a tree with its rewards under some rules.
+
+    Args:
+        tree: as it was opened.
+        programs: (N,)
+        suites: (G, M)
+        report: of the judge; None: the sandbox failed.
+        rules: what is paid.
+    """
+    rewards = score_group(report, rules) if report is not None else ()
+    found = JudgedTree(
+        tree=tree,
+        programs=tuple(programs),
+        suites=tuple(map(tuple, suites)),
+        report=report,
+        rewards=rewards,
+        coder_rewards=np.full(tree.n_candidates, np.nan),
+        tester_rewards=_tester_rewards(tree, suites, report, rewards),
+    )
+    for n, judged in enumerate(report.candidates if report is not None else ()):
+        # A suite that did not come might have failed a program that loads.
+        met = found.group_of(n) if judged.is_valid else ()
+        if not any(map(is_unavailable, (found.programs[n], *met))):
+            found.coder_rewards[n] = rewards[n].coder.value
+    return found
+
+
+def _tester_rewards(
+    tree: Tree,
+    suites: Sequence[Sequence[Tests]],
+    report: ProblemReport | None,
+    rewards: Sequence[CandidateRewards],
+) -> Rewards:
+    """Return (G, M) rewards."""
+    found = np.full((tree.n_candidates, max([tree.n_suites, *map(len, suites)])), np.nan)
+    for n, each in enumerate(rewards):
+        found[n, : len(each.testers)] = [reward.value for reward in each.testers]
+    if tree.suites_per is SuitesPer.PROBLEM:
+        if report is not None:  # an invalid program says nothing about a suite
+            found[[not each.is_valid for each in report.candidates]] = np.nan
+        found = mean_over_candidates(found)[np.newaxis]
+    for g, group in enumerate(suites):
+        found[g, [m for m, reply in enumerate(group) if is_unavailable(reply)]] = np.nan
+    return found
+
+
+def mean_over_candidates(rewards: Rewards) -> Rewards:
+    """Return what each suite is worth that all candidates of a problem have met.
+
+    The paper leaves open how; the mean over valid candidates is the natural choice (method.md 5, Self-Play).
+
+    Args:
+        rewards: shape (..., N, M), of M suites against each of N candidates; nan where a candidate is invalid or the
+            reward masked.
+
+    Returns:
+        Shape (..., M): means over what is not nan; nan where nothing is left.
+    """
+    rewards = np.asarray(rewards, dtype=np.float64)
+    known = ~np.isnan(rewards)
+    n_known = known.sum(axis=-2)
+    total = np.where(known, rewards, 0.0).sum(axis=-2)
+    return np.where(n_known > 0, total / np.maximum(n_known, 1), np.nan)

@@ -1,0 +1,1 @@
+"""The sandbox in a container: tier `docker`."""

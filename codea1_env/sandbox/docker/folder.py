@@ -1,0 +1,62 @@
+"""A folder for the time that a container needs to start: our sources for it, and the socket by which it meets us."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from codea1_env.sandbox.docker.owner import Owner
+
+PREFIX = "codea1-docker-"
+"""Of the names of such folders, followed by their owner."""
+
+_ROOT = Path(__file__).parents[3]
+_NEEDED_INSIDE = ("values", "sandbox", "sandbox/inside")
+
+
+@contextmanager
+def meeting_folder(listener: socket.socket) -> Iterator[Path]:
+    """Yield a folder to show to a container; `listener` is bound to `socket` in it.
+
+    The container's user can read all of it and connect; other users of this machine cannot reach it.
+    """
+    private = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{Owner.here()}-"))
+    try:
+        shared = private / "shared"
+        _copy_sources(shared)
+        _bind(listener, shared)
+        yield shared
+    finally:
+        shutil.rmtree(private, ignore_errors=True)  # a container that has met us needs it no more
+
+
+def owner_of(folder: Path) -> Owner | None:
+    """Return who made such a folder, judged by its name."""
+    return Owner.parse(folder.name.removeprefix(PREFIX).rpartition("-")[0])
+
+
+def _copy_sources(shared: Path) -> None:
+    package = _ROOT / "codea1_env"
+    for part in _NEEDED_INSIDE:
+        for file in (*(package / part).glob("*.py"), *(package / part).glob("__pycache__/*.pyc")):
+            target = shared / file.relative_to(_ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file, target)  # with its time, by which compiled files know their source
+            target.chmod(0o644)
+    for path in (shared, *shared.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o755)
+
+
+def _bind(listener: socket.socket, folder: Path) -> None:
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        listener.bind(f"/proc/self/fd/{descriptor}/socket")  # the folder's own path may be too long for a socket
+    finally:
+        os.close(descriptor)
+    (folder / "socket").chmod(0o666)

@@ -1,0 +1,90 @@
+"""The image whose containers hold zygotes: one that the user names, or one made of this interpreter."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import UserError
+from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL
+from codea1_env.sandbox.docker.owner import Owner
+from codea1_env.sandbox.docker.root import Root
+
+REPOSITORY = "codea1-env-sandbox"
+"""Name of the images that are made here; the tag is a hash of the content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What to start containers from."""
+
+    reference: str
+    """Name with tag, or id."""
+    python: str
+    """Its interpreter, a path or a name to be looked up in there."""
+
+
+def given_image(client: Any, reference: str) -> Image:
+    """Return an image that the user names and that the engine has; it must hold `python3`, 3.11 or newer.
+
+    Raises:
+        UserError: the engine has no such image. None is ever pulled.
+    """
+    if not _has(client, reference):
+        raise UserError(f"the Docker engine has no image {reference!r}; get it first: docker pull {reference}")
+    return Image(reference, "python3")
+
+
+def own_image(client: Any, packages: Mapping[str, str]) -> Image:
+    """Return the image of this interpreter and some site packages, made now if the engine does not have it.
+
+    Args:
+        client: see `codea1_env.sandbox.docker.engine.connected`.
+        packages: name to the folder that holds them; they lie in the same place in the image.
+    """
+    root, tag = _root_of(tuple(sorted(packages.items())))
+    reference = f"{REPOSITORY}:{tag}"
+    with _one_at_a_time():
+        if not _has(client, reference):
+            _import(client, root, tag)
+    return Image(reference, root.python)
+
+
+@functools.lru_cache(maxsize=4)
+def _root_of(packages: tuple[tuple[str, str], ...]) -> tuple[Root, str]:
+    """Return a root and its digest; what a process has imported stays what it is for that process."""
+    root = Root(dict(packages))
+    return root, root.digest()
+
+
+def _has(client: Any, reference: str) -> bool:
+    from docker.errors import ImageNotFound  # noqa: PLC0415  -- heavy, and an extra
+
+    try:
+        client.inspect_image(reference)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def _import(client: Any, root: Root, tag: str) -> None:
+    changes = [f"LABEL {SESSION_LABEL}=image", f"LABEL {OWNER_LABEL}={Owner.here()}"]
+    with tempfile.TemporaryFile() as archive:  # without a name: nothing is left if we are killed
+        root.write(archive)
+        archive.seek(0)
+        client.import_image(archive, repository=REPOSITORY, tag=tag, changes=changes)
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Let only one process of this installation make images: the engine would keep both."""
+    with Path(__file__).open("rb") as file:  # any file that all of them have, and that is there anyway
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

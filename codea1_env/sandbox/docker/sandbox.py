@@ -1,0 +1,138 @@
+"""The sandbox whose zygotes live in containers: the local one, with an engine's walls around each worker.
+
+One long-lived container per worker, not one for all: limits on memory, processes and processors then hold per worker,
+a user of its own counts its threads alone, no container needs the right to change users, and the end of a container's
+process 1 ends exactly one worker. Jobs never involve the engine: sockets are passed into the container once, so that a
+job costs about what it costs locally.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from secrets import token_hex
+from typing import Any
+
+from codea1_env.errors import UserError
+from codea1_env.sandbox.docker.cleaning import clean_up_after_the_dead
+from codea1_env.sandbox.docker.container import Launcher
+from codea1_env.sandbox.docker.engine import check_sdk, connected
+from codea1_env.sandbox.docker.image import given_image, own_image
+from codea1_env.sandbox.docker.place import Place
+from codea1_env.sandbox.interface import Guarantee, Job, JobReport
+from codea1_env.sandbox.local import PACKAGES, TIERS, LocalSandbox
+from codea1_env.sandbox.local.scheduler import Scheduler
+from codea1_env.sandbox.shared import one_per_process
+
+__all__ = ["TIER", "DockerSandbox", "shared_docker_sandbox"]
+
+TIER = "container"
+"""The one kind of isolation here."""
+
+_MEMORY_MB = 4096
+
+
+class DockerSandbox(LocalSandbox):
+    """Runs jobs in processes forked from warm, sealed interpreters, each of which has a container of its own.
+
+    Needs the `docker` extra and an engine on this machine, found as the docker command finds it. Starts lazily. Safe to
+    use from any thread and after forks.
+
+    Args:
+        workers: how many interpreters run jobs at the same time, per kind (plain, with more imported, with numpy); by
+            default one per usable core.
+        image: an image that the engine has, with `python3` 3.11 or newer; what it has of `packages` can be imported. By
+            default an image is made of the interpreter that runs this, once, without a network.
+        memory_mb: most memory of one container; a job may have two processes of at most `Limits.memory_mb` each.
+        packages: top-level names of the site packages that programs may import.
+
+    Raises:
+        MissingExtra: the SDK is not installed.
+        ValueError: fewer than one worker.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        image: str = "",
+        memory_mb: int = _MEMORY_MB,
+        packages: Sequence[str] = PACKAGES,
+    ) -> None:
+        check_sdk()
+        super().__init__(workers, packages=packages, tiers=TIERS)  # none of them is used
+        self._image = image
+        self._memory_mb = memory_mb
+        self._without: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`docker`."""
+        return "docker"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Isolated, whatever the engine; does not start anything."""
+        return Guarantee.ISOLATED
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """What the engine cannot limit here, or why it has started no container; starts a worker to find out.
+
+        Raises:
+            SandboxError: no worker starts.
+        """
+        missing = [f"{TIER}: this engine does not limit {what}" for what in self._without]
+        return (*missing, *super().refusals)
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        """Run all jobs; reports in the order of the jobs. See `LocalSandbox.run`.
+
+        If the engine is restarted meanwhile, jobs are run again, once, when it is back.
+
+        Raises:
+            SandboxError: no engine, or one that is not on this machine, or the sandbox was closed meanwhile.
+            UserError: a job that may use more memory than a container has; an image that the engine does not have.
+        """
+        self._check(jobs)
+        return super().run(jobs)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        settings: dict[str, Any] = {"image": self._image, "memory_mb": self._memory_mb, "packages": self._packages}
+        return partial(DockerSandbox, self._n_workers, **settings), ()
+
+    def _check(self, jobs: Sequence[Job]) -> None:
+        most = max((job.limits.memory_mb for job in jobs), default=0)
+        if most > self._memory_mb:
+            raise UserError(f"a job may use {most} MB, but its container has {self._memory_mb} MB: raise memory_mb")
+
+    def _new_scheduler(self) -> Scheduler:
+        clean_up_after_the_dead()
+        with connected() as client:
+            packages = self._kinds.plain.packages
+            image = given_image(client, self._image) if self._image else own_image(client, packages)
+            place = Place.on(client, image, token_hex(6), self._memory_mb)
+        self._without = place.without
+        return _Scheduler(self._n_workers, Launcher(place))
+
+
+class _Scheduler(Scheduler):
+    """Does not end before the engine has removed its containers."""
+
+    def __init__(self, n_workers: int, launcher: Launcher) -> None:
+        super().__init__(n_workers, (TIER,), launcher)
+        self._launcher = launcher
+
+    def close(self) -> None:
+        super().close()
+        self._launcher.close()
+
+
+@one_per_process
+def shared_docker_sandbox() -> DockerSandbox:
+    """Return this process's own docker sandbox, made on first use and closed at interpreter exit.
+
+    `CODEA1_DOCKER_IMAGE` may name its image.
+    """
+    return DockerSandbox(image=os.environ.get("CODEA1_DOCKER_IMAGE", ""))

@@ -1,0 +1,1 @@
+"""`codea1 sandbox serve`: the sandbox behind the HTTP interface of SandboxFusion."""

@@ -1,0 +1,577 @@
+"""One job from its first fork to its report: a state machine without threads, clocks of its own or system calls.
+
+Stages: the program's process loads (`LOADING`) and answers the direct calls (`DIRECT`). If there are harness calls, it
+stays, a second process loads the harness (`HARNESS_LOADING`) and evaluates them (`HARNESS`); whatever the stand-in is
+called with is passed on to the program's process, and the answer back. A call that hangs or kills a process is lost;
+the rest goes on in new processes.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import math
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+from os import WIFSIGNALED, WTERMSIG
+
+from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.sandbox.interface import (
+    BROKEN_HARNESS,
+    OPAQUE_ARGUMENT,
+    OPAQUE_RESULT_USE,
+    OVERSIZED_ARGUMENT,
+    RECORD_FACTOR,
+    SLEPT,
+    Call,
+    Job,
+    JobReport,
+    Place,
+)
+from codea1_env.sandbox.local.process import Process, as_outcome, as_value, error_fields
+from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Frame, Notice, Tag, WireError
+from codea1_env.values import encode
+
+_NULL = Outcome(OutcomeKind.VALUE, encode(None))
+_NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
+_CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
+_MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
+_COSTLY = 0.25  # of the limit
+_ITEMS_SHARE = 0.5  # of the limit, in which a result that is iterated in order to be sent must have yielded its items
+_CALL_BYTES = 32  # of a record, beside what is encoded
+_REFUSALS = frozenset(
+    {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
+)  # classes of the stand-in, see `inside.harness`
+_MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
+_NO_PROCESS = -1
+_N_CORES = os.cpu_count() or 1
+_MAX_LIFE_S = 1 << 30
+_FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
+
+Spawn = Callable[[int, int], Process]
+"""(processor seconds for life, longest payload) -> a new process on the job's worker."""
+
+
+class _Stage(Enum):
+    LOADING = auto()
+    DIRECT = auto()
+    HARNESS_LOADING = auto()
+    HARNESS = auto()
+    DONE = auto()
+
+
+class Execution:
+    """A job that is being run."""
+
+    def __init__(self, job: Job, spawn: Spawn) -> None:
+        self.job = job
+        self.is_starved = False
+        """The machine gave it no processor or no process, or killed it: nothing that happened counts."""
+        self.processes: list[Process] = []
+        """All that have not ended."""
+        self._spawn = spawn
+        self._load: Outcome | None = None
+        self._outcomes = [_NOT_RUN] * len(job.calls)
+        places = [call.place for call in job.calls]
+        self._direct = _positions(places, Place.PROGRAM)
+        self._indirect = _positions(places, Place.HARNESS)
+        self._n_faults = 0
+        self._cpu_us = 0
+        self._used_s = [0.0] * len(job.calls)
+        self._records: dict[int, _Record] = {}
+        """By harness call that has begun."""
+        self._lost_s = 0.0
+        """Processor seconds of the activity in which a process ended last."""
+        self._idle_s = 0.0
+        self._slept_s = 0.0
+        """In processes that have ended."""
+        self._patience_s = job.limits.wall_s
+        self._applying = False
+        self._program_fault: Outcome | None = None
+        self._program: Process
+        self._harness: Process | None = None
+        self._start_program()
+
+    # Reports
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything is known and every process has ended."""
+        return self._stage is _Stage.DONE and not self.processes
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything is known; processes may still have to end."""
+        return self._stage is _Stage.DONE
+
+    @property
+    def needs_answers(self) -> bool:
+        """Whether processes wait, now or soon, for something that is done here."""
+        return bool(self._indirect)
+
+    @property
+    def active(self) -> Process:
+        """The process that must answer next."""
+        is_harness = self._stage in (_Stage.HARNESS_LOADING, _Stage.HARNESS) and not self._applying
+        return self._harness if is_harness and self._harness is not None else self._program
+
+    def report(self, tier: str) -> JobReport:
+        """Return what was found; call it when `is_over`."""
+        records: list[tuple[EntryPointCall, ...]] = [()] * len(self.job.calls)
+        for index, record in self._records.items():
+            records[index] = tuple(record.calls)
+        return JobReport(
+            self._load or _NOT_RUN, tuple(self._outcomes), self._cpu_us / 1e6, tier, tuple(self._used_s), tuple(records)
+        )
+
+    # Events
+
+    def on_readable(self, process: Process) -> None:
+        """Take what a process has sent."""
+        n_received = 0
+        try:
+            while not self._takes_no_more_from(process):
+                self._take_all(process)
+                n_new = process.receive() if n_received < _MAX_RECEIVED_AT_ONCE else 0
+                if not n_new:
+                    return
+                n_received += n_new
+        except WireError as error:
+            if process is self._harness:
+                self._lose(Outcome(OutcomeKind.CRASHED, error_type=BROKEN_HARNESS, message=str(error)[:300]))
+            else:
+                self._condemn(str(error))
+
+    def on_exit(self, process: Process, notice: Notice) -> None:
+        """Take the end of a process, after what it had sent before."""
+        self.on_readable(process)
+        process.exit = notice
+        process.close()
+        self.processes.remove(process)
+        self._cpu_us += notice.cpu_us
+        if process.abandoned or self.is_done:
+            return
+        self._lost_s = process.measured_use_s(notice.cpu_us)
+        if notice.status == _NO_PROCESS or _was_killed_by_others(process, notice):
+            self.is_starved = True
+        else:
+            self._lose(_outcome_of_end(process, notice))
+
+    def on_cpu(self, process: Process, cpu_us: int, waited_s: Callable[[], float | None], is_retry: bool) -> None:
+        """Take a measurement of the processor time of `process`.
+
+        Args:
+            process: one of `processes`.
+            cpu_us: what it has used since its start.
+            waited_s: asks how long the job's processes were ready to run but not let; None if that cannot be found out.
+            is_retry: the job was run before and slept too long by the clock.
+        """
+        if process is not self.active or process.abandoned or self.is_done:
+            return
+        if process.measured_use_s(cpu_us) > self.job.limits.cpu_s + _CPU_SLACK_S:
+            self._lose(self._took_too_long())
+            return
+        if self._cpu_us + cpu_us > self.job.limits.cpu_s * (1 + self.job.limits.job_factor) * 1e6:
+            self._end_exhausted()
+            return
+        self._idle_s += process.idle_s(cpu_us, self.job.limits.wall_s)
+        if self._idle_s > self._patience_s:
+            self._run_out_of_patience(waited_s(), is_retry)
+
+    def _run_out_of_patience(self, waited_s: float | None, is_retry: bool) -> None:
+        """Tell a sleeper from a process that the machine keeps waiting, whose waiting does not count."""
+        wall_s = self.job.limits.wall_s
+        if waited_s is None and not is_retry:
+            self.is_starved = True
+        elif waited_s is None or self._idle_s > wall_s + waited_s:
+            self._lose(replace(_time_limit(f"slept more than {wall_s:g} s"), error_type=SLEPT))
+        elif self._idle_s > wall_s * _MAX_STRETCH:
+            self.is_starved = True
+        else:
+            self._patience_s = wall_s + waited_s
+
+    def abort(self) -> None:
+        """Kill everything; what is not known yet stays unknown."""
+        self._stage = _Stage.DONE
+        self._kill_all()
+
+    # Frames
+
+    def _take_from_program(self, frame: Frame) -> None:
+        if self._applying and frame.call == APPLY:
+            self._pass_back(frame)
+        elif self._stage is _Stage.LOADING and frame.call == LOAD:
+            self._take_load(frame)
+        elif self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
+            self._take_answer(frame)
+        else:
+            raise WireError("a frame that nobody asked for")
+
+    def _takes_no_more_from(self, process: Process) -> bool:
+        return self._stage is _Stage.DONE or process.abandoned
+
+    def _take_all(self, process: Process) -> None:
+        """Take all frames that have been received."""
+        while not self._takes_no_more_from(process):
+            if self._stage is _Stage.DIRECT and process is self._program:
+                self._take_values()
+            frame = process.next_frame()
+            if frame is None:
+                return
+            if process is not self._program:
+                self._take_from_harness(frame)
+            else:
+                self._take_from_program(frame)
+
+    def _take_values(self) -> None:
+        """Take the answers of the next direct calls, as far as they are values: most frames are."""
+        direct, outcomes, limit_s = self._direct, self._outcomes, self.job.limits.cpu_s
+        found = self._program.values(direct)
+        if not found.payloads:
+            return
+        for payload, seconds in zip(found.payloads, self._program.begin_after_all(found.cpu_us), strict=True):
+            outcome = as_value(payload)
+            index = direct.popleft()
+            outcomes[index] = outcome if seconds <= limit_s else self._took_too_long()
+            self._used_s[index] = seconds
+        self._next_stage()
+
+    def _take_answer(self, frame: Frame) -> None:
+        outcome = self._within_time(self._program, frame, as_outcome(frame))
+        index = self._direct.popleft()
+        self._outcomes[index], self._used_s[index] = outcome, self._program.begin_after(frame)
+        self._next_stage()
+
+    def _take_load(self, frame: Frame) -> None:
+        outcome = self._within_time(self._program, frame, _of_loading(frame))
+        if outcome.kind is not OutcomeKind.VALUE:
+            self._lose(outcome)
+            return
+        self._load = outcome
+        self._program.begin_after(frame)
+        self._stage = _Stage.DIRECT
+        self._next_stage()
+
+    def _take_from_harness(self, frame: Frame) -> None:
+        assert self._harness is not None
+        if self._applying:
+            raise WireError("a frame that nobody asked for")
+        if frame.tag == Tag.APPLY or self._stage is _Stage.HARNESS:
+            self._program.receive()
+            if self._program.has_unread:
+                self._condemn("a frame that nobody asked for")
+                return
+        if frame.tag == Tag.APPLY:
+            self._applying = True
+            self._record_call(frame.payload)
+            self._program.send(Tag.APPLY, APPLY, frame.payload)
+        elif self._stage is _Stage.HARNESS_LOADING and frame.call == LOAD:
+            if frame.tag == Tag.LOADED:
+                self._stage = _Stage.HARNESS
+                self._begin_harness_call(frame)
+            else:
+                self._lose(_failure(self._harness_outcome(frame)))
+        elif self._stage is _Stage.HARNESS and frame.call == self._indirect[0]:
+            outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
+            self._outcomes[self._indirect.popleft()] = outcome
+            self._begin_harness_call(frame)
+            if not self._indirect:
+                self._finish()
+        else:
+            raise WireError("a frame that nobody asked for")
+
+    def _pass_back(self, frame: Frame) -> None:
+        """Hand the program's answer to the harness, cleaned of what only a tampered process would send."""
+        assert self._harness is not None
+        answer = self._within_time(self._program, frame, self._as_answer(frame))
+        if answer.kind is OutcomeKind.TIME_LIMIT:
+            self._lose(answer)
+            return
+        if answer.kind is not OutcomeKind.VALUE:
+            self._program_fault = answer
+        if self._stage is _Stage.HARNESS:
+            self._records[self._indirect[0]].add_answer(answer)  # begun when it was called
+        self._applying = False
+        self._program.note(frame)
+        self._harness.send(frame.tag, APPLY, _cleaned(frame.tag, frame))
+
+    def _as_answer(self, frame: Frame) -> Outcome:
+        """Return what the program answers to a harness call."""
+        if frame.tag == Tag.VALUE:
+            # It is not looked at here: the harness checks what it decodes, and who compares it does so, too.
+            return Outcome(OutcomeKind.VALUE, frame.payload)
+        if frame.tag == Tag.CHANGED and self.job.harness.is_trusted:
+            raise WireError("changed arguments that nobody asked for")
+        return as_outcome(frame)
+
+    def _record_call(self, arguments: bytes) -> None:
+        if self._stage is _Stage.HARNESS:
+            budget = RECORD_FACTOR * self.job.limits.value_bytes
+            self._records.setdefault(self._indirect[0], _Record(budget)).add_call(arguments)
+
+    def _harness_outcome(self, frame: Frame) -> Outcome:
+        """Tell the harness's own exceptions from those that the program raised and nobody caught."""
+        outcome = as_outcome(frame)
+        if outcome.kind is OutcomeKind.MEMORY_LIMIT and self._program_fault is not None:
+            return self._program_fault
+        if outcome.kind is not OutcomeKind.ERROR:
+            return outcome
+        *_, from_program = error_fields(frame)
+        if from_program:
+            return self._of_program(outcome)
+        return replace(outcome, message=f"in the harness: {outcome.message}"[:300])
+
+    def _of_program(self, raised: Outcome) -> Outcome:
+        """Return the outcome of an expression that ended with what the stand-in has raised."""
+        fault = self._program_fault
+        if raised.error_type in _REFUSALS and (fault is None or fault.error_type != raised.error_type):
+            return replace(raised, kind=OutcomeKind.OPAQUE)  # no exception of the program's of that name
+        return fault or raised
+
+    def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
+        """Replace an outcome that took too long, so that the verdict does not depend on when we measured."""
+        used_s = process.claimed_use_s(frame)
+        if self._stage is _Stage.HARNESS:
+            index = self._indirect[0]
+            self._used_s[index] = max(self._used_s[index], used_s)
+        return outcome if used_s <= self.job.limits.cpu_s else self._took_too_long()
+
+    def _took_too_long(self) -> Outcome:
+        return _time_limit(f"more than {self.job.limits.cpu_s:g} s of processor time")
+
+    # Stages
+
+    def _start_program(self) -> None:
+        self._stage = _Stage.LOADING
+        job = self.job
+        self._applying = False
+        self._slept_s += self._asleep_s()
+        self._idle_s, self._patience_s = 0.0, job.limits.wall_s
+        self._program = self._start(
+            len(self._direct) + len(self._indirect) + 1,
+            role="program",
+            preamble=_plain(job.preamble),
+            program=_plain(job.program),
+            calls=_numbered(job.calls, self._direct),
+            serve=bool(self._indirect),
+            changes=not job.harness.is_trusted,
+            items_s=job.limits.cpu_s * _ITEMS_SHARE,
+        )
+
+    def _start_harness(self) -> None:
+        self._stage = _Stage.HARNESS_LOADING
+        job = self.job
+        calls = [(index, job.calls[index]) for index in self._indirect]
+        self._harness = self._start(
+            len(calls) + 1,
+            role="harness",
+            source=_plain(job.harness.source),
+            trusted=job.harness.is_trusted,
+            records=[[*map(_recorded, record)] for record in job.harness.records],
+            calls=[(index, _plain(call.expression), [*map(_plain, call.imports)]) for index, call in calls],
+        )
+        self._program_fault = None
+
+    def _start(self, n_activities: int, **fields: object) -> Process:
+        limits = self.job.limits
+        # Far more than all activities together may take, since the kernel counts whole ticks here: a program can make
+        # it count several times what it uses. What it uses is measured from outside.
+        life_s = 2 * _N_CORES * (limits.cpu_s * n_activities + limits.wall_s)
+        longest = 2 * limits.value_bytes + _FRAME_EXTRA  # an answer, and the arguments that it changed
+        process = self._spawn(min(math.ceil(life_s) + 1, _MAX_LIFE_S), longest)
+        self.processes.append(process)
+        text: dict[str, object] = {"entry": _plain(self.job.entry_point), "value_bytes": limits.value_bytes, **fields}
+        process.send(Tag.JOB, LOAD, marshal.dumps(text))
+        return process
+
+    def _next_stage(self) -> None:
+        if self._direct:
+            return
+        if self._indirect:
+            self._start_harness()
+        else:
+            self._finish()
+
+    def _begin_harness_call(self, frame: Frame) -> None:
+        assert self._harness is not None
+        self._program_fault = None
+        self._harness.begin_after(frame)
+        self._program.begin()
+
+    def _finish(self) -> None:
+        """Everything is known. A process that serves must be told; others end by themselves."""
+        self._stage = _Stage.DONE
+        if self._harness is not None:
+            self._program.kill()
+
+    def _lose(self, outcome: Outcome) -> None:
+        """The present activity ends with `outcome` and with its processes."""
+        assert outcome.kind is not OutcomeKind.VALUE  # it becomes the answer to all that is still open
+        stage = self._stage
+        self._kill_all()
+        if stage is _Stage.DONE:
+            return
+        if stage is _Stage.LOADING:
+            if self._load is not None:  # a program that loads only the first time has loaded, and fails from then on
+                for index in (*self._direct, *self._indirect):
+                    self._outcomes[index] = outcome
+            self._load = self._load or outcome
+            self._stage = _Stage.DONE
+            return
+        if stage is _Stage.HARNESS_LOADING:
+            for index in self._indirect:
+                self._outcomes[index] = outcome
+            self._stage = _Stage.DONE
+            return
+        pending = self._direct if stage is _Stage.DIRECT else self._indirect
+        self._outcomes[pending.popleft()] = outcome
+        self._n_faults += self._is_costly(outcome)
+        if (self._direct or self._indirect) and self._may_start_again():
+            self._start_program()
+        else:
+            self._stage = _Stage.DONE
+
+    def _end_exhausted(self) -> None:
+        """End a job whose calls have used all that a job may use, though none of them more than a call may."""
+        self._kill_all()
+        self._load = self._load or self._took_too_long()
+        self._stage = _Stage.DONE
+
+    def _condemn(self, reason: str) -> None:
+        """Fail all that was asked of a program that writes what nobody asked for: any answer of its may be forged."""
+        message = f"wrote to the sandbox's channel: {reason}"[:300]
+        outcome = Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message)
+        self._kill_all()
+        self._load = self._load or outcome
+        self._outcomes = [outcome] * len(self.job.calls)
+        self._stage = _Stage.DONE
+
+    def _may_start_again(self) -> bool:
+        """Whether neither costly losses nor sleep, before quick deaths for example, have used up the restarts."""
+        limits = self.job.limits
+        slept_s = self._slept_s + self._asleep_s()
+        return self._n_faults <= limits.max_restarts and slept_s <= limits.wall_s * (limits.max_restarts + 1)
+
+    def _asleep_s(self) -> float:
+        """Return how long the present process has been idle, as far as it is not known that the machine kept it so."""
+        return max(0.0, self._idle_s - (self._patience_s - self.job.limits.wall_s))
+
+    def _is_costly(self, outcome: Outcome) -> bool:
+        """Whether a lost call took so long that there cannot be many of them."""
+        return outcome.kind is OutcomeKind.TIME_LIMIT or self._lost_s > self.job.limits.cpu_s * _COSTLY
+
+    def _kill_all(self) -> None:
+        for process in self.processes:
+            process.kill()
+        self._harness = None
+
+
+def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
+    """Return the report of a job that we could not run."""
+    outcome = Outcome(OutcomeKind.INTERNAL_ERROR, message=message[:300])
+    return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
+
+
+def _numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
+    """Return the number of each direct call and what it is: an expression, or encoded arguments."""
+    chosen = [calls[index] for index in indices]
+    texts = [call.arguments or call.expression for call in chosen]
+    if not {str}.issuperset(map(type, texts)):
+        texts = [text if type(text) is bytes else _plain(str(text)) for text in texts]
+    return [*zip(indices, texts, strict=True)]
+
+
+def _positions(places: Sequence[Place], wanted: Place) -> deque[int]:
+    n = places.count(wanted)
+    if n == len(places):
+        return deque(range(n))
+    return deque([position for position, place in enumerate(places) if place is wanted] if n else ())
+
+
+def _of_loading(frame: Frame) -> Outcome:
+    return _NULL if frame.tag == Tag.LOADED else _failure(as_outcome(frame))
+
+
+def _failure(outcome: Outcome) -> Outcome:
+    """Return the outcome of what did not load; to load is to say so, not to return something."""
+    if outcome.kind is OutcomeKind.VALUE:
+        raise WireError("a value that nobody asked for")
+    return outcome
+
+
+def _cleaned(tag: bytes, frame: Frame) -> bytes:
+    """Return the payload of a checked answer as it goes to the harness."""
+    if tag == Tag.ERROR:
+        return json.dumps(error_fields(frame)).encode()
+    if tag == Tag.CHANGED:
+        changed = Changed.unpack(frame.payload)
+        inner = frame._replace(tag=changed.tag, payload=changed.payload)
+        return changed._replace(payload=_cleaned(changed.tag, inner)).pack()
+    return frame.payload
+
+
+def _recorded(call: EntryPointCall) -> tuple[bytes, bytes, bool, bytes]:
+    """Return the fields of an `inside.changes.Recorded`."""
+    answer = call.answer or _NOT_RUN
+    return call.arguments, answer.value or answer.items or b"", answer.value is None, answer.arguments or b""
+
+
+class _Record:
+    """The calls of the entry point that one harness call has made, as far as they fit into a budget of bytes."""
+
+    __slots__ = ("_budget", "calls")
+
+    def __init__(self, budget: int) -> None:
+        self.calls: list[EntryPointCall] = []
+        self._budget = budget
+
+    def add_call(self, arguments: bytes) -> None:
+        """Record a call that has no answer yet."""
+        self._budget -= len(arguments) + _CALL_BYTES
+        if self._budget >= 0:
+            self.calls.append(EntryPointCall(arguments))
+        elif not self.calls or self.calls[-1] is not TOO_MANY:
+            self.calls.append(TOO_MANY)
+
+    def add_answer(self, answer: Outcome) -> None:
+        """Record the answer to the last call."""
+        parts = (answer.value, answer.items, answer.arguments)
+        self._budget -= sum(len(part) for part in parts if part is not None)
+        if self.calls[-1] is TOO_MANY:
+            return
+        self.calls[-1] = self.calls[-1]._replace(answer=answer) if self._budget >= 0 else TOO_MANY
+
+
+def _plain(text: str) -> str:
+    return text if type(text) is str else str.__str__(text)  # marshal mistakes numpy's for bytes, refuses others
+
+
+def _time_limit(message: str) -> Outcome:
+    return Outcome(OutcomeKind.TIME_LIMIT, message=message)
+
+
+def _was_killed_by_others(process: Process, notice: Notice) -> bool:
+    """Whether the end is nobody's doing but the machine's (short of memory) or another user's."""
+    killed = WIFSIGNALED(notice.status) and WTERMSIG(notice.status) == signal.SIGKILL
+    return killed and not process.worker.jobs_can_kill_themselves and not _has_used_its_life_up(process, notice)
+
+
+def _has_used_its_life_up(process: Process, notice: Notice) -> bool:
+    return notice.cpu_us >= (process.cpu_limit_s - 0.1) * 1e6
+
+
+def _outcome_of_end(process: Process, notice: Notice) -> Outcome:
+    if not WIFSIGNALED(notice.status):
+        return Outcome(OutcomeKind.EXITED, message="ended its own process")
+    number = WTERMSIG(notice.status)
+    if number in (signal.SIGKILL, signal.SIGXCPU) and _has_used_its_life_up(process, notice):
+        return _time_limit("used up the processor time of the whole job")
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        name = f"signal {number}"
+    return Outcome(OutcomeKind.CRASHED, error_type=name, message=f"killed by {name}")

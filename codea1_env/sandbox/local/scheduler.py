@@ -1,0 +1,361 @@
+"""One thread that feeds any number of batches to a pool of zygotes.
+
+Most jobs cost this thread two wake-ups: one to hand the job out, one for the notice that its process has ended, with
+all its frames waiting in the channel. Only processes that wait for an answer from here are listened to all the time;
+everything else that takes long is looked at on a tick.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import signal
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+from codea1_env.sandbox.local.batches import Batch, Queue, Ticket
+from codea1_env.sandbox.local.execution import Execution, internal_error_report
+from codea1_env.sandbox.local.pool import Pool
+from codea1_env.sandbox.local.process import Process
+from codea1_env.sandbox.local.waiting import seconds_waited
+from codea1_env.sandbox.local.worker import Launch, Worker, WorkerDied, launch_here
+from codea1_env.sandbox.wire import Notice, Op
+
+_TICK_S = 0.025
+_MEASURE_AFTER_S = 0.05  # most activities are over by then and are never measured
+_LINGER_S = 0.05  # for a process that has answered everything to end by itself
+_ASLEEP_SHARE = 0.1  # of a core: a job that uses less does not count as running
+_MAX_ATTEMPTS = 2
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """One job on one worker."""
+
+    ticket: Ticket
+    worker: Worker
+    execution: Execution = field(init=False)
+    is_asleep: bool = False
+    done_at: float = 0.0
+    measured_us: int = 0
+    measured_at: float = 0.0
+
+
+class Scheduler:
+    """Owns the thread and everything that it starts.
+
+    Args:
+        n_workers: zygotes per kind.
+        tiers: kinds of isolation, tried in this order.
+        launch: starts zygotes.
+    """
+
+    def __init__(self, n_workers: int, tiers: Sequence[str], launch: Launch = launch_here) -> None:
+        self.pool = Pool(n_workers, tiers, self._listen_to, launch)
+        self._inbox: deque[Batch] = deque()
+        self._queue = Queue()
+        self._running: dict[_Running, None] = {}
+        self._owner: dict[int, _Running] = {}
+        """By number of each process that has not ended."""
+        self._last_number = 0
+        self._is_closing = False
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._waker = socket.socketpair()
+        self._wake.setblocking(False)
+        self._waker.setblocking(False)
+        self._selector.register(self._wake, selectors.EVENT_READ, None)
+        # The kernel ends zygotes with the thread that started them, so that must be one that lasts.
+        self._thread = threading.Thread(target=self._main, name="codea1-sandbox", daemon=True)
+        self._thread.start()
+
+    # Called from other threads
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether batches can be submitted."""
+        return self._thread.is_alive() and not self._is_closing
+
+    def submit(self, batch: Batch) -> None:
+        """Queue a batch; its `done` is set when all its reports are there or it has an error."""
+        self._inbox.append(batch)
+        self._wake_up()
+
+    def cancel(self, batch: Batch) -> None:
+        """Stop working on a batch."""
+        batch.is_cancelled = True
+        self._wake_up()
+
+    def close(self) -> None:
+        """End the thread and all processes; idempotent."""
+        self._is_closing = True
+        self._wake_up()
+        self._thread.join()
+
+    def forget(self) -> None:
+        """Close what a fork of this process has copied; nothing is sent to anyone."""
+        for running in self._running:
+            for process in running.execution.processes:
+                process.close()
+        self.pool.forget()
+        self._close_own()
+
+    def _wake_up(self) -> None:
+        try:
+            self._waker.send(b"\0")
+        except OSError:  # full: it will wake anyway; closed: it has ended
+            return
+
+    # The thread
+
+    def _main(self) -> None:
+        error = "the sandbox was closed"
+        try:
+            # A process that closes its end must not end this one where the host has given up Python's own handling.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+            self._loop()
+        except Exception as fault:  # noqa: BLE001  -- the boundary: a waiting caller must never hang for our mistake
+            error = f"the sandbox's scheduler failed: {fault!r}"
+        finally:
+            self._is_closing = True
+            self._fail_all(error)
+            for running in list(self._running):
+                with contextlib.suppress(Exception):  # whatever is wrong with one, all others must end, too
+                    running.execution.abort()
+                self._drop(running)
+            self.pool.close()
+            self._close_own()
+            self._fail_all(error)  # what was submitted meanwhile
+
+    def _loop(self) -> None:
+        next_tick = 0.0
+        while not self._is_closing:
+            while self._inbox:
+                self._queue.add(self._inbox.popleft())
+            self._hand_out()
+            is_waiting = self._running or self._queue or self.pool.is_starting
+            for key, _ in self._selector.select(max(0.0, next_tick - monotonic()) if is_waiting else None):
+                self._serve(key.data)
+            if monotonic() >= next_tick:
+                self._tick()
+                next_tick = monotonic() + _TICK_S
+
+    def _close_own(self) -> None:
+        self._selector.close()
+        self._wake.close()
+        self._waker.close()
+
+    def _fail_all(self, error: str) -> None:
+        batches = [*self._inbox, *self._queue.clear(), *(running.ticket.batch for running in self._running)]
+        self._inbox.clear()
+        for batch in batches:
+            batch.fail(error)
+            batch.is_cancelled = True
+
+    def _serve(self, source: Worker | Process | None) -> None:
+        if source is None:
+            self._wake.recv(4096)
+        elif isinstance(source, Worker):
+            self._hear(source)
+        elif source.number in self._owner:
+            source.flush()
+            running = self._owner[source.number]
+            self._advance(running, lambda: running.execution.on_readable(source))
+
+    # Handing out
+
+    def _hand_out(self) -> None:
+        has_started = bool(self._queue)
+        while has_started:
+            has_started = False
+            for ticket in self._queue.heads():
+                busy = [running.worker for running in self._running if not running.is_asleep]
+                if self.pool.is_full(len(busy)):
+                    break
+                asleep = [running.worker for running in self._running if running.is_asleep]
+                worker = self.pool.free(ticket.batch.setup_of(ticket.position), busy, asleep)
+                if worker is not None:
+                    self._queue.take(ticket)
+                    has_started = self._start(ticket, worker)
+            if self.pool.failure:
+                self._fail_all(self.pool.failure)
+                self.pool.failure = ""
+
+    def _start(self, ticket: Ticket, worker: Worker) -> bool:
+        """Begin a job; whether there is any sense in beginning more."""
+        running = _Running(ticket, worker)
+
+        def spawn(cpu_s: int, max_payload: int) -> Process:
+            self._last_number += 1
+            limits = ticket.job.limits
+            number = self._last_number
+            process = Process(number, worker, cpu_s=cpu_s, memory_mb=limits.memory_mb, max_payload=max_payload)
+            self._owner[number] = running
+            return process
+
+        try:
+            running.execution = Execution(ticket.job, spawn)
+        except WorkerDied:
+            self._queue.put_back(ticket)
+            self._lose(worker)
+            return True
+        except OSError:  # too many open files: those of the jobs that run will be closed
+            if not self._running:
+                raise
+            self._queue.put_back(ticket)
+            return False
+        self._running[running] = None
+        self._listen_for(running)
+        return True
+
+    # Following
+
+    def _hear(self, worker: Worker) -> None:
+        was_ready = worker.ready
+        try:
+            notices = worker.notices()
+        except WorkerDied:
+            self._lose(worker)
+            return
+        if worker.ready and not was_ready:
+            self.pool.note_ready(worker)
+        for notice in notices:
+            running = self._owner.get(notice.child)
+            if running is not None:
+                self._take_notice(running, notice)
+
+    def _take_notice(self, running: _Running, notice: Notice) -> None:
+        execution = running.execution
+        process = next(process for process in execution.processes if process.number == notice.child)
+        if notice.op == Op.EXIT:
+            self._select(process, 0)
+            del self._owner[notice.child]
+            self._advance(running, lambda: execution.on_exit(process, notice))
+        elif notice.op == Op.CPU:
+            self._note_sleep(running, notice)
+            process.pid, process.is_asked = notice.pid, False
+
+            def waited_s() -> float | None:
+                pids = [each.pid for each in execution.processes if each.pid is not None]
+                waits = [seconds_waited(running.worker.pid, pid) for pid in pids]
+                return None if None in waits else sum(filter(None, waits))
+
+            is_retry = running.ticket.attempt > 1
+            self._advance(running, lambda: execution.on_cpu(process, notice.cpu_us, waited_s, is_retry))
+
+    def _note_sleep(self, running: _Running, notice: Notice) -> None:
+        now = monotonic()
+        share = (notice.cpu_us - running.measured_us) / 1e6 / max(now - running.measured_at, 1e-3)
+        running.is_asleep = share < _ASLEEP_SHARE
+        running.measured_us, running.measured_at = notice.cpu_us, now
+
+    def _advance(self, running: _Running, step: Callable[[], None]) -> None:
+        """Do one step of a job, then what follows from it."""
+        execution = running.execution
+        try:
+            step()
+        except WorkerDied:
+            self._lose(running.worker)
+            return
+        except OSError:  # too many open files: no fault of the program's
+            execution.is_starved = True
+        if execution.is_starved:
+            execution.abort()
+        if execution.is_over:
+            self._drop(running)
+            self._settle(running)
+        else:
+            self._listen_for(running)
+
+    def _settle(self, running: _Running) -> None:
+        if running.execution.is_starved:
+            self._run_again(running, "the machine gave it no processor or no process, or killed it")
+        else:
+            ticket = running.ticket
+            ticket.batch.settle(ticket.position, running.execution.report(running.worker.tier))
+
+    def _run_again(self, running: _Running, reason: str) -> None:
+        batch, position, attempt = running.ticket
+        if attempt >= _MAX_ATTEMPTS:
+            batch.settle(position, internal_error_report(batch.jobs[position], reason, running.worker.tier))
+        elif not batch.is_cancelled:
+            self._queue.put_back(Ticket(batch, position, attempt + 1))
+
+    def _drop(self, running: _Running) -> None:
+        self._running.pop(running, None)
+        for process in running.execution.processes:
+            self._select(process, 0)
+            self._owner.pop(process.number, None)
+            process.close()
+
+    def _lose(self, worker: Worker) -> None:
+        """A worker is gone, and with it all that it forked."""
+        if worker not in self.pool.workers:
+            return
+        self._selector.unregister(worker.control)
+        self.pool.lose(worker)
+        for running in [running for running in self._running if running.worker is worker]:
+            self._drop(running)
+            self._run_again(running, "its worker died twice")
+
+    # Listening
+
+    def _listen_to(self, worker: Worker) -> None:
+        self._selector.register(worker.control, selectors.EVENT_READ, worker)
+
+    def _listen_for(self, running: _Running) -> None:
+        for process in running.execution.processes:
+            wanted = selectors.EVENT_WRITE if process.has_unsent else 0
+            matters = running.execution.needs_answers or process.says_much
+            if matters and not process.abandoned and not process.is_silent:
+                wanted |= selectors.EVENT_READ
+            self._select(process, wanted)
+
+    def _select(self, process: Process, wanted: int) -> None:
+        """Listen to a channel for some events, or no more."""
+        if process.listened == wanted:
+            return
+        for event, fd in ((selectors.EVENT_READ, process.incoming), (selectors.EVENT_WRITE, process.outgoing)):
+            if event & wanted & ~process.listened:
+                self._selector.register(fd, event, process)
+            elif event & process.listened & ~wanted:
+                self._selector.unregister(fd)
+        process.listened = wanted
+
+    # Time
+
+    def _tick(self) -> None:
+        now = monotonic()
+        for worker in [worker for worker in self.pool.workers if worker.is_overdue]:
+            self._lose(worker)
+        for worker in self.pool.worn_out(running.worker for running in self._running):
+            self._selector.unregister(worker.control)
+            self.pool.retire(worker)
+        for running in list(self._running):
+            if running not in self._running:
+                continue  # it went with its worker just now
+            if running.ticket.batch.is_cancelled or self._lingers(running, now):
+                running.execution.abort()
+            elif not running.execution.is_done:
+                self._look_at(running, now)
+
+    def _lingers(self, running: _Running, now: float) -> bool:
+        if running.execution.is_done and not running.done_at:
+            running.done_at = now
+        return bool(running.done_at) and now - running.done_at > _LINGER_S
+
+    def _look_at(self, running: _Running, now: float) -> None:
+        execution = running.execution
+
+        def step() -> None:
+            for process in list(execution.processes):
+                execution.on_readable(process)
+            active = execution.active
+            if not execution.is_done and not active.is_asked and now - active.started > _MEASURE_AFTER_S:
+                active.is_asked = True  # one question at a time: a zygote that does not listen must not be flooded
+                running.worker.ask_for_cpu(active.number)
+
+        self._advance(running, step)

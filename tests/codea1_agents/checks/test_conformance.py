@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from codea1_agents.checks.conformance import AgentReport, Conformance, check_agent
+from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, cases
+from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.judging.problem_check import CheckStatus, check_problems
+from codea1_env.observations import observation_space
+
+
+def failed(report: AgentReport) -> set[str]:
+    return {each.name for each in report.findings if each.result is Conformance.FAILED}
+
+
+def skipped(report: AgentReport) -> dict[str, str]:
+    return {each.name: each.detail for each in report.findings if each.result is Conformance.SKIPPED}
+
+
+def checked(spec: Any, sandbox, **options: Any) -> AgentReport:
+    return check_agent(spec, sandbox=sandbox, **options)
+
+
+@pytest.mark.parametrize("name", ["reference", "mutant", "random", "examples", "boundary", "fuzz", "invalid"])
+def test_the_scripted_agents_conform(name, sandbox):
+    report = checked(name, sandbox)
+    assert failed(report) == set()
+    assert report.ok
+    assert report.agent == name
+
+
+@pytest.mark.parametrize("role", ["coder", "tester"])
+def test_what_is_asked_lies_within_the_environments_space(role):
+    space = observation_space(2)
+    for case in cases(role):
+        assert space.contains(dict(case.observation)), case.name
+
+
+def test_the_problems_themselves_are_right(sandbox):
+    found = check_problems(CONFORMANCE_PROBLEMS, sandbox, runs=2)
+    assert {each.status for each in found} == {CheckStatus.OK}
+
+
+def test_a_plain_function_conforms_in_both_roles(sandbox):
+    report = checked(lambda observation: "x", sandbox)
+    assert report.ok
+    assert {each.role for each in report.findings} == {"coder", "tester"}
+    assert skipped(report)["batch equals single"] == "has no act_batch"
+
+
+def test_an_agent_that_says_what_it_plays_is_asked_only_that(sandbox):
+    assert {each.role for each in checked("fuzz", sandbox).findings} == {"tester"}
+    with pytest.raises(UserError, match="is a tester"):
+        checked("fuzz", sandbox, role="coder")
+
+
+def test_replies_that_change_without_a_reason_are_found(sandbox):
+    count = itertools.count()
+    report = checked(lambda observation: str(next(count)), sandbox, role="coder")
+    assert failed(report) == {"same seed, same reply"}
+    assert "no reset(seed)" in str(report.findings)
+
+
+def test_a_reply_that_is_no_text_is_found(sandbox):
+    report = checked(lambda observation: None, sandbox, role="coder")
+    assert "answers an ordinary observation with text" in failed(report)
+    assert "NoneType" in str(report.findings)
+
+
+@pytest.mark.parametrize(
+    ("word", "test"),
+    [
+        ("zurück", "answers a Unicode observation with text"),
+        ("again", "answers an ordinary observation with text"),
+    ],
+)
+def test_an_agent_that_raises_is_found_where_it_does(word, test, sandbox):
+    def fails(observation):
+        if word == "zurück":
+            observation["problem"].encode("latin-1")
+        elif not observation["feedback"] and observation["examples"]:
+            raise KeyError("again")
+        return "x"
+
+    report = checked(fails, sandbox, role="coder")
+    assert test in failed(report)
+    assert "answers an empty observation with text" not in failed(report)
+
+
+def test_an_agent_that_needs_a_problem_is_found(sandbox):
+    report = checked(lambda observation: observation["problem"].splitlines()[0], sandbox, role="coder")
+    assert failed(report) == {"answers an empty observation with text"}
+    assert "IndexError" in str(report.findings)
+
+
+def test_sys_exit_ends_only_the_test(sandbox):
+    def leaves(observation):
+        raise SystemExit(3)
+
+    assert not checked(leaves, sandbox, role="coder").ok
+
+
+class Batched:
+    def __init__(self, batch) -> None:
+        self.batch = batch
+
+    def act(self, observation, info) -> str:
+        return observation["problem"][:40]
+
+    def act_batch(self, observations, infos):
+        return self.batch([self.act(*each) for each in zip(observations, infos, strict=True)])
+
+
+def test_a_batch_that_equals_single_replies_conforms(sandbox):
+    report = checked(Batched(lambda replies: replies), sandbox, role="coder")
+    assert report.ok
+    assert skipped(report) == {}
+
+
+@pytest.mark.parametrize(
+    ("batch", "tests"),
+    [
+        (lambda replies: replies[::-1], {"batch equals single"}),
+        (lambda replies: replies[:1], {"batch equals single", "a batch's order does not matter"}),
+        (lambda replies: replies or [replies[0]], {"an empty batch is empty"}),
+        (tuple, {"batch equals single", "an empty batch is empty"}),
+    ],
+    ids=["reversed", "too few", "fails on none", "no list"],
+)
+def test_a_batch_that_differs_is_found(batch, tests, sandbox):
+    found = failed(checked(Batched(batch), sandbox, role="tester"))
+    assert tests <= found
+
+
+def test_a_batch_whose_replies_depend_on_their_place_is_found(sandbox):
+    numbered = Batched(lambda replies: [f"{at} {reply}" for at, reply in enumerate(replies)])
+    assert {"batch equals single", "a batch's order does not matter"} <= failed(
+        checked(numbered, sandbox, role="coder")
+    )
+
+
+def test_an_agent_that_writes_into_its_observation_is_found(sandbox):
+    def writes(observation):
+        observation["problem"] = "mine"
+        return "x"
+
+    assert failed(checked(writes, sandbox, role="coder")) == {"leaves the observation alone"}
+
+
+def test_an_agent_that_cannot_be_asked_is_not_blamed(sandbox):
+    def down(observation):
+        raise AgentUnavailable("the endpoint is down")
+
+    report = checked(down, sandbox, role="coder")
+    assert report.ok
+    assert "the endpoint is down" in skipped(report)["same seed, same reply"]
+
+
+def test_a_slow_agent_is_found(sandbox):
+    report = checked(lambda observation: "x", sandbox, role="coder", slow_s=0.0)
+    assert failed(report) == {"answers within 0 s"}
+    assert report.slowest_s > 0
+
+
+class Closing:
+    closed = 0
+
+    def act(self, observation, info) -> str:
+        return "x"
+
+    def close(self) -> None:
+        self.closed += 1
+        if self.closed > 1:
+            raise RuntimeError("closed already")
+
+
+def test_an_agent_that_closes_only_once_is_found_and_one_that_is_shared_is_not_closed(sandbox):
+    assert failed(checked(Closing, sandbox, role="coder")) == {"closes, twice"}
+    mine = Closing()
+    assert checked(mine, sandbox, role="coder").ok
+    assert mine.closed == 0
+
+
+def test_an_async_agent_conforms(sandbox):
+    class Awaited:
+        async def aact(self, observation, info) -> str:
+            return "x"
+
+    assert checked(Awaited, sandbox, role="coder").ok

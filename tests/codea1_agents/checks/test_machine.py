@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.checks import machine
+from codea1_agents.checks.machine import Finding, examine
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox import Guarantee
+
+
+def subjects() -> dict[str, Finding]:
+    return {each.subject: each for each in examine()}
+
+
+def test_a_missing_extra_comes_with_its_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = machine._version
+    monkeypatch.setattr(machine, "_version", lambda package: "" if package == "pyarrow" else there(package))
+    found = subjects()
+    assert found["extra data"].remedy == "pip install 'codea1-env[data]'"
+    assert found["extra data"].detail == "pyarrow (missing)"
+    assert found["packages"].ok
+    assert found["packages"].remedy == ""
+    assert "numpy" in found["packages"].detail
+
+
+def test_everything_is_looked_at_and_nothing_raises() -> None:
+    assert {"Python", "packages", "extra vllm", "cores", "memory", "sandbox", "docker", "GPU"} <= set(subjects())
+
+
+def test_the_sandbox_is_named_with_its_promise() -> None:
+    detail = subjects()["sandbox"].detail
+    assert detail.startswith("local: ")
+    assert any(guarantee.value in detail for guarantee in Guarantee)
+
+
+def test_a_sandbox_that_does_not_start_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(sandbox: object) -> None:
+        raise SandboxError("no worker starts")
+
+    monkeypatch.setattr(machine, "promise_of", fails)
+    assert not subjects()["sandbox"].ok
+    assert subjects()["sandbox"].detail == "no worker starts"
+
+
+def test_docker_is_asked_at_its_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    assert not subjects()["docker"].ok
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nOK")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert subjects()["docker"].ok
+        thread.join()
+
+
+def test_a_remote_docker_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+    assert "not asked" in subjects()["docker"].detail
+
+
+def test_looking_around_imports_no_optional_package() -> None:
+    code = (
+        "import sys; from codea1_agents.checks.machine import examine; examine();"
+        "sys.exit(bool({'torch', 'vllm', 'ray', 'docker', 'datasets', 'transformers', 'pyarrow'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

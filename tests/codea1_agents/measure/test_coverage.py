@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from codea1_agents.measure.coverage import Notes, instrumented, read_notes
+from codea1_env.problems import load_problems
+from codea1_env.sandbox import Call, Job, Sandbox
+
+SOURCE = '''\
+"""A module."""
+from __future__ import annotations
+
+import math
+
+def f(n, items=()):
+    """Documented."""
+    global seen
+    seen = n
+    if n > 10:
+        return math.floor(n)
+    elif n == 7:
+        return -1
+    while n > 5:
+        n -= 1
+    for item in items:
+        if item:
+            break
+    else:
+        n = 0
+    try:
+        return f(20) + n
+    except ValueError:
+        pass
+'''
+
+
+def reached(sandbox: Sandbox, source: str, *calls: str) -> tuple[list[str], Notes, Notes]:
+    solution = instrumented(source, "f")
+    job = Job(solution.program, "f", (*map(Call, calls), Call(solution.question)))
+    (report,) = sandbox.run([job])
+    notes = read_notes(report.outcomes[-1])
+    assert notes is not None, report
+    return [str(outcome.value) for outcome in report.outcomes[:-1]], notes, solution.all
+
+
+def test_lines_are_where_statements_start(sandbox: Sandbox) -> None:
+    _, _, everything = reached(sandbox, SOURCE)
+    assert sorted(everything.lines) == [4, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 22, 24]
+    assert len(everything.branches) == 2 * 5  # if, elif, while, for, if
+
+
+def test_loading_reaches_what_stands_outside_of_functions(sandbox: Sandbox) -> None:
+    _, notes, _ = reached(sandbox, SOURCE)
+    assert sorted(notes.lines) == [4, 6]
+    assert not notes.branches
+
+
+@pytest.mark.parametrize(
+    ("call", "lines", "n_branches"),
+    [
+        ("f(11)", [9, 10, 11], 1),
+        ("f(7)", [9, 10, 12, 13], 2),
+        ("f(6)", [9, 10, 11, 12, 14, 15, 16, 20, 21, 22], 6),
+        ("f(1, [0, 1])", [9, 10, 11, 12, 14, 16, 17, 18, 21, 22], 7),
+    ],
+)
+def test_a_call_reaches_its_lines_and_ways(sandbox: Sandbox, call: str, lines: list[int], n_branches: int) -> None:
+    _, notes, _ = reached(sandbox, SOURCE, call)
+    assert sorted(notes.lines) == [4, 6, *lines]
+    assert len(notes.branches) == n_branches
+
+
+def test_taking_notes_changes_no_value(sandbox: Sandbox) -> None:
+    for problem in load_problems("starter", limit=12):
+        calls = tuple(
+            Call(ast.unparse(node.test.left))
+            for line in problem.examples
+            for node in ast.parse(line).body
+            if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare)
+        )
+        plain = Job(problem.solution, problem.entry_point, calls, problem.imports)
+        noting = Job(
+            instrumented(problem.solution, problem.entry_point, problem.imports).program, problem.entry_point, calls
+        )
+        first, second = sandbox.run([plain, noting])
+        assert first.outcomes == second.outcomes
+        assert calls
+
+
+def test_deep_recursion_stays_possible(sandbox: Sandbox) -> None:
+    source = "def f(n):\n    if n == 0:\n        return 0\n    return 1 + f(n - 1)\n"
+    values, _, _ = reached(sandbox, source, "f(900)")
+    assert values == ["b'900'"]
+
+
+def test_match_cases_are_one_branch_each(sandbox: Sandbox) -> None:
+    source = "def f(n):\n    match n:\n        case 1:\n            return 1\n        case _:\n            return 2\n"
+    _, notes, everything = reached(sandbox, source, "f(1)")
+    assert (len(notes.branches), len(everything.branches)) == (1, 2)
+    assert sorted(notes.lines) == [1, 2, 4]
+
+
+def test_a_constant_condition_is_no_branch(sandbox: Sandbox) -> None:
+    _, _, everything = reached(sandbox, "def f(n):\n    while True:\n        return n\n", "f(1)")
+    assert not everything.branches
+
+
+def test_line_counts_are_those_of_coverage(tmp_path: object) -> None:
+    coverage = pytest.importorskip("coverage", reason="coverage is not installed")
+    parser = pytest.importorskip("coverage.parser")
+    assert coverage
+    for problem in load_problems("starter"):
+        theirs = parser.PythonParser(text=problem.solution)
+        theirs.parse_source()
+        ours = instrumented(problem.solution, problem.entry_point).all.lines
+        handlers = {n.lineno for n in ast.walk(ast.parse(problem.solution)) if isinstance(n, ast.excepthandler)}
+        assert theirs.statements - handlers == ours, problem.id

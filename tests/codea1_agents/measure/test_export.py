@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
+from codea1_env.errors import UserError
+from codea1_env.judging.problem_check import CheckStatus, check_problems
+from codea1_env.problems import GoldenCase, load_problems
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.sandbox import Sandbox
+
+TESTS = {
+    "larger": [
+        "assert larger(1, 2) == 2",
+        "assert larger(4, 3) == 9",
+        "import math\nassert larger(0, 1) == int(math.e - 1)",
+    ],
+    "sign": ["assert sign(7) == 1", "assert sign(7) == 1", "assert sign('x') == 0"],
+}
+
+
+@pytest.fixture
+def tester(scripted: Callable[..., Any], written: Callable[..., str]) -> tuple[Any, Any]:
+    made: tuple[Any, Any] = scripted(lambda observation, info: written(TESTS[info["problem_id"]]))
+    return made
+
+
+@pytest.mark.parametrize("name", ["tests.parquet", "tests.jsonl", "new folder/tests.jsonl"])
+def test_the_file_is_a_source_of_the_same_problems(
+    name: str, problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], tmp_path: Path
+) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    found = export_tests(problems, tester[1], sandbox, ExportTask())
+    assert found.n_tests == 3
+    write_rows(tmp_path / name, found.rows)
+    back = load_problems(tmp_path / name, strict=True)
+    assert [(each.id, each.statement, each.entry_point, each.solution) for each in back] == [
+        (each.id, each.statement, each.entry_point, each.solution) for each in problems
+    ]
+    assert [len(each.golden) for each in back] == [2, 1]
+    assert [check.status for check in check_problems(back, sandbox)] == [CheckStatus.OK] * 2
+
+
+def test_in_our_own_layout_nothing_but_the_golden_tests_differs(
+    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], tmp_path: Path
+) -> None:
+    richer = ProblemSet("richer", tuple(replace(each, examples=("assert f(0) == 0",)) for each in problems))
+    found = export_tests(richer, tester[1], sandbox, ExportTask(layout=Layout.OWN))
+    write_rows(tmp_path / "own.jsonl", found.rows)
+    back = load_problems(tmp_path / "own.jsonl", strict=True)
+    assert [replace(each, golden=()) for each in back] == [replace(each, golden=()) for each in richer]
+    assert back[1].golden == (GoldenCase("sign(7)", "1"),)
+
+
+def test_only_confirmed_tests_are_written_and_the_rest_is_counted(
+    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
+) -> None:
+    found = export_tests(problems, tester[1], sandbox, ExportTask())
+    assert found.rows[1]["GT_test"] == ["assert sign(7) == 1"]
+    assert dict(found.rejections) == {"wrong_prediction": 1, "duplicate": 1, "solution_error": 1}
+
+
+def test_wrong_predictions_can_be_corrected_instead(
+    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any]
+) -> None:
+    found = export_tests(problems, tester[1], sandbox, ExportTask(fill=True))
+    assert "assert larger(4, 3) == 4" in found.rows[0]["GT_test"]
+
+
+def test_a_tester_is_blind_unless_it_is_given_a_coder(
+    problems: ProblemSet, sandbox: Sandbox, tester: tuple[Any, Any], scripted: Callable[..., Any]
+) -> None:
+    export_tests(problems, tester[1], sandbox, ExportTask())
+    assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("", "blind")}
+    tester[0].asked.clear()
+    _, coder = scripted(lambda observation, info: "def seen(): pass")
+    export_tests(problems, tester[1], sandbox, ExportTask(), coder=coder)
+    assert {(o["program"], i["tester_view"]) for o, i in tester[0].asked} == {("def seen(): pass", "white_box")}
+
+
+def test_problems_without_a_test_have_no_row(
+    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
+) -> None:
+    _, asker = scripted(lambda observation, info: "nothing" if info["problem_id"] == "sign" else None)
+    found = export_tests(problems, asker, sandbox, ExportTask(suites=2))
+    assert (found.rows, found.without_tests, found.unavailable) == ([], ["sign"], ["larger"])
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no test was confirmed"):
+        write_rows(tmp_path / "tests.jsonl", [])
+    assert not (tmp_path / "tests.jsonl").exists()

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from codea1_agents.measure.records import SelectionRecord
+from codea1_agents.measure.selection import select_candidates, selection_figures, unique_tests
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading
+from codea1_env.sandbox import Sandbox
+
+PROGRAMS = [
+    "def sign(n):\n    return 1",
+    "def sign(n):\n    return 1 if n > 0 else 0",
+    "def sign(n):\n    return (n > 0) - (n < 0)",
+    "not a program",
+]
+
+
+def record_of(problems: Any, sandbox: Sandbox, coder: Any, tester: Any, **options: Any) -> SelectionRecord:
+    batches = select_candidates(problems[1:], coder, tester, sandbox, candidates=4, **options)
+    (record,) = [each for batch in batches for each in batch]
+    return record
+
+
+def test_the_candidate_that_passes_most_distinct_tests_is_in_front(
+    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    suites = [["assert sign(5) == 1", "assert sign(0) == 0"], ["assert sign(5) == 1", "assert sign(-5) == -(1)"]]
+    _, coder = scripted(lambda observation, info: PROGRAMS[info["sample"]])
+    agent, tester = scripted(lambda observation, info: written(suites[info["sample"]]))
+    record = record_of(problems, sandbox, coder, tester, suites=2)
+    assert record.n_tests == 3
+    assert record.scores == (1, 2, 3, 0)
+    assert record.passed == (False, False, True, False)
+    assert all((o["program"], i["tester_view"]) == ("", "blind") for o, i in agent.asked)
+
+
+def test_wrong_tests_count_as_they_were_written(
+    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    _, coder = scripted(lambda observation, info: PROGRAMS[info["sample"]])
+    _, tester = scripted(lambda observation, info: written(["assert sign(0) == 1", "assert sign(-5) == undefined"]))
+    assert record_of(problems, sandbox, coder, tester, suites=1).scores == (1, 0, 0, 0)
+
+
+def test_equal_tests_are_one_and_other_predictions_are_another() -> None:
+    replies = ["assert f(1) == 2\nassert f(1)==2", "assert f(1) == 3"]
+    suites = [read_suite(reply, Reading.STRICT, entry_point="f") for reply in replies]
+    assert [(case.expression, case.prediction) for case in unique_tests(suites)] == [("f(1)", "2"), ("f(1)", "3")]
+
+
+def test_a_problem_without_tester_or_coder_is_masked(
+    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    _, good = scripted(lambda observation, info: PROGRAMS[2])
+    _, tests = scripted(lambda observation, info: written(["assert sign(0) == 0"]))
+    _, gone = scripted(lambda observation, info: None)
+    assert record_of(problems, sandbox, good, gone, suites=2).masked == "agent"
+    assert record_of(problems, sandbox, gone, tests, suites=2).masked == "agent"
+    assert record_of(problems, sandbox, good, tests, suites=2).masked == ""
+
+
+def record(problem: str, passed: list[bool], scores: list[int], masked: str = "") -> SelectionRecord:
+    rates = tuple(map(float, passed))
+    return SelectionRecord(
+        problem_id=problem,
+        passed=tuple(passed),
+        pass_rate=rates,
+        scores=tuple(scores),
+        n_tests=3,
+        n_suites=1,
+        masked=masked,
+    )
+
+
+def test_figures_tell_ties_and_their_effect() -> None:
+    found = selection_figures(
+        [
+            record("won", [False, True], [1, 3]),
+            record("open tie", [False, True], [2, 2]),
+            record("idle tie", [True, True], [2, 2]),
+            record("misled", [False, True], [3, 1]),
+            record("gone", [True], [1], masked="sandbox"),
+        ]
+    )
+    assert (found.n_problems, found.n_masked) == (4, 1)
+    assert found.average.mean == (0.5 + 0.5 + 1 + 0.5) / 4
+    assert found.chosen.mean == (1 + 0.5 + 1 + 0) / 4
+    assert found.first.mean == (1 + 0 + 1 + 0) / 4
+    assert found.best.mean == 1.0
+    assert found.gain.mean == found.chosen.mean - found.average.mean
+    assert (found.ties.mean, found.open_ties.mean) == (0.5, 0.25)
+    assert (found.fidelity.mean, found.n_without_fidelity) == (0.0, 2)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import isnan
+from typing import Any
+
+import pytest
+
+from codea1_agents.measure.records import TesterRecord
+from codea1_agents.measure.solution_runs import drawn_mutants
+from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
+from codea1_agents.measure.tester_figures import figure_by_problem, figure_names, figures_of_tester
+from codea1_agents.scripted.mutation import mutants
+from codea1_env.problems import load_problems
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.sandbox import Sandbox
+
+TASK = TesterTask(tests=2, mode=Mode.SUITE)
+
+
+@pytest.fixture
+def records_of(sandbox: Sandbox) -> Callable[..., list[TesterRecord]]:
+    def run(problems: Any, asker: Any, task: TesterTask = TASK, **options: Any) -> list[TesterRecord]:
+        batches = evaluate_tester(problems, asker, sandbox, task, **options)
+        return [record for batch in batches for record in batch]
+
+    return run
+
+
+def test_queries_ask_for_one_test_each_and_show_those_before(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    tests = ["assert larger(1, 2) == 2", "assert larger(2, 1) == 2", "assert larger(0, 0) == 0"]
+    agent, asker = scripted(lambda observation, info: written([tests[info["round"]], "assert larger(9, 9) == 9"]))
+    (record,) = records_of(problems[:1], asker, TesterTask(tests=3))
+    assert [test.source for test in record.tests] == tests  # one each, however many there were
+    assert [info["tests_per_suite"] for _, info in agent.asked] == [1, 1, 1]
+    assert [info["tester_view"] for _, info in agent.asked] == ["white_box"] * 3
+    assert all(observation["program"] == problems[0].solution for observation, _ in agent.asked)
+    assert agent.asked[0][0]["feedback"] == ""
+    assert all(test in agent.asked[2][0]["feedback"] for test in tests[:2])
+
+
+def test_wrong_and_missing_tests_are_inaccurate_and_kill_nothing(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    replies = {
+        "larger": written(["assert larger(1, 2) == 1", "assert larger(5, 3) == 5"]),
+        "sign": "I would test zero.",
+    }
+    records = records_of(problems, scripted(lambda observation, info: replies[info["problem_id"]])[1])
+    figures = figures_of_tester(records, tests=2).figures
+    assert figures["pass@1"].mean == 0.0
+    assert figures["pass@2"].mean == 0.25
+    assert figures["validity"].mean == 0.25
+    assert isnan(figures["mut@2"].mean)  # no problem has two right tests
+    assert figures["mut_fixed@1"].mean == 0.0
+    assert 0 < figures["mut_fixed@2"].mean < 0.5
+    assert figures["cov_line@2"].n_problems == 1  # the wrong test runs, the prose does not
+    assert figures["cov_line_fixed@2"].n_problems == 2
+    faults = figures_of_tester(records, tests=2).faults
+    assert faults == {"wrong_prediction": 1, "no_code": 2}
+
+
+def test_more_telling_tests_kill_more_mutants(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
+    (record,) = records_of(problems[1:], asker)
+    scores = [figure_by_problem([record], f"mut@{k}", tests=2)["sign"] for k in (1, 2)]
+    assert 0 < scores[0] < scores[1] <= 1
+    assert set(record.killed_by) <= {None, 0, 1}
+
+
+def test_a_repeated_test_is_accurate_but_not_valid(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1"] * 2))
+    (record,) = records_of(problems[1:], asker)
+    assert [test.right for test in record.tests] == [True, True]
+    assert record.n_valid == 1
+
+
+def test_coverage_grows_with_the_tests_and_right_ones_are_counted_apart(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    _, asker = scripted(lambda observation, info: written(["assert larger(1, 2) == 0", "assert larger(2, 1) == 2"]))
+    (record,) = records_of(problems[:1], asker)
+    found = record.coverage
+    assert found is not None
+    assert (found.n_lines, found.n_branches) == (4, 2)
+    assert found.lines == (3, 4)
+    assert found.branches == (1, 2)
+    assert found.right_lines == (0, 3)
+    assert found.right_branches == (0, 1)
+
+
+def test_an_unavailable_tester_is_masked_and_counted_never_zero(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    good = written(["assert sign(5) == 1", "assert sign(0) == 0"])
+    _, asker = scripted(lambda observation, info: good if info["problem_id"] == "sign" else None)
+    found = figures_of_tester(records_of(problems, asker), tests=2)
+    assert found.n_masked == {"agent": 1}
+    assert found.figures["pass@2"].mean == 1.0
+
+
+def test_all_figures_are_shares(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 7"]))
+    found = figures_of_tester(records_of(problems, asker), tests=2)
+    assert set(figure_names(2)) | {"Mul", "Mul_fixed"} == set(found.figures)
+    assert all(isnan(each.mean) or 0 <= each.mean <= 1 for each in found.figures.values())
+
+
+def test_gain_and_fidelity_come_from_the_coders_programs(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    programs = ["def sign(n):\n    return 1", problems[1].solution]
+    _, coder = scripted(lambda observation, info: programs[info["sample"]])
+    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
+    task = replace(TASK, candidates=2)
+    found = figures_of_tester(records_of(problems[1:], asker, task, coder=coder), tests=2).selection
+    assert found is not None
+    assert (found.average.mean, found.chosen.mean, found.gain.mean, found.fidelity.mean) == (0.5, 1.0, 0.5, 1.0)
+
+
+def test_mutants_are_drawn_alike_for_all_testers_and_over_all_operators() -> None:
+    problem = max(load_problems("starter"), key=lambda each: len(mutants(each.solution, entry_point=each.entry_point)))
+    everything = mutants(problem.solution, entry_point=problem.entry_point)
+    operators = {mutant.operator for mutant in everything}
+    drawn = drawn_mutants(problem, len(operators), seed=3)
+    assert drawn == drawn_mutants(problem, len(operators), seed=3)
+    assert {mutant.operator for mutant in drawn} == operators
+    assert drawn_mutants(problem, len(everything), seed=3) == everything
+    assert drawn != drawn_mutants(problem, len(operators), seed=4)

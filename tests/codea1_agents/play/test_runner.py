@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from math import isnan
+from typing import Any
+
+import pytest
+
+from codea1_agents.play.runner import PlayedEpisode, TimeSplit, episode_seeds, iter_games, load_players, play
+from codea1_agents.play.summary import summarise
+from codea1_env.agent import AgentContext
+from codea1_env.book.store import MistakeBook
+from codea1_env.errors import SandboxError, UserError
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.problems import ProblemSet
+from codea1_env.rules.ruleset import preset
+from codea1_env.runs.records import RewardsRecord, to_line
+from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
+
+GOOD = {
+    "add": "```python\ndef add(a, b):\n    return a + b\n```",
+    "last": "```python\ndef last(items):\n    return items[-1] if items else None\n```",
+}
+BAD = {
+    "add": "```python\ndef add(a, b):\n    return a - b\n```",
+    "last": "```python\ndef last(items):\n    return items[-1]\n```",
+}
+SUITE = {
+    "add": "assert add(1, 2) == 3\nassert add(0, 0) == 0",
+    "last": "assert last([]) == None\nassert last([1]) == 1",
+}
+
+
+def good(observation: Any) -> str:
+    return GOOD[observation["entry_point"]]
+
+
+def bad(observation: Any) -> str:
+    return BAD[observation["entry_point"]]
+
+
+def asserting(observation: Any) -> str:
+    return SUITE[observation["entry_point"]]
+
+
+class Dice:
+    """A coder that is right or wrong at random, from its own seed."""
+
+    def __init__(self) -> None:
+        self.seeds: list[int] = []
+        self.closed = 0
+
+    def reset(self, seed: int) -> None:
+        self.seeds.append(seed)
+
+    def act(self, observation: Any, info: Any) -> str:
+        return (good if self.seeds[-1] % 2 else bad)(observation)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class FakeSandbox:
+    """Answers every question in the same way."""
+
+    name = "fake"
+    guarantee = Guarantee.TRUSTED_ONLY
+
+    def __init__(self, answer: Outcome | SandboxError) -> None:
+        self.answer = answer
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        if isinstance(self.answer, SandboxError):
+            raise self.answer
+        return [JobReport(self.answer, (self.answer,) * len(job.calls)) for job in jobs]
+
+    def close(self) -> None:
+        pass
+
+
+def lines(games: Sequence[PlayedEpisode]) -> list[bytes]:
+    return [to_line(game.record) for game in games]
+
+
+def played(toys: ProblemSet, coder: Any, sandbox: Sandbox, **options: Any) -> list[PlayedEpisode]:
+    games: list[PlayedEpisode] = []
+    play(toys, coder, asserting, sandbox=sandbox, on_episode=games.append, **options)
+    return games
+
+
+def test_the_seeds_of_an_episode_are_its_own_and_survive_a_double() -> None:
+    seeds = [episode_seeds(7, number) for number in range(50)]
+    assert seeds[3] == episode_seeds(7, 3) != episode_seeds(8, 3)
+    all_seeds = [seed for each in seeds for seed in (each.environment, each.coder, each.tester)]
+    assert len(set(all_seeds)) == 150
+    assert all(int(float(seed)) == seed for seed in all_seeds)
+
+
+def test_episode_k_plays_problem_k_and_the_set_starts_again(toys: ProblemSet, sandbox: Sandbox) -> None:
+    games = played(toys, good, sandbox, episodes=3)
+    assert [game.record.problem_id for game in games] == ["toy/add", "toy/last", "toy/add"]
+    assert [game.record.episode for game in games] == [0, 1, 2]
+
+
+def test_what_is_returned_is_the_summary_of_what_was_handed_out(toys: ProblemSet, sandbox: Sandbox) -> None:
+    games: list[PlayedEpisode] = []
+    summary = play(toys, bad, asserting, sandbox=sandbox, episodes=4, seed=5, on_episode=games.append)
+    assert repr(summary) == repr(summarise([game.record for game in games], tests_per_suite=8, seed=5))
+    assert summary.n_episodes == 4
+    assert summary.kill_rate.mean == 1.0
+    assert summary.pass_new.mean == 0.5
+
+
+def test_the_rounds_handed_out_are_those_of_the_record(toys: ProblemSet, sandbox: Sandbox) -> None:
+    (game,) = played(toys, bad, sandbox, episodes=1, rounds=3)
+    assert [each.round for each in game.rounds] == [each.round for each in game.record.rounds] == [0, 1, 2]
+    assert RewardsRecord.model_validate(game.rounds[0].rewards) == game.record.rounds[0].rewards
+
+
+def test_a_run_played_in_two_halves_is_the_run_played_at_once(toys: ProblemSet, sandbox: Sandbox) -> None:
+    whole = played(toys, Dice(), sandbox, episodes=8, rounds=2, seed=3)
+    with MistakeBook() as book:
+        first = played(toys, Dice(), sandbox, episodes=3, rounds=2, seed=3, book=book)
+        second = played(toys, Dice(), sandbox, episodes=8, rounds=2, seed=3, book=book, start_at=3)
+    assert lines(first) + lines(second) == lines(whole)
+    assert any(each.report.candidates[0].replayed for game in second for each in game.rounds)
+
+
+def test_another_seed_is_another_run(toys: ProblemSet, sandbox: Sandbox) -> None:
+    first, second = (played(toys, Dice(), sandbox, episodes=6, seed=seed) for seed in (1, 2))
+    assert lines(first) != lines(second)
+
+
+def test_agents_are_reset_with_their_own_seed_before_each_episode_and_closed_once(
+    toys: ProblemSet, sandbox: Sandbox
+) -> None:
+    dice = Dice()
+    played(toys, dice, sandbox, episodes=3, seed=9)
+    assert dice.seeds == [episode_seeds(9, number).coder for number in range(3)]
+    assert dice.closed == 1
+
+
+def test_an_agent_may_ask_for_the_info(toys: ProblemSet, sandbox: Sandbox) -> None:
+    asked: list[str] = []
+
+    def coder(observation: Any, info: Any) -> str:
+        asked.append(f"{info['role']} {info['problem_id']}")
+        return good(observation)
+
+    played(toys, coder, sandbox, episodes=1)
+    assert asked == ["coder toy/add"]
+
+
+def test_an_agent_that_raises_is_named_with_episode_and_place_and_finished_episodes_stand(
+    toys: ProblemSet, sandbox: Sandbox
+) -> None:
+    def forgetful(observation: Any) -> str:
+        if observation["entry_point"] == "last":
+            raise KeyError("memory\nlost")
+        return good(observation)
+
+    games: list[PlayedEpisode] = []
+    with pytest.raises(UserError) as caught:
+        play(toys, forgetful, asserting, sandbox=sandbox, episodes=2, on_episode=games.append)
+    told = str(caught.value)
+    assert told.startswith("coder forgetful failed in episode 1 (problem toy/last): KeyError: 'memory")
+    assert "test_runner.py:" in told
+    assert "\n" not in told
+    assert len(games) == 1
+
+
+@pytest.mark.parametrize("reply", [None, b"assert add(1, 2) == 3", 3, ["a"]])
+def test_a_reply_that_is_no_text_is_refused_by_its_type(toys: ProblemSet, sandbox: Sandbox, reply: object) -> None:
+    with pytest.raises(UserError, match=rf"tester .* returned {type(reply).__name__} in episode 0 \(problem toy/add\)"):
+        play(toys, good, lambda observation: reply, sandbox=sandbox, episodes=1)
+
+
+def test_an_agent_is_closed_even_if_the_other_one_failed(toys: ProblemSet, sandbox: Sandbox) -> None:
+    dice = Dice()
+    with pytest.raises(UserError):
+        play(toys, dice, lambda observation: 1 / 0, sandbox=sandbox, episodes=1)
+    assert dice.closed == 1
+
+
+@pytest.mark.parametrize("reply", ["", "\x00", "😀 \u202e", "\ud800", "def (", "assert " * 1000, "x" * 2_000_000])
+def test_any_text_is_a_legal_reply_of_either_agent(toys: ProblemSet, sandbox: Sandbox, reply: str) -> None:
+    summary = play(toys, lambda observation: reply, lambda observation: reply, sandbox=sandbox, episodes=1)
+    assert summary.n_masked_rounds == 0
+    assert summary.n_episodes == 1
+    after_good = play(toys, good, lambda observation: reply, sandbox=sandbox, episodes=1)
+    assert after_good.n_masked_rounds == 0
+    assert after_good.suite_validity.mean == 0.0
+
+
+def test_without_a_valid_program_the_tester_is_not_asked(toys: ProblemSet, sandbox: Sandbox) -> None:
+    def never(observation: Any) -> str:
+        raise AssertionError
+
+    summary = play(toys, lambda observation: "def (", never, sandbox=sandbox, episodes=2)
+    assert summary.n_unasked_rounds == 2
+    assert summary.tester_reward.n == 0
+    assert summary.candidate_validity.mean == 0.0
+
+
+def test_our_own_failure_is_counted_as_masked_never_as_a_reward_of_0(toys: ProblemSet) -> None:
+    broken = FakeSandbox(Outcome(OutcomeKind.INTERNAL_ERROR))
+    games: list[PlayedEpisode] = []
+    summary = play(toys, good, asserting, sandbox=broken, episodes=2, on_episode=games.append)
+    assert (summary.n_rounds, summary.n_masked_rounds) == (2, 2)
+    assert isnan(summary.coder_reward.mean)
+    assert summary.coder_reward.n == summary.candidate_validity.n == 0
+    assert all(game.record.masked for game in games)
+
+
+def test_a_sandbox_that_cannot_be_used_is_not_blamed_on_an_agent(toys: ProblemSet) -> None:
+    with pytest.raises(SandboxError, match="no worker"):
+        play(toys, good, asserting, sandbox=FakeSandbox(SandboxError("no worker")), episodes=1)
+
+
+def test_time_is_split_into_agents_judging_and_the_rest_and_is_not_recorded(toys: ProblemSet, sandbox: Sandbox) -> None:
+    def slow(observation: Any) -> str:
+        time.sleep(0.2)
+        return good(observation)
+
+    (game,) = played(toys, slow, sandbox, episodes=1)
+    assert 0.2 <= game.time.agents_s < game.time.total_s
+    assert 0 < game.time.judging_s < game.time.total_s - game.time.agents_s
+    assert game.time.rest_s > 0
+    (quick,) = played(toys, good, sandbox, episodes=1)
+    assert to_line(game.record) == to_line(quick.record)
+    assert TimeSplit(1.0, 2.0, 4.0) + TimeSplit(1.0, 1.0, 3.0) == TimeSplit(2.0, 3.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"episodes": 0}, "episodes must be at least 1, not 0"),
+        ({"seed": -1}, "seed must be at least 0, not -1"),
+        ({"start_at": -1}, "start_at must be at least 0, not -1"),
+        ({"rounds": 0}, "max_cycles must be a whole number from 1"),
+        ({"tester_view": "grey"}, "tester_view must be one of"),
+        ({"rules": "papr"}, "did you mean 'paper'"),
+    ],
+)
+def test_options_out_of_range_are_refused_in_one_sentence(
+    toys: ProblemSet, sandbox: Sandbox, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UserError, match=said):
+        play(toys, good, asserting, sandbox=sandbox, **options)
+
+
+def test_the_black_box_tester_does_not_see_the_program(toys: ProblemSet, sandbox: Sandbox) -> None:
+    seen: list[str] = []
+
+    def curious(observation: Any) -> str:
+        seen.append(observation["program"])
+        return asserting(observation)
+
+    for view in ("white_box", "black_box"):
+        play(toys, good, curious, sandbox=sandbox, episodes=1, tester_view=view)
+    assert "return a + b" in seen[0]
+    assert seen[1] == ""
+
+
+def test_games_that_are_no_longer_wanted_let_go_of_their_agents(toys: ProblemSet, sandbox: Sandbox) -> None:
+    dice = Dice()
+    players = load_players(dice, asserting, AgentContext(toys, sandbox))
+    games = iter_games(toys, players, rules=preset("fixed"), sandbox=sandbox, episodes=5)
+    next(games)
+    games.close()
+    assert dice.closed == 1
+    assert players.tester_name == "asserting"

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import isnan
+
+import pytest
+
+from codea1_agents.play.summary import Tally, summarise
+from codea1_env import values
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.judging.judged_round import JudgedRound
+from codea1_env.problems import Problem
+from codea1_env.rules.mistake_book import BookDelta
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import preset
+from codea1_env.runs.records import EpisodeRecord, RoundRecord
+
+P, W, N, I = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.NOT_RUN, Verdict.INTERNAL_ERROR  # noqa: E741
+RULES = replace(preset("fixed"), tests_per_suite=4)
+
+
+def cases(verdicts: str, right: bool = True) -> tuple[CaseReport, ...]:
+    named = {"p": P, "w": W, "n": N, "i": I}
+    return tuple(
+        CaseReport(ValidCase(TestCase(f"f({i})", "0"), values.encode(i), right), named[verdict])
+        for i, verdict in enumerate(verdicts)
+    )
+
+
+def episode(
+    problem_id: str,
+    new: str = "",
+    replayed: str = "",
+    *,
+    right: bool = True,
+    verdict: Verdict = P,
+    asked: bool = True,
+    book: int | None = None,
+) -> EpisodeRecord:
+    suite = cases(new, right)
+    reports = (SuiteReport(ValidSuite(tuple(case.case for case in suite), (), 0, 0.0), suite),)
+    report = CandidateReport(Candidate("x"), verdict, replayed=cases(replayed), suites=reports)
+    judged = JudgedRound(
+        problem=Problem(problem_id, "s", "f", "s", ()),
+        episode_id="0",
+        round=0,
+        coder_reply="",
+        tester_reply="" if asked else None,
+        report=ProblemReport(problem_id, (report,)),
+        rewards=score(report, RULES),
+        book=None if book is None else BookDelta(size=book),
+    )
+    played = (RoundRecord.of(judged),)
+    return EpisodeRecord(episode=0, episode_id="0", problem_id=problem_id, seed=0, rounds=played)
+
+
+def summary(*records: EpisodeRecord):
+    return summarise(records, tests_per_suite=4)
+
+
+def test_pass_rates_tell_new_tests_from_replayed_ones() -> None:
+    found = summary(episode("a", "pppw", "pw"), episode("b", "", "pp"))
+    assert (found.pass_new.mean, found.pass_new.n) == (0.75, 1)
+    assert (found.pass_replayed.mean, found.pass_replayed.n) == (0.75, 2)
+
+
+def test_cases_that_were_not_run_are_no_evidence() -> None:
+    found = summary(episode("a", "pn", "n"))
+    assert found.pass_new.mean == 1.0
+    assert isnan(found.pass_replayed.mean)
+    assert found.zero_evidence.mean == 0.0
+    assert summary(episode("a", "nn", "n")).zero_evidence.mean == 1.0
+    assert summary(episode("a")).zero_evidence.mean == 1.0
+
+
+def test_suite_validity_counts_right_predictions_over_what_was_asked_and_never_exceeds_1() -> None:
+    assert summary(episode("a", "pw")).suite_validity.mean == 0.5
+    assert summary(episode("a", "pppp", right=False)).suite_validity.mean == 0.0
+    assert summary(episode("a", "pppppp")).suite_validity.mean == 1.0
+
+
+def test_a_suite_beats_a_program_if_any_new_case_does_and_replays_do_not_count() -> None:
+    found = summary(episode("a", "pppw"), episode("b", "pp", "ww"), episode("c", "", ""))
+    assert found.kill_rate.mean == pytest.approx(1 / 3)
+    assert found.kill_rate.n == 3
+
+
+def test_rounds_without_a_tester_are_counted_and_say_nothing_about_testers() -> None:
+    found = summary(episode("a", verdict=Verdict.SYNTAX_ERROR, asked=False), episode("b", "w"))
+    assert (found.n_unasked_rounds, found.candidate_validity.mean) == (1, 0.5)
+    assert found.tester_reward.n == found.suite_validity.n == found.kill_rate.n == found.zero_evidence.n == 1
+    assert found.coder_reward.n == 2
+
+
+def test_an_invalid_program_before_a_tester_that_was_asked_beats_nobody() -> None:
+    found = summary(episode("a", "nn", verdict=Verdict.SYNTAX_ERROR))
+    assert found.kill_rate.n == 0
+    assert found.suite_validity.mean == 0.5
+
+
+def test_a_round_that_our_failure_ended_before_the_tester_is_masked_not_unasked() -> None:
+    found = summary(episode("a", verdict=I, asked=False))
+    assert (found.n_masked_rounds, found.n_unasked_rounds) == (1, 0)
+
+
+def test_masked_rounds_are_counted_and_enter_no_figure() -> None:
+    found = summary(episode("a", "pi"), episode("b", "pp"))
+    assert (found.n_masked_rounds, found.n_rounds) == (1, 2)
+    assert (found.coder_reward.n_masked, found.tester_reward.n_masked) == (1, 1)
+    assert (found.coder_reward.n, found.tester_reward.n) == (1, 1)
+    assert found.coder_reward.n == found.pass_new.n == found.candidate_validity.n == 1
+    assert found.coder_reward.mean == 1.0
+
+
+def test_the_size_of_the_book_is_that_after_the_last_round_of_each_problem() -> None:
+    found = summary(episode("a", "w", book=1), episode("b", "w", book=5), episode("a", "w", book=2))
+    assert found.book_size == 7
+
+
+def test_problems_are_weighed_not_episodes() -> None:
+    found = summary(episode("a", "p"), episode("a", "p"), episode("a", "p"), episode("b", "w"))
+    assert found.pass_new.mean == 0.5
+    assert (found.n_episodes, found.n_problems) == (4, 2)
+
+
+def test_a_tally_may_be_asked_at_any_time() -> None:
+    tally = Tally(tests_per_suite=4)
+    assert isnan(tally.summary().coder_reward.mean)
+    tally.add(episode("a", "p"))
+    assert tally.summary().coder_reward.mean == 1.0
+    tally.add(episode("b", "w"))
+    assert tally.summary().coder_reward.mean == 0.5
+
+
+def test_json_holds_null_where_there_is_no_figure() -> None:
+    data = summary(episode("a", "p")).to_json()
+    assert json.loads(json.dumps(data, allow_nan=False))["pass_replayed"]["mean"] is None
+    assert data["coder_reward"] == {"mean": 1.0, "low": None, "high": None, "n": 1, "n_problems": 1, "n_masked": 0}

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.play import versions
+from codea1_agents.play.versions import git_commit, installed_versions
+
+
+def test_python_and_the_packages_that_move_results_are_told() -> None:
+    found = installed_versions()
+    assert found["python"] == platform.python_version()
+    assert {"codea1-env", "numpy", "gymnasium", "pettingzoo", "hypothesis"} <= set(found)
+
+
+def test_a_package_that_is_not_there_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(package: str) -> str:
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr(versions, "version", missing)
+    assert set(installed_versions()) == {"python"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a package in it that git does not know yet."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.setattr(versions.codea1_env, "__file__", str(package / "__init__.py"))
+    git(tmp_path, "init", "-q")
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+def test_a_package_that_merely_lies_inside_a_repository_has_no_commit(checkout: Path) -> None:
+    assert git_commit() is None
+
+
+def test_a_checkout_has_its_commit_and_says_if_it_was_changed(checkout: Path) -> None:
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", "first")
+    commit = git_commit()
+    assert commit is not None
+    assert re.fullmatch(r"[0-9a-f]{40}", commit)
+    (checkout / "package" / "__init__.py").write_text("changed = True\n")
+    assert git_commit() == f"{commit}-dirty"
+
+
+def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert git_commit() is None

@@ -1,0 +1,101 @@
+"""Cells for real, as small as can be: pretraining of three steps, training of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.train.experiments.declaration import Evaluation, Experiment, Pretraining, System
+from codea1_agents.train.experiments.folder import ExperimentFolder
+from codea1_agents.train.experiments.grid import Cell, cells_of
+from codea1_agents.train.experiments.models import Models
+from codea1_agents.train.experiments.results import read_result
+from codea1_agents.train.loop import load_training, preset_names
+
+pytest.importorskip("ray", reason="ray is not installed")
+pytest.importorskip("scipy", reason="scipy is not installed")
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
+
+SOURCE = "tiny:held-out"
+SMALL = {
+    "run.steps": 1,
+    "rollout.problems_per_step": 2,
+    "rollout.n_candidates": 2,
+    "rollout.n_suites": 2,
+    "evaluation.every": 0,
+    "logging.tensorboard": False,
+    "logging.samples_every": 0,
+}
+EXPERIMENT = Experiment(
+    name="small",
+    seeds=1,
+    pretraining=Pretraining(steps=3),
+    set=SMALL,
+    evaluation=Evaluation(coder={"held-out": SOURCE}, samples=1, tester=SOURCE, together=SOURCE, candidates=2),
+    systems=(
+        System(name="base"),
+        System(name="a1", preset="code-a1", set={"game.reward.alpha": 0.25}),
+        System(name="together", coder_from="a1", tester_from="base", together=True),
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+
+
+def test_cells_train_measure_and_hand_their_models_on(tmp_path: Path) -> None:
+    from codea1_agents.train.experiments.cell import run_cell
+
+    with ExperimentFolder(tmp_path / "one", EXPERIMENT):
+        found = {cell.system: run_cell(tmp_path / "one", EXPERIMENT, cell) for cell in cells_of(EXPERIMENT)}
+    assert found["base"].figures["coder/held-out"] < 0.5
+    assert {"tester/pass@4", "tester/mut_fixed@4", "duel/validity"} <= found["base"].figures.keys()
+    assert found["base"].curve == ()
+    (point,) = found["a1"].curve
+    assert point.step == 1
+    assert point.cpu_s > 0
+    assert "coder_reward" in point.figures
+    assert {"together/average", "together/chosen"} <= found["together"].figures.keys()
+    place = tmp_path / "one" / "cells" / Cell("together", 0, 0).name
+    assert Models.read(place).coder == (tmp_path / "one/cells/a1/base-0/seed-0/run/models/coder").resolve()
+    assert read_result(place) == found["together"]
+
+
+@pytest.mark.parametrize("name", [name for name in preset_names() if not name.startswith("paper-")])
+def test_presets_of_the_laptop_differ_from_code_a1_by_what_the_paper_changes(name: str) -> None:
+    base, preset = load_training("code-a1").model_dump(), load_training(name).model_dump()
+    changed = {
+        f"{section}.{key}"
+        for section in base
+        if isinstance(base[section], dict)
+        for key in base[section]
+        if base[section][key] != preset[section][key]
+    }
+    assert changed == DIFFERENCES[name]
+
+
+DIFFERENCES = {
+    "code-a1": set(),
+    "golden": {"game.rules", "rollout.n_suites", "agents.tester"},
+    "self-play": {
+        "game.tester_view",
+        "agents.coder",
+        "agents.tester",
+        "agents.shared",
+        "rollout.suites_per",
+        "rollout.n_suites",
+    },
+    "sft-tester": {"agents.tester"},
+    "no-predicted-answer": {"game.validation"},
+    "black-box": {"game.tester_view"},
+    "no-mistake-book": {"game.book"},
+    "frozen-tester": {"agents.tester"},
+    "rival-cure": {"game.rules"},
+    "rival-utrl": {"game.rules"},
+    "rival-atgen": {"game.rules"},
+    "rival-learnability": {"game.rules"},
+    "coevolve": {"run.steps", "game.reward", "logging.samples_every"},
+}

@@ -1,0 +1,71 @@
+"""Experiments as declared: what is right is read, what is wrong is said in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.train.experiments.declaration import load_experiment
+from codea1_env.errors import UserError
+
+WHOLE = """
+name = "small"
+bases = [0, 1]
+seeds = 2
+[[systems]]
+name = "base"
+[[systems]]
+name = "a1"
+preset = "code-a1"
+[[systems]]
+name = "static"
+preset = "golden"
+supervision = "a1"
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "declared.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    found = load_experiment(written(tmp_path, WHOLE))
+    assert (found.name, found.bases, [system.name for system in found.systems]) == (
+        "small",
+        (0, 1),
+        ["base", "a1", "static"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name = 3", "name"),
+        ("name = 'x'\nsystems = []", "systems"),
+        (WHOLE + "colour = 1", "colour"),
+        (WHOLE.replace('supervision = "a1"', 'supervision = "b2"'), "b2"),
+        (WHOLE.replace('name = "static"', 'name = "a1"'), "twice"),
+        (WHOLE.replace("[0, 1]", "[1, 1]"), "bases"),
+        (WHOLE.replace("seeds = 2", "seeds = 0"), "seeds"),
+        (WHOLE.replace("seeds = 2", 'compared_to = "nobody"'), "nobody"),
+        (WHOLE.replace('preset = "golden"', 'preset = "goldn"'), "system 'static': unknown preset 'goldn'"),
+        (WHOLE + 'set = {"run.stepz" = 3}', "system 'static': .*unknown setting 'run.stepz'"),
+        ("name = ", "declared.toml"),
+    ],
+)
+def test_faults_are_told(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        load_experiment(written(tmp_path, text))
+
+
+def test_an_unknown_name_tells_the_known_ones() -> None:
+    with pytest.raises(UserError, match="paper-cpu"):
+        load_experiment("paper-gpu")
+
+
+def test_the_declared_experiments_are_well_formed() -> None:
+    for name in ("paper-cpu", "fixed-coder", "fixed-coder-rare", "no-evidence"):
+        assert load_experiment(name).name == name

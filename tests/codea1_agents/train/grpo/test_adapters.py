@@ -1,0 +1,159 @@
+"""Adapters: only they move, travel and are saved; what comes out is a plain model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.grpo import module_of, some_batch
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("peft", reason="peft is not installed")
+
+from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo.adapters import plain_weights, untied  # noqa: E402
+from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.rl_module import CausalLMModule, export_state, load_causal_model  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+]
+
+LORA = LoraSettings(rank=4, alpha=8.0)
+
+
+def stirred(module: CausalLMModule) -> CausalLMModule:
+    """The module after something like training."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for tensor in module.model.parameters():
+            if tensor.requires_grad:
+                tensor.add_(torch.randn(tensor.shape, generator=generator), alpha=0.1)
+    return module
+
+
+def logits_of(model: Any) -> Any:
+    with torch.no_grad():
+        return model(torch.tensor([[3, 4, 5, 6]])).logits
+
+
+@pytest.fixture(params=["untied", "tied"])
+def folder(request: pytest.FixtureRequest, phrase_folders: dict[str, str], model_folder: str) -> str:
+    return phrase_folders["coder"] if request.param == "untied" else model_folder
+
+
+def test_they_begin_as_the_model_and_are_the_same_on_every_host(folder: str) -> None:
+    module, again = module_of(folder, lora=LORA), module_of(folder, lora=LORA)
+    assert torch.equal(logits_of(module.model), logits_of(load_causal_model(folder)))
+    assert all(np.array_equal(again.get_state()[name], value) for name, value in module.get_state().items())
+
+
+def test_the_reference_is_the_model_without_them(folder: str) -> None:
+    module = stirred(module_of(folder, lora=LORA))
+    found = module.forward_train(some_batch())
+    plain = module_of(folder).forward_train(some_batch())
+    assert torch.allclose(found["reference_log_probs"], plain["reference_log_probs"], atol=1e-6)
+    assert not torch.allclose(found["log_probs"], found["reference_log_probs"], atol=1e-2)
+    assert module.reference is None
+
+
+def test_only_they_want_gradients_and_travel(folder: str) -> None:
+    module = stirred(module_of(folder, lora=LORA))
+    module.forward_train(some_batch())["log_probs"].sum().backward()
+    moved = {name for name, tensor in module.model.named_parameters() if tensor.grad is not None}
+    assert moved == set(module.get_state()) != set()
+    assert all(".lora_" in name for name in moved)
+    other = module_of(folder, lora=LORA, inference_only=True)
+    other.set_state(module.get_state())
+    assert torch.equal(logits_of(other.model), logits_of(module.model))
+    with pytest.raises(ValueError, match="another model"):
+        module_of(folder).set_state(module.get_state())
+
+
+def test_the_merged_export_is_a_plain_model_that_computes_the_same(folder: str, tmp_path: Path) -> None:
+    module = stirred(module_of(folder, lora=LORA))
+    expected = logits_of(module.model)
+    module.save_pretrained(tmp_path / "one")
+    export_state(module.settings, module.get_state(), tmp_path / "other")
+    for place in (tmp_path / "one", tmp_path / "other"):
+        assert not list(place.glob("adapter*"))
+        assert torch.allclose(logits_of(load_causal_model(str(place))), expected, atol=1e-5)
+        assert load_tokenizer(str(place))("f(1)")["input_ids"] == load_tokenizer(folder)("f(1)")["input_ids"]
+    assert torch.equal(logits_of(module.model), expected)  # it can go on learning
+    assert plain_weights(module.model).keys() == untied(load_causal_model(folder)).keys()
+
+
+def test_without_adapters_the_export_is_the_module(folder: str, tmp_path: Path) -> None:
+    module = stirred(module_of(folder))
+    module.save_pretrained(tmp_path)
+    assert torch.equal(logits_of(load_causal_model(str(tmp_path))), logits_of(module.model))
+
+
+@pytest.mark.parametrize("wrong", [{"rank": 0}, {"alpha": 0}, {"alpha": float("nan")}, {"target_modules": ()}])
+def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="no adapters"):
+        LoraSettings(**wrong)
+
+
+def test_a_weight_that_is_also_the_embedding_cannot_be_adapted(model_folder: str) -> None:
+    with pytest.raises(UserError, match="lm_head"):
+        module_of(model_folder, lora=LoraSettings(target_modules=("q_proj", "lm_head")))
+
+
+def test_layers_that_the_model_lacks_are_named(phrase_folders: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="nowhere"):
+        module_of(phrase_folders["coder"], lora=LoraSettings(target_modules=("nowhere",)))
+
+
+def test_settings_survive_as_plain_data(phrase_folders: dict[str, str]) -> None:
+    settings = ModelSettings(phrase_folders["coder"], lora=LORA)
+    assert ModelSettings(**settings.to_dict()) == settings
+
+
+# Training
+
+
+def weights_of(algorithm: Any) -> dict[str, Any]:
+    return algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]["coder"]
+
+
+def test_training_raises_the_reward_and_goes_on_exactly_from_a_checkpoint(
+    cluster: None, phrase_folders: dict[str, str], increments: str, tmp_path: Path
+) -> None:
+    # This model's last hidden state has a fixed length: only its head can make a choice sure.
+    lora = LoraSettings(rank=8, target_modules=("v_proj", "down_proj", "lm_head"))
+    config = (
+        GRPOConfig()
+        .environment(rules="fixed")
+        .problems(increments)
+        .llm_agents(coder=ModelSettings(phrase_folders["coder"], lora=lora))
+        .agents(tester="fuzz")
+        .training(lr=2e-2, n_candidates=12, n_suites=1, problems_per_step=4, minibatches_per_epoch=1, warmup_steps=0)
+        .training(max_tokens={"coder": 2, "tester": 2}, weight_decay=0.0)
+    )
+    algorithm = config.copy(copy_frozen=False).build_algo()
+    results = [algorithm.train() for _ in range(20)]
+    rewards = [result["env_runners"]["coder_reward"] for result in results]
+    assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.2
+    gaps = [result["learners"]["coder"]["ratio_gap"] for result in results if "coder" in result["learners"]]
+    assert max(gaps) < 1e-5
+    path = algorithm.save_to_path(tmp_path / "checkpoint")
+    algorithm.train()
+    expected = weights_of(algorithm)
+    assert all(".lora_" in name for name in expected)
+    algorithm.stop()
+
+    other = config.copy(copy_frozen=False).build_algo()
+    other.restore_from_path(path)
+    other.train()
+    found = weights_of(other)
+    assert all(np.array_equal(found[name], value) for name, value in expected.items())
+    other.stop()

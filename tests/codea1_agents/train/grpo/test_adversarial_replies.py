@@ -1,0 +1,257 @@
+"""Runs in which models, problems or the sandbox do their worst: nothing is scored that is not the players' doing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.grpo import distance, weights_of
+from tests.support.language_models import PHRASES, PROGRAMS, phrase_folder
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_env.errors import SandboxError, UserError  # noqa: E402
+from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox  # noqa: E402
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("cluster"),
+]
+
+CODE, SUITES = PHRASES[: len(PROGRAMS)], PHRASES[len(PROGRAMS) : -1]
+
+
+@contextmanager
+def run(config: GRPOConfig) -> Iterator[Any]:
+    algorithm = config.build_algo()
+    try:
+        yield algorithm
+    finally:
+        algorithm.stop()
+
+
+def speaking(config: GRPOConfig, folder: Path, coder: Sequence[str], tester: Sequence[str]) -> GRPOConfig:
+    """Models that can say nothing else."""
+    return config.llm_agents(
+        coder=phrase_folder(folder / "coder", coder, 0), tester=phrase_folder(folder / "tester", tester, 1)
+    )
+
+
+def test_empty_replies_are_the_players_doing_and_teach_nothing(config: GRPOConfig, tmp_path: Path) -> None:
+    with run(speaking(config, tmp_path, [], [])) as algorithm:
+        before = weights_of(algorithm)
+        result = algorithm.train()
+        for tree in algorithm.last_trees:
+            assert {answer.text for answer in tree.candidates} == {""}
+            assert len(set(tree.coder_rewards.tolist())) == 1  # not masked: nan is equal to nothing
+        assert result["env_runners"]["valid_candidates"] == 0
+        assert result["responses_trained"] == 0
+        assert distance(before, weights_of(algorithm)) == 0.0
+
+
+def test_where_all_groups_are_flat_no_step_is_made_at_all(config: GRPOConfig, tmp_path: Path) -> None:
+    """Not even one of the divergence alone, nor of the weight decay."""
+    config.training(kl_coeff=1.0, weight_decay=0.5, temperature=0.0)  # all of a group reply the same
+    with run(config) as algorithm:
+        before = weights_of(algorithm)
+        results = [algorithm.train() for _ in range(2)]
+        assert [result["responses_trained"] for result in results] == [0, 0]
+        assert [tree.coder.n_flat for tree in algorithm.last_trees] == [1] * 4
+        assert distance(before, weights_of(algorithm)) == 0.0
+        assert algorithm.learner_group._learner._weights_seq_no == 0  # nor does the learning rate move on
+
+
+def test_all_candidates_invalid_means_no_tester_is_asked(config: GRPOConfig, tmp_path: Path) -> None:
+    with run(speaking(config, tmp_path, ["no program", CODE[4]], SUITES)) as algorithm:
+        result = algorithm.train()
+        assert all(not any(tree.suites) for tree in algorithm.last_trees)
+        assert result["env_runners"]["valid_candidates"] == 0
+        assert "tester" not in result.get("learners", {})
+        assert result["num_env_steps_sampled_lifetime"] == 4 * 6
+
+
+def test_cut_replies_are_read_as_far_as_they_go_and_counted(config: GRPOConfig) -> None:
+    config.training(max_tokens={"coder": 1, "tester": 1})
+    with run(config) as algorithm:
+        figures = algorithm.train()["env_runners"]
+        assert figures["coder_cut_share"] > 0.8
+        assert figures["coder_tokens"] == 1
+        assert figures["valid_candidates"] > 0  # a whole program in one token
+        responses = [each.response for tree in algorithm.last_trees for each in tree.candidates]
+        assert all(len(each.tokens) == len(each.log_probs) == 1 for each in responses)
+
+
+def test_d21_each_role_is_read_with_its_own_tokenizer(config: GRPOConfig, tmp_path: Path) -> None:
+    """The vocabularies differ in size, and the same number means a program to one and a suite to the other."""
+    with run(speaking(config, tmp_path, CODE, SUITES[:3])) as algorithm:
+        for _ in range(2):
+            algorithm.train()
+        said: dict[str, set[str]] = {"coder": set(), "tester": set()}
+        ids: dict[str, set[int]] = {"coder": set(), "tester": set()}
+        for tree in algorithm.last_trees:
+            for role, answers in (("coder", tree.candidates), ("tester", [a for group in tree.suites for a in group])):
+                phrases = CODE if role == "coder" else SUITES[:3]
+                for answer in answers:
+                    ids[role].update(answer.response.tokens)
+                    expected = [phrases[token - 3] for token in answer.response.tokens if token >= 3]
+                    assert answer.text == " ".join(expected)
+                    said[role].update(expected)
+        assert said["coder"] <= set(CODE)
+        assert said["tester"] <= set(SUITES[:3])
+        assert ids["coder"] & ids["tester"] - {0, 1, 2}
+
+
+def problems(folder: Path, *statements: str) -> str:
+    rows = [
+        {
+            "id": f"toy/{number}",
+            "statement": f'def f(x):\n    """{text}"""\n',
+            "entry_point": "f",
+            "solution": "def f(x):\n    return x + 1\n",
+            "golden": [{"expression": "f(1)", "expected": "2"}],
+        }
+        for number, text in enumerate(statements)
+    ]
+    path = folder / "some.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_a_problem_longer_than_the_context_is_skipped_with_its_reason(
+    config: GRPOConfig, model_folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config.problems(problems(tmp_path, "Return x plus one.", "long " * 2000))
+    config.llm_agents(coder=model_folder).agents(tester="examples")
+    config.training(problems_per_step=2, n_candidates=2, n_suites=2, max_tokens={"coder": 3, "tester": 3})
+    with run(config) as algorithm:
+        result = algorithm.train()
+        short, long = sorted(algorithm.last_trees, key=lambda tree: tree.task.problem_id)
+        assert np.isnan(long.coder_rewards).all()
+        assert not np.isnan(short.coder_rewards).any()
+        assert result["problems_skipped"] == 1
+        assert "toy/1" in caplog.text
+        assert "do not fit a context of 4096" in caplog.text or "the longest allowed is 4096" in caplog.text
+        assert algorithm.train()["training_iteration"] == 2  # and the run goes on
+
+
+def test_a_tester_that_cannot_be_asked_costs_the_coder_nothing(config: GRPOConfig) -> None:
+    config.training(max_prompt_tokens={"coder": 4096, "tester": 0})
+    with run(config) as algorithm:
+        result = algorithm.train()
+        valid = [
+            (tree.coder_rewards[n], bool(group)) for tree in algorithm.last_trees for n, group in enumerate(tree.suites)
+        ]
+        assert any(was_asked for _, was_asked in valid)
+        assert all(np.isnan(reward) == was_asked for reward, was_asked in valid)
+        assert "tester" not in result.get("learners", {})
+        assert result["problems_skipped"] > 0
+
+
+def test_no_problems_are_refused_before_anything_starts(config: GRPOConfig, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    with pytest.raises(UserError, match=r"none\.jsonl"):
+        config.problems(str(tmp_path / "none.jsonl")).build_algo()
+
+
+class Gone:
+    """A sandbox that fails from its third batch on."""
+
+    name = "gone"
+
+    def __init__(self) -> None:
+        self._inner, self.n_batches, self.last_good = load_sandbox("local"), 0, 2
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self._inner.guarantee
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        self.n_batches += 1
+        if self.n_batches > self.last_good:
+            raise SandboxError("the machine behind it is gone")
+        return self._inner.run(jobs)
+
+    def close(self) -> None:
+        """It is others' too."""
+
+
+GONE = Gone()
+
+
+def test_what_a_dead_sandbox_leaves_open_is_masked_and_never_zero(config: GRPOConfig) -> None:
+    config.environment(sandbox=f"{__name__}:GONE")
+    with run(config) as algorithm:
+        before = weights_of(algorithm)
+        GONE.n_batches, GONE.last_good = 0, 0
+        result = algorithm.train()
+        for tree in algorithm.last_trees:
+            assert np.isnan(tree.coder_rewards).all()
+            assert np.isnan(tree.tester_rewards).all()
+            assert tree.coder.n_masked == 1
+        assert result["responses_trained"] == 0
+        assert result["env_runners"]["masked_share"] == 1
+        assert distance(before, weights_of(algorithm)) == 0.0
+        GONE.last_good = 10**9  # it is back
+        assert algorithm.train()["responses_trained"] > 0
+
+
+def test_a_sandbox_killed_under_way_changes_no_reward(config: GRPOConfig) -> None:
+    """Its own retries make good for it; where they could not, the groups would be masked."""
+    with run(config) as algorithm:
+        algorithm.train()
+        expected = [tree.coder_rewards for tree in algorithm.last_trees]
+    with run(config) as algorithm:
+        killer = Killer(workers())
+        killer.start()
+        algorithm.train()
+        killer.stop()
+        assert killer.n_killed > 0
+        for tree, rewards in zip(algorithm.last_trees, expected, strict=True):
+            known = ~np.isnan(tree.coder_rewards)
+            assert tree.coder_rewards[known] == pytest.approx(rewards[known])
+
+
+def workers() -> set[int]:
+    """The sandbox's processes that this one has started, and nobody else's."""
+    found: set[int] = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            words = (entry / "cmdline").read_text()
+        except OSError:
+            continue
+        if int(stat[1]) == os.getpid() and "codea1_env/sandbox" in words:
+            found.add(int(entry.name))
+    return found
+
+
+class Killer(threading.Thread):
+    """Kills what it is told once, a moment after it has started."""
+
+    def __init__(self, pids: set[int]) -> None:
+        super().__init__(daemon=True)
+        self._pids, self.n_killed = pids, 0
+
+    def run(self) -> None:
+        time.sleep(0.05)
+        for pid in self._pids:
+            os.kill(pid, signal.SIGKILL)
+            self.n_killed += 1
+
+    def stop(self) -> None:
+        self.join()

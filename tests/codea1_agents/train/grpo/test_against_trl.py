@@ -1,0 +1,62 @@
+"""Advantages are those of TRL's own trainer, run on the same rewards; skipped where TRL is not installed.
+
+`test_grouping.py` compares them with a computation one number at a time, wherever the tests run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+trl = pytest.importorskip("trl", reason="TRL is not installed: pip install trl")
+datasets = pytest.importorskip("datasets", reason="TRL's data sets are not installed")
+
+from codea1_agents.train.grpo.grouping import group_advantages  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")  # TRL's own
+
+N_GROUPS, GROUP = 6, 8
+_EPSILON_OF_TRL, _EPSILON = 1e-4, 1e-6
+
+
+def advantages_of_trl(folder: Path, rewards: np.ndarray, where: Path) -> np.ndarray:
+    """What its trainer makes of rewards of shape (groups, group); nan is what it calls None."""
+    told: list[float | None] = [None if np.isnan(each) else float(each) for each in rewards.ravel()]
+
+    def reward(completions: list[Any], **_: Any) -> list[float | None]:
+        assert len(completions) == len(told)
+        return told
+
+    arguments = trl.GRPOConfig(
+        output_dir=str(where),
+        per_device_train_batch_size=rewards.size,
+        num_generations=rewards.shape[1],
+        max_completion_length=2,
+        max_steps=1,
+        report_to=[],
+        use_cpu=True,
+        bf16=False,
+        save_strategy="no",
+        disable_tqdm=True,
+    )
+    prompts = datasets.Dataset.from_list([{"prompt": f"problem {number}"} for number in range(rewards.shape[0])])
+    trainer = trl.GRPOTrainer(model=str(folder), reward_funcs=reward, args=arguments, train_dataset=prompts)
+    trainer.train()
+    return np.array(list(trainer._logs["advantages"])).reshape(rewards.shape)
+
+
+def test_advantages_are_those_of_trl(model_folder: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    rewards = np.round(draw.random((N_GROUPS, GROUP)), 3)
+    rewards[1] = 0.25  # nothing to learn
+    rewards[2, [0, 5]] = np.nan  # masked
+    found = group_advantages(rewards)
+    expected = advantages_of_trl(model_folder, rewards, tmp_path)
+    # The two add different constants to the deviation: verl's 1e-6, which the paper trained with, and TRL's 1e-4.
+    deviation = np.nanstd(rewards, axis=-1, ddof=1, keepdims=True)
+    assert found.values * (deviation + _EPSILON) == pytest.approx(expected * (deviation + _EPSILON_OF_TRL), abs=1e-6)
+    assert np.abs(found.values - expected).max() < 1e-3
+    assert (found.n_flat, found.n_masked) == (1, 0)

@@ -1,0 +1,73 @@
+"""The plan of an update: whose tokens weigh what, in which step, on which learner."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.grpo import scored
+
+pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+from codea1_agents.train.grpo.batches import padded_batch, planned, shards  # noqa: E402
+from codea1_agents.train.grpo.columns import Column  # noqa: E402
+
+RESPONSES = st.lists(
+    st.builds(scored, st.sampled_from(["coder", "tester"]), st.integers(1, 9), st.integers(1, 9)), min_size=1
+)
+
+
+@given(RESPONSES, st.integers(1, 3), st.integers(1, 4))
+@settings(max_examples=50)
+def test_every_token_of_a_step_weighs_the_same_whatever_the_number_of_learners(
+    responses: list, n_minibatches: int, n_learners: int
+) -> None:
+    dealt = shards(planned(responses, n_minibatches, (0, 1)), n_learners)
+    rows = [each for shard in dealt for each in shard if each.token_weight > 0]
+    assert Counter(each.prompt for each in rows) == Counter(each.prompt for each in responses)
+    for step in {(each.module, each.minibatch) for each in rows}:
+        mine = [each for each in rows if (each.module, each.minibatch) == step]
+        n_tokens = sum(len(each.response.tokens) for each in mine)
+        assert {each.token_weight for each in mine} == {1.0 / n_tokens}
+        for shard in dealt:  # or the others would wait for ever
+            assert any((each.module, each.minibatch) == step for each in shard)
+
+
+@given(st.lists(st.integers(1, 500), min_size=8, max_size=40))
+@settings(max_examples=50)
+def test_learners_get_about_as_many_tokens(lengths: list[int]) -> None:
+    dealt = shards(planned([scored("coder", 1, n) for n in lengths], 1, (0,)), 3)
+    loads = [sum(1 + len(each.response.tokens) for each in shard) for shard in dealt]
+    assert max(loads) - min(loads) <= max(lengths) + 1
+
+
+def test_one_row_over_two_learners_is_a_row_and_one_that_weighs_nothing() -> None:
+    (one,), (other,) = shards(planned([scored("tester", 5, 4, advantage=-1.5)], 1, (0,)), 2)
+    assert one.token_weight == 0.25
+    assert (other.token_weight, other.advantage) == (0.0, 0.0)
+    assert len(other.response.tokens) == len(other.prompt) == 1  # costs next to nothing
+
+
+def test_each_iterations_plan_is_its_own_and_the_same_for_the_same_seed() -> None:
+    responses = [scored("coder", 1, n) for n in range(1, 30)]
+    plans = [[each.minibatch for each in planned(responses, 2, (0, n))] for n in (0, 0, 1)]
+    assert plans[0] == plans[1]
+    first, second = ([e.response for e in planned(responses, 2, (0, n)) if not e.minibatch] for n in (0, 1))
+    assert first != second
+
+
+def test_d22_rewards_and_advantages_are_float32_however_the_model_computes() -> None:
+    exact = 0.1234567  # bfloat16 has three digits
+    batch = padded_batch([scored("coder", 2, 3, advantage=exact)])
+    assert batch[Column.ADVANTAGES].dtype is torch.float32
+    assert float(batch[Column.ADVANTAGES]) == pytest.approx(exact, rel=1e-6)
+    assert batch[Column.TOKEN_WEIGHT].dtype is batch[Column.SAMPLED_LOG_PROBS].dtype is torch.float32
+
+
+def test_prompts_end_together_and_responses_begin_together() -> None:
+    batch = padded_batch([scored("coder", 2, 3), scored("coder", 4, 1)])
+    assert batch[Column.PROMPT_MASK].int().tolist() == [[0, 0, 1, 1], [1, 1, 1, 1]]
+    assert batch[Column.RESPONSE_MASK].int().tolist() == [[1, 1, 1], [1, 0, 0]]

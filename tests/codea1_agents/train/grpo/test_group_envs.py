@@ -1,0 +1,166 @@
+"""Environments of the user's own: what they pay and show is what is trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from pettingzoo.utils import BaseParallelWrapper  # noqa: E402
+from ray.tune.registry import register_env  # noqa: E402
+
+from codea1_agents.train.grpo import GRPOConfig, batches  # noqa: E402
+from codea1_agents.train.grpo.columns import Column  # noqa: E402
+from codea1_agents.train.grpo.grouping import group_advantages, top_variance  # noqa: E402
+from codea1_agents.train.grpo.players import ModelPlayer  # noqa: E402
+from codea1_agents.train.grpo.trees import Tree  # noqa: E402
+from codea1_env import code_a1_v0  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("cluster"),
+]
+
+PROBLEM, BONUS = "toy/1", 0.3
+Place = tuple[str, str]
+"""Problem and agent."""
+
+
+def paid_more(agent: str) -> Any:
+    """A class of environments that pay one agent more than the rules do, in one problem."""
+
+    class PaidMore(code_a1_v0.group_env):  # local, so that it travels to workers as it is
+        def step(self, actions: Any) -> Any:
+            observations, rewards, *rest = super().step(actions)
+            if self.last_tree is not None and self.tree.problem.id == PROBLEM and agent in rewards:
+                rewards[agent] += BONUS
+            return observations, rewards, *rest
+
+    return PaidMore
+
+
+def wrapped(agent: str) -> Any:
+    """The same as a PettingZoo wrapper around the project's own environment."""
+
+    class PaidMore(BaseParallelWrapper):  # type: ignore[misc,type-arg]
+        def step(self, actions: Any) -> Any:
+            observations, rewards, *rest = super().step(actions)
+            inner = self.unwrapped
+            if inner.last_tree is not None and inner.tree.problem.id == PROBLEM and agent in rewards:
+                rewards[agent] += BONUS
+            return observations, rewards, *rest
+
+    return lambda arguments: PaidMore(code_a1_v0.group_env(**arguments))
+
+
+@pytest.fixture
+def learnt(monkeypatch: pytest.MonkeyPatch) -> dict[Place, float]:
+    """Advantages in the batches that learners get."""
+    found: dict[Place, float] = {}
+    whole = batches.padded_batch
+
+    def recording(responses: Any, device: Any) -> Any:
+        batch = whole(responses, device)
+        advantages = batch[Column.ADVANTAGES].tolist()
+        found.update({(r.problem_id, r.agent): a for r, a in zip(responses, advantages, strict=True)})
+        return batch
+
+    monkeypatch.setattr(batches, "padded_batch", recording)
+    return found
+
+
+def one_step(config: GRPOConfig, learnt: dict[Place, float], runners: int = 0) -> tuple[list[Tree], dict[Place, float]]:
+    config = config.copy(copy_frozen=False).training(problems_per_step=3, n_kept=6)
+    config.env_runners(num_env_runners=runners, num_cpus_per_env_runner=0.5)
+    learnt.clear()
+    algorithm = config.build_algo()
+    try:
+        algorithm.train()
+        return list(algorithm.last_trees), dict(learnt)
+    finally:
+        algorithm.stop()
+
+
+def advantages_of(tree: Tree, coder: Any, tester: Any) -> dict[Place, float]:
+    """What must be learnt from a tree with these rewards."""
+    values, found = group_advantages(coder), {}
+    for n in np.flatnonzero(values.is_trained):
+        found[tree.task.problem_id, f"coder_{n}"] = values.values[n]
+    values, kept = group_advantages(tester), top_variance(tester, 6)
+    for g, m in np.argwhere(values.is_trained & kept[:, np.newaxis]):
+        found[tree.task.problem_id, f"tester_{g}_{m}"] = values.values[g, m]
+    return found
+
+
+@pytest.mark.parametrize(("agent", "runners"), [("coder_2", 0), ("tester", 0), ("coder_2", 1)])
+@pytest.mark.parametrize("kind", ["class", "name", "wrapper"])
+def test_a_reward_that_an_environment_changes_changes_that_advantage_and_no_other_groups(
+    config: GRPOConfig, learnt: dict[Place, float], agent: str, runners: int, kind: str
+) -> None:
+    trees, before = one_step(config, learnt)
+    (tree,) = [each for each in trees if each.task.problem_id == PROBLEM]
+    coder, tester = tree.coder_rewards.copy(), tree.tester_rewards.copy()
+    if agent == "tester":
+        g = int(np.flatnonzero(~np.isnan(tester).any(axis=1))[0])
+        agent, group = f"tester_{g}_1", {f"tester_{g}_{m}" for m in range(4)}
+        tester[g, 1] += BONUS
+    else:
+        group = {f"coder_{n}" for n in range(6)}
+        coder[2] += BONUS
+    name = f"{kind}-{agent}"
+    if kind == "class":
+        config.environment(env=paid_more(agent))
+    else:
+        derived = paid_more(agent)
+        register_env(name, wrapped(agent) if kind == "wrapper" else lambda arguments: derived(**arguments))
+        config.environment(env=name)
+    _, after = one_step(config, learnt, runners)
+    assert {place: a for place, a in after.items() if place[0] == PROBLEM} == pytest.approx(
+        advantages_of(tree, coder, tester), abs=1e-6
+    )
+    of_group = {(PROBLEM, each) for each in group}
+    assert {place: a for place, a in after.items() if place not in of_group} == {
+        place: a for place, a in before.items() if place not in of_group
+    }
+    assert after[PROBLEM, agent] > before.get((PROBLEM, agent), 0.0) + 0.1
+
+
+def test_models_see_what_the_environment_shows(config: GRPOConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Shown(code_a1_v0.group_env):  # type: ignore[misc,valid-type]
+        def reset(self, seed: Any = None, options: Any = None) -> Any:
+            observations, infos = super().reset(seed, options)
+            return {agent: {**each, "problem": "ANOTHER"} for agent, each in observations.items()}, infos
+
+    seen = []
+    answer = ModelPlayer.answer
+    monkeypatch.setattr(ModelPlayer, "answer", lambda self, turns: seen.append(turns) or answer(self, turns))
+    algorithm = config.environment(env=Shown).training(problems_per_step=1).build_algo()
+    try:
+        algorithm.train()
+    finally:
+        algorithm.stop()
+    coders, testers = seen
+    assert {turn.observation["problem"] for turn in coders} == {"ANOTHER"}
+    assert "ANOTHER" not in {turn.observation["problem"] for turn in testers}
+
+
+def test_what_is_no_group_environment_is_refused(config: GRPOConfig) -> None:
+    with pytest.raises(UserError, match="environment: 'unknown' is neither a class derived from"):
+        config.copy(copy_frozen=False).environment(env="unknown").validate()
+    with pytest.raises(UserError, match="environment: <class 'dict'> is neither"):
+        config.copy(copy_frozen=False).environment(env=dict).validate()
+    register_env("none", lambda arguments: object())
+    with pytest.raises(UserError, match="environment: 'none' makes a object, which is no group environment"):
+        config.copy(copy_frozen=False).environment(env="none").build_algo()
+
+
+def test_arguments_that_are_settings_are_refused(config: GRPOConfig) -> None:
+    with pytest.raises(UserError, match=r"env_config sets 'rules', which is environment\(rules=...\)"):
+        config.environment(env_config={"rules": "paper"}).validate()

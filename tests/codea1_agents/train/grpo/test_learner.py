@@ -1,0 +1,216 @@
+"""One learner in this process: what an update does to the weights, and what it must not depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tests.support.grpo import scored
+from tests.support.language_models import END, PAD
+
+pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo.batches import padded_batch, planned  # noqa: E402
+from codea1_agents.train.grpo.columns import Column  # noqa: E402
+from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
+from codea1_agents.train.grpo.failures import NotFinite  # noqa: E402
+from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
+from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
+from codea1_env.errors import CodeA1Error  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
+
+Weights = dict[str, np.ndarray]
+
+
+def learner(folder: str, *, model: dict[str, Any] | None = None, **settings: Any) -> GRPOTorchLearner:
+    """A learner of one module, the coder's."""
+    told = {"lr": 1e-3, "minibatches_per_epoch": 1, "warmup_steps": 0, "kl_coeff": 0.01, **settings}
+    config = (
+        GRPOConfig()
+        .problems("starter")
+        .llm_agents(coder=ModelSettings(folder, **(model or {})))
+        .agents(tester="fuzz")
+        .training(**told)
+    )
+    config.validate()
+    spaces = {"coder": (gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2))}  # nothing looks at them
+    found = GRPOTorchLearner(config=config, module_spec=config.get_multi_rl_module_spec(spaces=spaces))
+    found.build()
+    return found
+
+
+def update(of: GRPOTorchLearner, responses: Sequence[ScoredResponse], n_minibatches: int = 1) -> None:
+    of.update(episodes=[episode_of(each) for each in planned(responses, n_minibatches, (0,))])
+
+
+def weights(of: GRPOTorchLearner) -> Weights:
+    found: Weights = of.module["coder"].get_state()
+    return found
+
+
+def distance(one: Weights, other: Weights) -> float:
+    return max(float(np.abs(one[name] - other[name]).max()) for name in one)
+
+
+BATCH = [
+    scored("coder", n_prompt, n_response, advantage=advantage)
+    for n_prompt, n_response, advantage in [
+        (3, 9, 1.2),
+        (7, 1, -0.8),
+        (1, 4, 0.3),
+        (5, 17, -1.5),
+        (2, 2, 0.8),
+        (9, 6, 1),
+    ]
+]
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 3, 8])
+def test_d22_micro_batches_change_nothing(phrase_folders: dict[str, str], rows_at_once: int) -> None:
+    """Means of means would weigh the tokens of a part by its size."""
+    whole, parts = (learner(phrase_folders["coder"], lr=1e-4, rows_at_once=rows) for rows in (0, rows_at_once))
+    before = weights(whole)
+    for _ in range(2):
+        update(whole, BATCH)
+        update(parts, BATCH)
+    assert distance(before, weights(whole)) > 1e-4
+    assert distance(weights(whole), weights(parts)) < 1e-6
+
+
+def test_a_long_response_counts_by_its_tokens(phrase_folders: dict[str, str]) -> None:
+    """The gradient is that of the plain sum over all tokens, divided by their number."""
+    one = learner(phrase_folders["coder"], kl_coeff=0.0, grad_clip=None)
+    module = one.module["coder"]
+    batch = padded_batch(BATCH)
+    found = module.forward_train(batch)[Column.LOG_PROBS]
+    terms, n_tokens = [], 0
+    for row, each in enumerate(BATCH):
+        for position in range(len(each.response.tokens)):
+            ratio = (found[row, position] - each.response.log_probs[position]).exp()
+            gain = torch.minimum(ratio * each.advantage, ratio.clamp(0.8, 1.28) * each.advantage)
+            terms.append(-(gain.clamp(min=10 * each.advantage) if each.advantage < 0 else gain))
+            n_tokens += 1
+    (torch.stack(terms).sum() / n_tokens).backward()
+    expected = {
+        name: parameter.grad.clone() for name, parameter in module.named_parameters() if parameter.requires_grad
+    }
+    module.zero_grad()
+    found_gradients: dict[str, torch.Tensor] = {}
+    optimizer = one.get_optimizer("coder")
+    optimizer.register_step_pre_hook(
+        lambda *_: found_gradients.update(
+            {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
+        )
+    )
+    update(one, BATCH)
+    assert found_gradients.keys() == expected.keys()
+    for name, gradient in expected.items():
+        assert torch.allclose(found_gradients[name], gradient, atol=1e-6), name
+
+
+def test_an_entropy_bonus_flattens_and_none_costs_nothing(phrase_folders: dict[str, str]) -> None:
+    found = {}
+    for bonus in (0.0, 5.0):
+        one = learner(phrase_folders["coder"], kl_coeff=0.0, entropy_coeff=bonus, lr=1e-2)
+        batch = padded_batch(BATCH)
+        before = one.module["coder"].forward_train(batch)[Column.ENTROPY]
+        assert before.requires_grad == bool(bonus)
+        for _ in range(3):
+            update(one, BATCH)
+        after = one.module["coder"].forward_train(batch)[Column.ENTROPY]
+        found[bonus] = float((after - before).detach()[batch[Column.RESPONSE_MASK]].mean())
+    assert found[5.0] > found[0.0]
+
+
+@pytest.mark.parametrize("spoilt", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_stops_and_changes_nothing(phrase_folders: dict[str, str], spoilt: float) -> None:
+    one = learner(phrase_folders["coder"])
+    update(one, BATCH)
+    before, optimizer = weights(one), one.get_state(components="optimizer")
+    with pytest.raises(NotFinite, match=r"'coder' is (nan|-?inf).*changed nothing") as caught:
+        update(one, [*BATCH, scored("coder", 2, 3, advantage=spoilt)])
+    assert isinstance(caught.value, CodeA1Error)
+    assert distance(before, weights(one)) == 0.0
+    after = one.get_state(components="optimizer")
+    assert str(optimizer["optimizer"]) == str(after["optimizer"])
+    update(one, BATCH)  # and who catches it can go on
+    assert distance(before, weights(one)) > 0
+
+
+def test_of_two_steps_the_one_before_the_spoilt_one_counts(phrase_folders: dict[str, str]) -> None:
+    one = learner(phrase_folders["coder"], minibatches_per_epoch=2, epochs_per_step=1)
+    plan = planned(BATCH, 2, (0,))
+    last = max(plan, key=lambda each: each.minibatch)
+    expected = learner(phrase_folders["coder"])
+    expected.update(episodes=[episode_of(each) for each in plan if each.minibatch == 0])
+    with pytest.raises(NotFinite):
+        one.update(episodes=[episode_of(replace(e, advantage=float("nan")) if e is last else e) for e in plan])
+    assert distance(weights(expected), weights(one)) == 0.0
+
+
+def test_an_older_state_is_taken_back_whole(phrase_folders: dict[str, str]) -> None:
+    """RLlib's own learner keeps the newer weights and takes the older number."""
+    one = learner(phrase_folders["coder"])
+    fresh = one.get_state()
+    update(one, BATCH)
+    older = one.get_state()
+    update(one, BATCH)
+    newest = weights(one)
+    one.set_state(older)
+    assert distance(weights(one), older["rl_module"]["coder"]) == 0.0
+    update(one, BATCH)
+    assert distance(weights(one), newest) == 0.0  # the optimiser went back, too
+    one.set_state(fresh)
+    assert distance(weights(one), fresh["rl_module"]["coder"]) == 0.0
+    assert one.get_state()["weights_seq_no"] == 0
+
+
+def test_recomputed_activations_give_the_same_gradient(phrase_folders: dict[str, str]) -> None:
+    plain, saving = (learner(phrase_folders["coder"], model={"gradient_checkpointing": flag}) for flag in (False, True))
+    update(plain, BATCH)
+    update(saving, BATCH)
+    assert distance(weights(plain), weights(saving)) < 1e-6
+
+
+def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str) -> None:
+    one = learner(model_folder)
+    prompts = [[1, 2, 3], [4], list(range(5, 60)), [12, 13]]
+    responses = sample_responses(
+        one.module["coder"].model,
+        prompts,
+        [[0, n] for n in range(4)],
+        end_tokens=[END],
+        pad_token=PAD,
+        rules=SamplingRules(max_tokens=48),
+    )
+    rows = [
+        replace(scored("coder", 1, 1), prompt=tuple(prompt), response=response)
+        for prompt, response in zip(prompts, responses, strict=True)
+    ]
+    batch = padded_batch(rows)
+    with torch.no_grad():
+        found = one.module["coder"].forward_train(batch)[Column.LOG_PROBS]
+    gap = (found - batch[Column.SAMPLED_LOG_PROBS]).abs()[batch[Column.RESPONSE_MASK]]
+    assert len(gap) > 100
+    assert float(gap.max()) < 1e-5
+
+
+def test_rows_that_weigh_nothing_say_nothing(phrase_folders: dict[str, str]) -> None:
+    one, other = (learner(phrase_folders["coder"], lr=1e-4) for _ in range(2))
+    silent = replace(scored("coder", 4, 4, advantage=3.0), token_weight=0.0)
+    silent = replace(silent, response=replace(silent.response, log_probs=(-50.0,) * 4))
+    plan = planned(BATCH, 1, (0,))
+    expected = one.update(episodes=[episode_of(each) for each in plan])
+    found = other.update(episodes=[episode_of(each) for each in [*plan, silent]])
+    assert distance(weights(one), weights(other)) < 1e-6
+    for name in ("ratio_gap", "loss", "kl", "clip_share"):
+        assert found["coder"][name].peek() == pytest.approx(expected["coder"][name].peek(), rel=1e-4), name

@@ -1,0 +1,132 @@
+"""Responses and their log-probabilities are those of the model, whatever else is in the batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.language_models import END, PAD, tiny_model
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+from codea1_agents.train.grpo.sampling import Response, SamplingRules, sample_responses  # noqa: E402
+
+PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11], [12, 13]]
+SEEDS = [[0, n] for n in range(len(PROMPTS))]
+
+
+def sampled(prompts: list[list[int]] = PROMPTS, seeds: list[list[int]] = SEEDS, **rules: float) -> list[Response]:
+    settings = SamplingRules(**{"max_tokens": 12, **rules})  # type: ignore[arg-type]
+    return sample_responses(tiny_model(), prompts, seeds, end_tokens=[END], pad_token=PAD, rules=settings)
+
+
+def test_log_probs_are_those_of_one_forward_pass_without_padding_or_cache() -> None:
+    model = tiny_model()
+    for prompt, response in zip(PROMPTS, sampled(), strict=True):
+        with torch.no_grad():
+            logits = model(torch.tensor([[*prompt, *response.tokens]])).logits[0, len(prompt) - 1 : -1]
+        expected = logits.log_softmax(-1).gather(-1, torch.tensor(response.tokens).unsqueeze(-1)).squeeze(-1)
+        assert np.allclose(response.log_probs, expected, atol=1e-5)
+
+
+def test_a_response_does_not_depend_on_its_batch() -> None:
+    together = sampled()
+    one_by_one = [sampled([prompt], [seed])[0] for prompt, seed in zip(PROMPTS, SEEDS, strict=True)]
+    in_pairs = sampled(rows_at_once=2)
+    assert [r.tokens for r in together] == [r.tokens for r in one_by_one] == [r.tokens for r in in_pairs]
+
+
+def test_prompts_that_are_asked_several_times_are_read_once_and_answered_as_if_alone() -> None:
+    model, read = tiny_model(), []
+    model.register_forward_pre_hook(lambda _, __, given: read.append(tuple(given["input_ids"].shape)), with_kwargs=True)
+    prompts = [PROMPTS[0], PROMPTS[2], PROMPTS[0], PROMPTS[3], PROMPTS[0], PROMPTS[2]]
+    seeds = [[3, n] for n in range(len(prompts))]
+    found = sample_responses(model, prompts, seeds, end_tokens=[], pad_token=PAD, rules=SamplingRules(max_tokens=9))
+    assert read == [(3, 7), *[(6, 1)] * 8]
+    alone = [sampled([prompt], [seed], max_tokens=9)[0] for prompt, seed in zip(prompts, seeds, strict=True)]
+    assert [r.tokens for r in found] == [r.tokens for r in alone]
+    assert all(np.allclose(a.log_probs, b.log_probs, atol=1e-5) for a, b in zip(found, alone, strict=True))
+
+
+def test_responses_that_are_over_cost_no_more_and_the_others_do_not_notice() -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        model.lm_head.weight[END] += 0.6
+    sizes: list[int] = []
+    rules = SamplingRules(max_tokens=40)
+    prompts, seeds = PROMPTS * 16, [[5, n] for n in range(16 * len(PROMPTS))]
+    alone = [
+        sample_responses(model, [prompt], [seed], end_tokens=[END], pad_token=PAD, rules=rules)[0]
+        for prompt, seed in zip(prompts[:8], seeds[:8], strict=True)
+    ]
+    model.register_forward_pre_hook(lambda _, __, given: sizes.append(len(given["input_ids"])), with_kwargs=True)
+    found = sample_responses(model, prompts, seeds, end_tokens=[END], pad_token=PAD, rules=rules)
+    assert [r.tokens for r in found[:8]] == [r.tokens for r in alone]
+    assert sizes[1:] == sorted(sizes[1:], reverse=True)
+    n_tokens = sum(len(r.tokens) for r in found)
+    assert n_tokens < 0.6 * 64 * 40, "or there would be nothing to drop"
+    assert sum(sizes[1:]) < 1.5 * n_tokens
+
+
+def test_seeds_decide_and_the_global_generator_is_left_alone() -> None:
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    assert sampled() == sampled()
+    assert torch.equal(torch.get_rng_state(), before)
+    others = sampled(seeds=[[1, n] for n in range(len(PROMPTS))])
+    assert [r.tokens for r in others] != [r.tokens for r in sampled()]
+
+
+def test_tokens_come_as_often_as_they_are_probable() -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        probabilities = model(torch.tensor([[1, 2, 3]])).logits[0, -1].softmax(-1).numpy()
+    n = 4000
+    rules = SamplingRules(max_tokens=1, rows_at_once=1000)
+    found = sample_responses(
+        model, [[1, 2, 3]] * n, [[n] for n in range(n)], end_tokens=[END], pad_token=PAD, rules=rules
+    )
+    counts = np.bincount([response.tokens[0] for response in found], minlength=len(probabilities))
+    assert np.abs(counts / n - probabilities).max() < 5 * np.sqrt(probabilities.max() / n)
+
+
+def test_a_response_ends_with_the_end_token_or_is_cut() -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        model.lm_head.weight[END] += 0.3
+    rules = SamplingRules(max_tokens=40)
+    found = sample_responses(model, [[1]] * 64, [[n] for n in range(64)], end_tokens=[END], pad_token=PAD, rules=rules)
+    assert {response.is_cut for response in found} == {True, False}
+    for response in found:
+        assert len(response.tokens) == len(response.log_probs)
+        assert response.is_cut == (response.tokens[-1] != END)
+        assert END not in response.tokens[:-1]
+        assert len(response.tokens) == 40 or not response.is_cut
+
+
+def test_temperature_zero_takes_the_most_probable_token() -> None:
+    greedy = sampled(temperature=0.0)
+    assert greedy == sampled(seeds=[[7, n] for n in range(len(PROMPTS))], temperature=0.0)
+
+
+@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"temperature": -1}, {"rows_at_once": 0}])
+def test_impossible_rules_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="cannot sample"):
+        sampled(**wrong)
+
+
+def test_prompts_must_hold_something() -> None:
+    with pytest.raises(ValueError, match="not empty"):
+        sampled([[]], [[0]])
+
+
+def test_top_p_keeps_the_most_probable_tokens_that_reach_it() -> None:
+    model, prompt = tiny_model(), [1, 2, 3]
+    with torch.no_grad():
+        probable = model(torch.tensor([prompt])).logits[0, -1].softmax(-1).sort(descending=True)
+    n_kept = int((probable.values.cumsum(-1) < 0.05).sum()) + 1
+    rules = SamplingRules(max_tokens=1, top_p=0.05, rows_at_once=1000)
+    seeds = [[0, n] for n in range(400)]
+    found = sample_responses(model, [prompt] * 400, seeds, end_tokens=[END], pad_token=PAD, rules=rules)
+    assert {response.tokens[0] for response in found} == set(probable.indices[:n_kept].tolist())
+    assert n_kept < 30

@@ -1,0 +1,142 @@
+"""Every system of the paper is a matter of settings, and each trains: one step with tiny models (method.md 5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
+from codea1_env.rules.ruleset import BookUpdate, Ruleset, Validation, preset  # noqa: E402
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("cluster"),
+]
+
+
+@pytest.fixture
+def config(phrase_folders: dict[str, str], increments: str) -> GRPOConfig:
+    return (
+        GRPOConfig()
+        .problems(increments)
+        .llm_agents(**phrase_folders)
+        .training(
+            lr=3e-3,
+            n_candidates=6,
+            n_suites=4,
+            problems_per_step=3,
+            max_tokens={"coder": 2, "tester": 2},
+            minibatches_per_epoch=1,
+            warmup_steps=0,
+        )
+    )
+
+
+def varied(rules: Ruleset, **reward: Any) -> Ruleset:
+    return replace(rules, reward=replace(rules.reward, **reward))
+
+
+def one_step(config: GRPOConfig) -> Any:
+    algorithm = config.build_algo()
+    try:
+        before = weights_of(algorithm)
+        result = algorithm.train()
+        after = weights_of(algorithm)
+        moved = {
+            module: bool(any((before[module][k] != after[module][k]).any() for k in before[module]))
+            for module in before
+        }
+        return algorithm.last_trees, moved, result
+    finally:
+        algorithm.stop()
+
+
+def weights_of(algorithm: Any) -> dict[str, dict[str, np.ndarray]]:
+    return algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
+
+
+FIXED = preset("fixed")
+BOTH = {"coder": True, "tester": True}
+
+
+def test_code_a1_with_any_alpha(config: GRPOConfig) -> None:
+    trees, moved, _ = one_step(config.environment(rules=varied(FIXED, alpha=0.25)))
+    assert moved == BOTH
+    weights = {part.name: part.weight for each in trees[0].rewards for tester in each.testers for part in tester.parts}
+    assert (weights["validity"], weights["adversarial"]) == (0.25, 0.75)
+
+
+def test_golden_needs_no_tester(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    config.environment(rules="golden").llm_agents(coder=phrase_folders["coder"])
+    trees, moved, result = one_step(config)
+    assert moved == {"coder": True}
+    assert all(group == () for tree in trees for group in tree.suites)
+    assert 0 < result["env_runners"]["golden_pass_rate"] < 1
+    assert "tester_reward" not in result["env_runners"]
+
+
+def test_self_play_is_one_module_with_suites_for_all_candidates(
+    config: GRPOConfig, phrase_folders: dict[str, str]
+) -> None:
+    config.environment(rules="fixed", tester_view="black_box").llm_agents(shared=phrase_folders["coder"])
+    config.training(suites_per="problem")
+    trees, moved, _ = one_step(config)
+    assert moved == {"shared": True}
+    assert {tree.tester_rewards.shape for tree in trees} == {(1, 4)}
+    assert all(len(each.suites) == 4 for tree in trees for each in tree.report.candidates)
+
+
+def test_a_frozen_tester(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    _, moved, _ = one_step(config.llm_agents(**phrase_folders, frozen=["tester"]))
+    assert moved == {"coder": True, "tester": False}
+
+
+def test_without_predicted_answer(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    config.environment(rules=replace(FIXED, validation=Validation.CALL_ONLY))
+    config.llm_agents(**phrase_folders, prompts="call_only")
+    trees, moved, _ = one_step(config)
+    assert moved == BOTH
+    cases = [case for tree in trees for each in tree.report.candidates for suite in each.suites for case in suite.cases]
+    assert {case.case.prediction_right for case in cases} == {None}
+
+
+def test_black_box_and_no_mistake_book(config: GRPOConfig) -> None:
+    rules = replace(FIXED, book=replace(FIXED.book, update=BookUpdate.OFF))
+    _, moved, result = one_step(config.environment(rules=rules, tester_view="black_box"))
+    assert moved == BOTH
+    assert result["book_size"] == 0
+
+
+@pytest.mark.parametrize("shape", ["candidate", "problem"])
+@pytest.mark.parametrize("rules", ["cure", "utrl", "atgen", "learnability"])
+def test_the_rewards_of_rivals(config: GRPOConfig, rules: str, shape: str) -> None:
+    config.environment(rules=rules, tester_view="white_box" if shape == "candidate" else "black_box")
+    trees, moved, result = one_step(config.training(suites_per=shape))
+    assert "tester_reward" in result["env_runners"]
+    for role in BOTH:  # who learns is who has groups with a spread, no more and no less
+        assert moved[role] == any(getattr(tree, role).is_trained[_kept(tree, role)].any() for tree in trees)
+    assert any(moved.values())
+
+
+def _kept(tree: Any, role: str) -> Any:
+    return slice(None) if role == "coder" else tree.kept
+
+
+def test_settings_that_make_no_system_are_refused(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="'both' is neither candidate nor problem"):
+        config.copy(copy_frozen=False).training(suites_per="both").validate()
+    with pytest.raises(UserError, match="tester_view='black_box'"):
+        config.copy(copy_frozen=False).training(suites_per="problem").validate()
+    with pytest.raises(UserError, match="n_suites: rules fixed need suites"):
+        config.copy(copy_frozen=False).training(n_suites=0).validate()
+    with pytest.raises(UserError, match="nobody plays the tester"):
+        config.copy(copy_frozen=False).llm_agents(coder=phrase_folders["coder"]).validate()

@@ -1,0 +1,179 @@
+"""Whole training runs on Ray with tiny models: they learn, and neither runners nor learners change what comes out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support import ROOT
+from tests.support.grpo import Weights, distance, weights_of
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
+from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("cluster"),
+]
+
+
+RESUMED = """
+import json, sys
+import numpy, ray, torch
+from codea1_agents.train.grpo import GRPO
+from tests.support.grpo import weights_of
+torch.set_num_threads(1)
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+algorithm = GRPO.from_checkpoint(sys.argv[1])
+for _ in range(2):
+    algorithm.train()
+weights = weights_of(algorithm)
+numpy.savez(sys.argv[2], **{f"{m}/{name}": array for m in weights for name, array in weights[m].items()})
+book = [str(entry.entry.key) for entry in algorithm.book.entries()]
+print(json.dumps({"book": book, "next_task": algorithm._next_task, "iteration": algorithm.iteration}))
+"""
+
+
+def trained(config: GRPOConfig, n: int, **layout: Any) -> tuple[Weights, list[dict[str, Any]]]:
+    config = config.copy(copy_frozen=False)
+    config.env_runners(num_env_runners=layout.get("runners", 0), num_cpus_per_env_runner=0.5)
+    config.learners(num_learners=layout.get("learners", 0), num_cpus_per_learner=0.5)
+    algorithm = config.build_algo()
+    try:
+        results = [algorithm.train() for _ in range(n)]
+        return weights_of(algorithm), results
+    finally:
+        algorithm.stop()
+
+
+def test_both_roles_learn(config: GRPOConfig) -> None:
+    _, results = trained(config, 40)
+    rewards = [result["env_runners"]["coder_reward"] for result in results]
+    assert np.mean(rewards[-8:]) > np.mean(rewards[:8]) + 0.2
+    validity = [result["env_runners"]["validity"] for result in results if "validity" in result["env_runners"]]
+    assert np.mean(validity[-8:]) > np.mean(validity[:8])
+    assert {"kl", "policy_loss", "clip_share", "grad_norm"} <= results[0]["learners"]["coder"].keys()
+    # One step per batch: the policy that learns is the one that sampled.
+    assert max(r["learners"][m]["ratio_gap"] for r in results for m in ("coder", "tester") if m in r["learners"]) < 1e-5
+
+
+def test_the_same_seed_gives_the_same_run(config: GRPOConfig) -> None:
+    first, results = trained(config, 4)
+    again, repeated = trained(config, 4)
+    assert distance(first, again) == 0.0
+    for name in ("coder_reward", "tester_reward", "coder_tokens"):
+        assert [r["env_runners"][name] for r in results] == [r["env_runners"][name] for r in repeated]
+    config.debugging(seed=1)
+    other, _ = trained(config, 4)
+    assert distance(first, other) > 0.0
+
+
+def test_a_learner_and_a_runner_of_their_own_change_nothing(config: GRPOConfig) -> None:
+    """Two and two: see `test_faults.py`."""
+    expected, expected_results = trained(config, 3)
+    found, results = trained(config, 3, runners=1, learners=1)
+    assert distance(expected, found) < 1e-5
+    for one, other in zip(expected_results, results, strict=True):
+        assert one["book_size"] == other["book_size"]
+        assert one["env_runners"]["coder_reward"] == pytest.approx(other["env_runners"]["coder_reward"])
+
+
+def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(config: GRPOConfig, tmp_path: Path) -> None:
+    algorithm = config.build_algo()
+    for _ in range(2):
+        algorithm.train()
+    path = algorithm.save_to_path(tmp_path / "checkpoint")
+    for _ in range(2):
+        algorithm.train()
+    expected, book = weights_of(algorithm), [str(entry.entry.key) for entry in algorithm.book.entries()]
+    state = algorithm.get_state()
+    older = {**state, "grpo": {**state["grpo"], "judge_version": 1}}
+    with pytest.raises(UserError, match="the checkpoint holds verdicts of version 1 of the judge"):
+        algorithm.set_state(older)
+    algorithm.stop()
+
+    other = config.copy(copy_frozen=False).build_algo()
+    other.train()  # the state is taken whole, whatever was there
+    other.restore_from_path(path)
+    for _ in range(2):
+        other.train()
+    assert distance(expected, weights_of(other)) == 0.0
+    assert [str(entry.entry.key) for entry in other.book.entries()] == book
+    assert other.iteration == 4
+    assert other._next_task == 16
+    other.restore_from_path(path)  # back in time, in place
+    for _ in range(2):
+        other.train()
+    assert distance(expected, weights_of(other)) == 0.0
+    other.stop()
+
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RESUMED, str(path), str(tmp_path / "w.npz")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    told = json.loads(found.stdout.splitlines()[-1])
+    assert told == {"book": book, "next_task": 16, "iteration": 4}
+    with np.load(tmp_path / "w.npz") as arrays:
+        elsewhere = {m: {name: arrays[f"{m}/{name}"] for name in expected[m]} for m in expected}
+    assert distance(expected, elsewhere) == 0.0
+
+
+def test_a_frozen_role_plays_and_does_not_learn(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    config.llm_agents(**phrase_folders, frozen=["tester"])
+    algorithm = config.build_algo()
+    before = weights_of(algorithm)
+    for _ in range(2):
+        algorithm.train()
+    after = weights_of(algorithm)
+    assert distance({"tester": before["tester"]}, {"tester": after["tester"]}) == 0.0
+    assert distance({"coder": before["coder"]}, {"coder": after["coder"]}) > 0.0
+    algorithm.stop()
+
+
+def test_a_coder_learns_against_a_scripted_tester(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    config.llm_agents(coder=phrase_folders["coder"]).agents(tester="fuzz")
+    weights, results = trained(config, 2)
+    assert set(weights) == {"coder"}
+    assert 0 < results[0]["env_runners"]["coder_reward"] < 1
+
+
+def test_one_module_plays_both_roles(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    config.llm_agents(shared=phrase_folders["coder"])
+    weights, results = trained(config, 2)
+    assert set(weights) == {"shared"}
+    assert results[-1]["responses_trained"] > 0
+
+
+def test_samplers_hold_no_reference_and_learners_do(config: GRPOConfig) -> None:
+    algorithm = config.build_algo()
+    runner, learner = algorithm.env_runner, algorithm.learner_group._learner
+    assert getattr(runner.module["coder"], "reference", None) is None
+    assert learner.module["coder"].reference is not None
+    algorithm.stop()
+
+
+def test_weights_in_fewer_bits_come_near_those_that_learn(config: GRPOConfig, phrase_folders: dict[str, str]) -> None:
+    small = {role: ModelSettings(folder, sampling_dtype="bfloat16") for role, folder in phrase_folders.items()}
+    config.llm_agents(**small)
+    algorithm = config.build_algo()
+    results = [algorithm.train() for _ in range(2)]
+    gaps = [r["learners"][m]["ratio_gap"] for r in results for m in ("coder", "tester") if m in r["learners"]]
+    assert 0 < max(gaps) < 0.1
+    algorithm.stop()

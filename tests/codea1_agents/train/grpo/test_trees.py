@@ -1,0 +1,187 @@
+"""Trees of all shapes, played by agents whose replies are known: who is asked, what ran, what it earned."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from codea1_agents.train.grpo.players import Answer
+from codea1_agents.train.grpo.settings import Shape
+from codea1_agents.train.grpo.statistics import told_of
+from codea1_agents.train.grpo.trees import Task, TreeRoller
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.rounds.rounds import Turn
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Job, JobReport, Sandbox
+from tests.support.sandboxes import Counting, Wrapper
+from tests.support.toys import BROKEN, FALSE, LOOKS_RIGHT, NAIVE, RIGHT, SHARP, WRONG
+from tests.support.trees import PER_PROBLEM, Scripted, group_envs, rolled
+
+
+def test_suites_per_problem_meet_every_candidate_and_earn_the_mean_over_valid_ones(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, LOOKS_RIGHT, WRONG, BROKEN), "tester": Scripted(NAIVE, SHARP, FALSE)}
+    (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
+    assert len(players["tester"].turns) == 3
+    assert [len(each.suites) for each in tree.report.candidates] == [3, 3, 3, 3]
+    # alpha .5, K 2. Kills of NAIVE: none, none, one; of SHARP: none, one, both (one each for a + b and a - b).
+    adversarial = {"naive": (0 + 0 + 0.5) / 3, "sharp": (0 + 0.5 + 1.0) / 3}
+    expected = [0.5 + 0.5 * adversarial["naive"], 0.5 + 0.5 * adversarial["sharp"], 0.0]
+    assert tree.tester_rewards.shape == (1, 3)
+    assert tree.tester_rewards[0] == pytest.approx(expected)
+    assert tree.kept.tolist() == [True]
+    assert tree.tester.is_trained.tolist() == [[True] * 3]
+    # FALSE's inputs are filled in and count for the coder, suite by suite.
+    assert tree.coder_rewards == pytest.approx([1.0, (1 + 0.5 + 1) / 3, (0.5 + 0 + 0) / 3, 0.0])
+
+
+def test_the_solution_is_asked_once_about_a_suite_that_all_candidates_meet(sandbox, toys):
+    counted = Counting(sandbox)
+    players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP)}
+    rolled(counted, toys, players, replace(PER_PROBLEM, n_candidates=2, n_suites=2))
+    asked = [job for job in counted.jobs if job.program == toys.by_id("toy/add").solution]
+    assert [len(job.calls) for job in asked] == [4, 4]  # all questions once, in both orders
+
+
+def test_a_tester_of_all_candidates_is_shown_none(sandbox, toys):
+    players = {"coder": Scripted(WRONG), "tester": Scripted(NAIVE)}
+    envs = group_envs(sandbox, toys, PER_PROBLEM, tester_view="white_box")
+    TreeRoller(envs, players).roll([Task(0, "toy/add")])
+    assert {turn.observation["program"] for turn in players["tester"].turns} == {""}
+    assert len({turn.seed for turn in players["tester"].turns}) == 3
+
+
+def test_where_no_candidate_is_valid_suites_per_problem_teach_nothing(sandbox, toys):
+    (tree,) = rolled(sandbox, toys, {"coder": Scripted(BROKEN), "tester": Scripted(NAIVE, SHARP)}, PER_PROBLEM)
+    assert np.isnan(tree.tester_rewards).all()
+    assert not tree.kept.any()
+    assert tree.coder_rewards.tolist() == [0.0] * 4
+
+
+def test_a_suite_that_was_not_given_is_masked_and_costs_the_others_nothing(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, "", SHARP)}
+    (tree,) = rolled(sandbox, toys, players, PER_PROBLEM)
+    assert np.isnan(tree.tester_rewards[0]).tolist() == [False, True, False]
+    whole = {"coder": Scripted(RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, SHARP)}
+    (other,) = rolled(sandbox, toys, whole, PER_PROBLEM)
+    assert tree.tester_rewards[0, [0, 2]] == pytest.approx(other.tester_rewards[0, [0, 2]])
+
+
+def test_a_sandbox_that_is_not_there_masks_the_whole_tree(broken_sandbox, toys):
+    (tree,) = rolled(broken_sandbox, toys, {"coder": Scripted(RIGHT), "tester": Scripted(NAIVE)}, PER_PROBLEM)
+    assert np.isnan(tree.tester_rewards).all()
+    assert np.isnan(tree.coder_rewards).all()
+
+
+class Unchecking(Wrapper):
+    """The shared sandbox, which fails at whatever asks nothing of a program: the check of the first candidate."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        super().__init__(sandbox)
+        self._has_failed = False
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        reports = self._sandbox.run(jobs)
+        if not self._has_failed and not jobs[0].calls:
+            self._has_failed = True
+            reports[0] = JobReport(Outcome(OutcomeKind.INTERNAL_ERROR), ())
+        return reports
+
+
+def test_a_program_that_could_not_be_checked_is_masked(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, RIGHT, WRONG), "tester": Scripted(SHARP, NAIVE)}
+    (tree,) = rolled(Unchecking(sandbox), toys, players, Shape(n_candidates=3, n_suites=2))
+    assert [len(group) for group in tree.suites] == [0, 2, 2]
+    assert np.isnan(tree.coder_rewards).tolist() == [True, False, False]
+    assert not tree.coder.is_trained[0]
+
+
+def test_a_program_is_masked_where_a_suite_that_might_have_failed_it_is_missing(sandbox, toys):
+    players = {"coder": Scripted(LOOKS_RIGHT, WRONG), "tester": Scripted(NAIVE, "", NAIVE, SHARP)}
+    rules = replace(preset("release"), tests_per_suite=2)
+    (tree,) = rolled(sandbox, toys, players, Shape(n_candidates=2, n_suites=2), rules)
+    assert np.isnan(tree.coder_rewards).tolist() == [True, False]
+    assert np.isnan(tree.tester_rewards).tolist() == [[False, True], [False, False]]
+
+
+def test_suites_per_candidate_are_as_before(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, WRONG, BROKEN), "tester": Scripted(NAIVE, SHARP)}
+    (tree,) = rolled(sandbox, toys, players, Shape(n_candidates=3, n_suites=2))
+    assert [len(group) for group in tree.suites] == [2, 2, 0]
+    assert tree.tester_rewards[:2] == pytest.approx(np.array([[0.5, 0.5], [0.75, 1.0]]))
+    assert np.isnan(tree.tester_rewards[2]).all()
+    assert tree.kept.tolist() == [False, True, False]
+
+
+def test_groups_without_spread_are_learnt_from_only_where_they_are_kept(sandbox, toys):
+    players = {"coder": Scripted(RIGHT), "tester": Scripted(NAIVE)}
+    shape = Shape(n_candidates=2, n_suites=2)
+    (dropped,) = rolled(sandbox, toys, players, shape)
+    assert not dropped.kept.any()
+    assert not dropped.coder.is_trained.any()
+    assert not dropped.tester.is_trained.any()
+    (kept,) = rolled(sandbox, toys, players, replace(shape, keep_flat_groups=True))
+    assert kept.kept.tolist() == [True, False]
+    assert kept.coder.is_trained.all()
+    assert kept.tester.is_trained.all()
+    assert not kept.coder.values.any()
+    assert not kept.tester.values.any()
+    assert told_of(kept, 2)["coder_spread_share"] == told_of(kept, 2)["tester_spread_share"] == 0.0
+
+
+class Meeting(Scripted):
+    """A coder whose second batch is written while the sandbox is at work, and who holds it up till then."""
+
+    def __init__(self, sandbox: Sandbox, *texts: str) -> None:
+        super().__init__(*texts)
+        self.name, self.guarantee, self._sandbox = sandbox.name, sandbox.guarantee, sandbox
+        self._runs, self._writes = threading.Event(), threading.Event()
+
+    def answer(self, turns: Sequence[Turn]) -> list[Answer]:
+        if self.turns:
+            self._writes.set()
+            assert self._runs.wait(20), "the sandbox does nothing while programs are written"
+        return super().answer(turns)
+
+    def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+        self._runs.set()
+        assert self._writes.wait(20), "no programs are written while the sandbox is at work"
+        return self._sandbox.run(jobs)
+
+
+def test_the_next_problems_are_generated_while_the_sandbox_is_at_work(sandbox, toys):
+    both = Meeting(sandbox, RIGHT, WRONG)
+    shape = Shape(n_candidates=2, n_suites=2, problems_at_once=2)
+    trees = rolled(both, toys, {"coder": both, "tester": Scripted(NAIVE, SHARP)}, shape, n=5)
+    assert [tree.task.number for tree in trees] == [0, 1, 2, 3, 4]
+    assert [tree.coder_rewards.tolist() for tree in trees] == [trees[0].coder_rewards.tolist()] * 5
+
+
+def test_without_suites_nobody_need_play_the_tester(sandbox, toys):
+    shape = Shape(n_candidates=3, n_suites=0)
+    (tree, _) = rolled(sandbox, toys, {"coder": Scripted(RIGHT, WRONG, BROKEN)}, shape, preset("golden"), n=2)
+    assert tree.coder_rewards.tolist() == [1.0, 0.0, 0.0]
+    assert tree.tester_rewards.shape == (3, 0)
+    assert not tree.kept.any()
+    assert tree.coder.is_trained.all()
+
+
+def test_schemes_that_compare_candidates_see_the_whole_problem(sandbox, toys):
+    players = {"coder": Scripted(RIGHT, LOOKS_RIGHT, WRONG), "tester": Scripted(NAIVE, SHARP, FALSE)}
+    shape = replace(PER_PROBLEM, n_candidates=3)
+    (tree,) = rolled(sandbox, toys, players, shape, replace(preset("cure"), tests_per_suite=2))
+    # Golden: add(1, 2) == 3 and add(-1, 1) == 0, so abs(a + b) is right by them and a - b the only wrong one.
+    assert tree.coder_rewards.tolist() == [1.0, 1.0, 0.0]
+    assert tree.tester_rewards[0] == pytest.approx([0.5, 1.0, 0.0])
+
+
+def test_a_shape_needs_candidates():
+    with pytest.raises(ValueError, match="at least one"):
+        Shape(n_candidates=0)
+    with pytest.raises(ValueError, match="at least one"):
+        Shape(n_suites=-1)

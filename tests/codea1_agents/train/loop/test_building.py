@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.train.loop import load_training
+from codea1_agents.train.loop.building import grpo_config, models_of, rules_of
+from codea1_env.errors import UserError
+from codea1_env.rules.ruleset import BookUpdate, Validation, preset
+
+pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
+
+TWO = {
+    "agents": {"coder": {"model": "some/coder"}, "tester": {"model": "some/tester"}},
+    "game": {"problems": "starter"},
+}
+
+
+def test_parts_of_the_rules_are_replaced_and_the_rest_is_the_presets() -> None:
+    told = ["game.reward.alpha=0.25", "game.book.update=off", "game.validation=call_only", "game.tests_per_suite=3"]
+    rules = rules_of(load_training("", told).game)
+    assert (rules.reward.alpha, rules.book.update, rules.validation) == (0.25, BookUpdate.OFF, Validation.CALL_ONLY)
+    assert (rules.tests_per_suite, rules.comparison) == (3, preset("fixed").comparison)
+    assert rules_of(load_training("", ["game.rules=release"]).game) == preset("release")
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("game.rules=fixd", "unknown preset 'fixd': did you mean 'fixed'"),
+        ("game.reward.alhpa=0.3", "did you mean 'game.reward.alpha'"),
+        ("game.reward.alpha=2", "reward.alpha must be a finite number from 0 to 1"),
+        ("game.book.update=never", "game.book.update"),
+        ("game.limits.cpu=1", "unknown setting 'game.limits.cpu'"),
+        ("agents.coder.frozen=true agents.tester.frozen=true", "nothing learns"),
+        ("game.limits.cpu_s=-1", "game.limits: limits must be positive"),
+        ("agents.coder.model=''", "nobody plays the coder: set agents.coder.model"),
+        ("game.problems=''", "game.problems: name the problems"),
+        ("rollout.suites_per=problem", "tester_view"),
+        ("rollout.prompts=defualt", "defualt"),
+        ("rollout.n_suites=0", "n_suites"),
+        ("agents.coder.model=/nowhere/at/all", "agents.coder.model: there is no folder '/nowhere/at/all'"),
+        ("agents.coder.model=models/tiny-of-nobody", "how to make one with codea1 pretrain"),
+    ],
+)
+def test_settings_that_make_no_run_are_one_sentence(override: str, said: str) -> None:
+    config = load_training(TWO, override.split())
+    with pytest.raises(UserError) as caught:
+        grpo_config(config)
+    assert said in str(caught.value)
+
+
+def test_seats_cannot_be_taken_twice() -> None:
+    both: dict[str, Any] = {"agents": {"coder": {"model": "a", "agent": "mutant"}}}
+    with pytest.raises(UserError, match=r"agents\.coder: either model or agent"):
+        models_of(load_training(both))
+    shared: dict[str, Any] = {"agents": {"shared": {"model": "a"}, "tester": {"agent": "fuzz"}}}
+    with pytest.raises(UserError, match=r"agents\.tester: agents\.shared\.model plays both roles"):
+        models_of(load_training(shared))
+
+
+def test_each_setting_arrives() -> None:
+    told = ["agents.coder.lr=5e-6", "agents.tester.frozen=true", "agents.tester.max_tokens=7", "rollout.n_kept=3"]
+    told += ["agents.coder.lora.rank=4", "training.lr_schedule=cosine", "run.steps=20", "game.limits.cpu_s=1.5"]
+    told += ["cluster.env_runners=2", "run.seed=9", "training.kl_coeff=0.5", "agents.coder.autocast=bfloat16"]
+    made = grpo_config(load_training(TWO, told))
+    assert made.get_config_for_module("coder").lr == 5e-6
+    assert made.get_config_for_module("tester").lr == made.lr == 1e-6
+    assert (made.total_steps, made.n_kept, made.seed, made.kl_coeff, made.num_env_runners) == (20, 3, 9, 0.5, 2)
+    assert made.max_tokens == {"coder": 4096, "tester": 7}
+    assert made.max_prompt_tokens == {"coder": 4096, "tester": 8192}
+    assert made.frozen == {"tester"}
+    assert (made.models["coder"].lora.rank, made.models["coder"].autocast) == (4, "bfloat16")
+    assert made.limits.cpu_s == 1.5
+    assert grpo_config(load_training(TWO)).total_steps is None
+
+
+def test_an_agent_in_a_seat_and_a_shared_model() -> None:
+    against = grpo_config(load_training(TWO, ["agents.tester.agent=fuzz"]))
+    assert (against.scripted, set(against.models)) == ({"tester": "fuzz"}, {"coder"})
+    told = ["agents.shared.model=one", "agents.shared.max_tokens=9", "agents.tester.max_tokens=5"]
+    shared = grpo_config(load_training(TWO, told))
+    assert shared.module_by_role == {"coder": "shared", "tester": "shared"}
+    assert shared.max_tokens == {"coder": 9, "tester": 5}

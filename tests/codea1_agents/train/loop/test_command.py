@@ -1,0 +1,117 @@
+"""The command line of training, as far as it needs no Ray; whole runs are in `test_loop`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from codea1_agents.cli.app import app
+from codea1_agents.cli.console import Page
+from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
+from codea1_agents.train.loop import load_training, preset_names
+
+LINES: list[dict[str, Any]] = [
+    {"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}},
+    *(
+        {
+            "step": step,
+            "figures": {"coder_reward": step / 10, "book_size": 1234.0, "coder_kl": 0.5, "coder_trained": 4.0},
+            "times": {
+                "step_s": 2.0,
+                "sync_s": 0.1,
+                "rollout_s": 1.5,
+                "generate_s": 1.0,
+                "judge_s": 0.7,
+                "learn_s": 0.4,
+                "tokens_per_s": 50.0,
+            },
+            "alarms": {"cut_coder": "90% are cut"} if step == 2 else {},
+        }
+        for step in (1, 2)
+    ),
+]
+
+
+def codea1(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(each) for each in arguments], prog_name="codea1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train"], "name a TOML file or a preset"),
+        (["train", "papr-7b"], "did you mean 'paper-7b'"),
+        (["train", "paper-7b", "--set", "run.stepz=3"], "did you mean 'run.steps'"),
+        (["train", "x.toml", "--resume", "y", "-o", "z"], "exclude each other"),
+        (["train", "--resume", "nowhere"], "nowhere: no such run folder"),
+        (["export-model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
+    ],
+)
+def test_what_is_asked_wrongly_ends_in_one_sentence(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if arguments[-1] in ("nowhere", "out"):
+        pytest.importorskip("ray", reason="Ray is not installed")
+        pytest.importorskip("transformers", reason="transformers is not installed")
+    monkeypatch.chdir(tmp_path)
+    result = codea1(*arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_presets_are_listed() -> None:
+    result = codea1("presets", "--json")
+    told = json.loads(result.stdout)["presets"]
+    assert tuple(each["name"] for each in told) == preset_names()
+    assert {"paper-1.5b", "paper-3b", "paper-7b"} <= set(preset_names())
+    assert all(each["about"] for each in told)
+
+
+def drawn(lines: list[dict[str, Any]]) -> str:
+    console = Console(file=StringIO(), width=100)
+    console.print(table_of(lines, 10))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(text, str)
+    return text
+
+
+def test_the_table_shows_the_last_step_its_mean_the_split_and_alarms() -> None:
+    text = drawn(LINES)
+    assert "step 2 of 10" in text
+    row = next(line for line in text.splitlines() if line.startswith("rewards"))
+    assert row.split() == ["rewards", "0.200", "-", "0.150", "-"]
+    assert "generate 1.00, judge 0.70" in text
+    assert "50 tokens/s" in text
+    assert "alarm cut_coder: 90% are cut" in text
+    assert "held out, step 0: coder_pass_at_1 0.250" in text
+    assert "divergence (KL): coder" in text
+
+
+def test_the_table_begins_before_the_first_step() -> None:
+    assert "held out, step 0" in drawn(LINES[:1])
+
+
+@pytest.mark.parametrize("kind", [PlainLines, LiveTable])
+def test_without_a_terminal_there_is_a_line_per_step(
+    kind: Callable[[Page], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with kind(Page()) as watcher:
+        watcher.begin(Path("run"), load_training("", ["run.steps=10"]), [])
+        for line in LINES:
+            watcher.step(line)
+        watcher.note("something")
+    told = capsys.readouterr()
+    if kind is PlainLines:
+        assert [line[:10] for line in told.out.splitlines()] == ["step 0/10 ", "step 1/10 ", "step 2/10 "]
+        assert "coder 0.200" in told.out
+        assert "step 2: cut_coder: 90% are cut" in told.err
+    assert "something" in told.err

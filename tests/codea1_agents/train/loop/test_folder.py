@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.train.loop import load_training
+from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, stored_run
+from codea1_agents.train.loop.resuming import differences, facts_of, require_same
+from codea1_env.errors import UserError
+from codea1_env.facts.judge_version import JUDGE_VERSION
+
+CONFIG = load_training("", ["game.problems=starter"])
+
+
+def new(path: Path) -> TrainingFolder:
+    return TrainingFolder.create(path, CONFIG, {"problems_digest": "x"})
+
+
+def checkpoint(folder: TrainingFolder, step: int, keep: int = 0) -> None:
+    folder.save(step, lambda place: (place / "state").write_text(str(step)), keep)
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(UserError, match="is not empty"):
+        new(tmp_path)
+    with new(tmp_path / "run") as folder:
+        folder.append({"step": 1})
+    with pytest.raises(UserError, match="--resume"):
+        new(tmp_path / "run")
+
+
+def test_settings_and_facts_come_back(tmp_path: Path) -> None:
+    with new(tmp_path / "run") as folder:
+        assert stored_run(folder.path) == (CONFIG, {"problems_digest": "x"})
+    with pytest.raises(UserError, match="not a training run"):
+        stored_run(tmp_path)
+    with pytest.raises(UserError, match="no such run folder"):
+        stored_run(tmp_path / "nowhere")
+
+
+def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
+    with new(tmp_path) as folder:
+        for step in (2, 4, 10000, 12):
+            checkpoint(folder, step, keep=2)
+        assert sorted(each.name for each in (tmp_path / "checkpoints").iterdir()) == ["step-0012", "step-10000"]
+        assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-10000"
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    with new(tmp_path) as folder:
+        checkpoint(folder, 1)
+        former = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, former[1]))
+        try:
+            with pytest.raises(UserError) as caught:
+                folder.save(2, lambda place: (place / "weights").write_bytes(bytes(5000)), 1)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, former)
+        said = str(caught.value)
+        assert "the checkpoint of step 2 is missing; the checkpoint of step 1 is intact" in said
+        assert f"codea1 train --resume {tmp_path}" in said
+        assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-0001"]
+        assert (tmp_path / "checkpoints" / "step-0001" / "state").read_text() == "1"
+
+
+def test_continuing_cuts_what_the_last_checkpoint_does_not_know(tmp_path: Path) -> None:
+    with new(tmp_path) as folder:
+        for step in range(4):
+            folder.append({"step": step})
+            if step == 2:
+                checkpoint(folder, step)
+    with (tmp_path / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"step": 4, "fig')
+    (tmp_path / "checkpoints" / ".step-0003.new").mkdir()
+    assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2, 3]
+    with TrainingFolder.open(tmp_path) as folder:
+        assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2]
+        folder.append({"step": 3})
+    assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2, 3]
+    assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-0002"]
+
+
+def test_copies_beside_checkpoints_and_damaged_lines_are_not_taken_for_ours(tmp_path: Path) -> None:
+    with new(tmp_path) as folder:
+        checkpoint(folder, 1)
+        folder.append({"step": "one"})
+    (tmp_path / "checkpoints" / "step-0001.bak").mkdir()
+    (tmp_path / "checkpoints" / "step-last").mkdir()
+    assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-0001"
+    with (tmp_path / "metrics.jsonl").open("ab") as file:
+        file.write(b"garbage\n")
+    with TrainingFolder.open(tmp_path), pytest.raises(UserError, match="line 2: not a JSON object"):
+        read_metrics(tmp_path)
+
+
+def test_without_a_checkpoint_a_run_begins_again(tmp_path: Path) -> None:
+    with new(tmp_path) as folder:
+        folder.append({"step": 0})
+        folder.append({"step": 1})
+    with TrainingFolder.open(tmp_path):
+        assert read_metrics(tmp_path) == []
+
+
+def test_what_never_began_leaves_nothing(tmp_path: Path) -> None:
+    with new(tmp_path / "run") as folder:
+        folder.discard_if_unused()
+    assert not (tmp_path / "run").exists()
+    with new(tmp_path / "run") as folder:
+        folder.append({"step": 1})
+        folder.discard_if_unused()
+    assert len(read_metrics(tmp_path / "run")) == 1
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from codea1_agents.train.loop.folder import TrainingFolder
+with TrainingFolder.open(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_two_runs_in_one_folder_are_refused_and_a_dead_ones_lock_is_free(tmp_path: Path) -> None:
+    new(tmp_path).close()
+    other = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "held\n"
+    with pytest.raises(UserError, match="another process is writing"):
+        TrainingFolder.open(tmp_path)
+    os.kill(other.pid, signal.SIGKILL)
+    other.wait()
+    other.stdout.close()
+    TrainingFolder.open(tmp_path).close()
+
+
+def test_metrics_are_json_that_everyone_reads(tmp_path: Path) -> None:
+    with new(tmp_path) as folder, pytest.raises(ValueError, match="not JSON compliant"):
+        folder.append({"step": 1, "figures": {"kl": float("nan")}})
+    assert json.loads((tmp_path / "run.json").read_text()) == {"problems_digest": "x"}
+
+
+def test_only_what_cannot_change_the_result_may_change() -> None:
+    told = ["cluster.learners=2", "logging.wandb=mine", "checkpoints.keep=5", "run.steps=300", "run.name=b"]
+    assert differences(CONFIG, load_training("", ["game.problems=starter", *told])) == ()
+    found = differences(CONFIG, load_training("", ["game.problems=x", "run.seed=3", "game.reward.alpha=0.1"]))
+    assert found == ("run.seed was 0, now 3", "game.reward.alpha was unset, now 0.1")
+    cosine = load_training("", ["training.lr_schedule=cosine"])
+    assert differences(cosine, load_training("", ["training.lr_schedule=cosine", "run.steps=9"])) == (
+        "run.steps was 111, now 9",
+    )
+
+
+def test_a_run_of_another_version_of_the_judge_is_not_continued(tmp_path: Path) -> None:
+    facts = facts_of(CONFIG)
+    assert facts["judge_version"] == JUDGE_VERSION
+    TrainingFolder.create(tmp_path / "now", CONFIG, facts).close()
+    require_same(tmp_path / "now", facts)
+    older = {name: value for name, value in facts.items() if name != "judge_version"}
+    TrainingFolder.create(tmp_path / "before", CONFIG, older).close()
+    with pytest.raises(UserError, match=r"version 1 of the judge.*do not mix; begin a new run"):
+        require_same(tmp_path / "before", facts)

@@ -1,0 +1,215 @@
+"""Whole runs with tiny models: what they write, and that an interruption changes nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.lab.rescore import rescored  # noqa: E402
+from codea1_agents.train.loop import export_model, load_training, resume, train  # noqa: E402
+from codea1_agents.train.loop.folder import last_checkpoint, read_metrics  # noqa: E402
+from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _started  # noqa: E402
+from codea1_env.book.store import MistakeBook  # noqa: E402
+from codea1_env.errors import UserError  # noqa: E402
+from codea1_env.runs.folder import iter_episodes, stored_config  # noqa: E402
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("cluster"),
+]
+
+
+def compared(lines: Any) -> list[dict[str, Any]]:
+    """Lines without clocks."""
+    return [{name: value for name, value in line.items() if name != "times"} for line in lines]
+
+
+def with_evaluation(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    held_out = {"every": 2, "problems": settings["game"]["problems"], "samples": 8, "suites": 2}
+    return {**settings, "evaluation": held_out, **changes}
+
+
+def test_a_run_that_is_cut_off_gives_the_same_as_one_that_is_not(settings: dict[str, Any], tmp_path: Path) -> None:
+    settings = with_evaluation(settings, logging={"samples_every": 3, "samples": 2})
+    whole = train(load_training(settings), out=tmp_path / "run")
+    assert [line["step"] for line in whole.lines] == [0, 1, 2, 3, 4]
+    assert ["evaluation" in line for line in whole.lines] == [True, False, True, False, True]
+    assert compared(read_metrics(whole.folder)) == compared(whole.lines)
+    assert list((whole.folder / "tensorboard").glob("events.*"))
+
+    # As if the power had gone during step 4.
+    shutil.rmtree(last_checkpoint(whole.folder))
+    again = resume(whole.folder, ["logging.tensorboard=false"])
+    assert compared(again.lines) == compared(whole.lines)
+    assert (again.steps, again.interrupted) == (4, False)
+
+    # Models and samples of the end.
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    state = weights(whole.folder, "coder")
+    for place in (again.models["coder"], export_model(whole.folder, "coder", tmp_path / "coder")):
+        model = AutoModelForCausalLM.from_pretrained(place)
+        assert AutoTokenizer.from_pretrained(place).vocab_size == model.config.vocab_size
+        assert all(np.array_equal(value.numpy(), state[name]) for name, value in model.state_dict().items())
+    moved = AutoModelForCausalLM.from_pretrained(settings["agents"]["coder"]["model"]).state_dict()
+    assert any(not np.array_equal(value.numpy(), state[name]) for name, value in moved.items())
+
+    book = MistakeBook(whole.folder / "book.sqlite", read_only=True)
+    assert book.size() == whole.lines[-1]["figures"]["book_size"]
+    book.close()
+
+    samples = whole.folder / "samples" / "step-0003"
+    duels = list(iter_episodes(samples))
+    rules = stored_config(samples).rules
+    assert duels
+    assert [rescored(duel, rules) for duel in duels] == duels
+    with pytest.raises(UserError, match="role with a model"):
+        export_model(whole.folder, "judge", tmp_path / "judge")
+
+
+def weights(run: Path, module: str) -> dict[str, np.ndarray]:
+    import pickle
+
+    checkpoint = last_checkpoint(run)
+    assert checkpoint is not None
+    path = checkpoint / "learner_group" / "learner" / "rl_module" / module / "module_state.pkl"
+    found: dict[str, np.ndarray] = pickle.loads(path.read_bytes())
+    return found
+
+
+class Sluggish:
+    """A Ray whose first starts fail."""
+
+    def __init__(self, n_failures: int) -> None:
+        self.n_failures = n_failures
+        self.calls: list[str] = []
+
+    def init(self, **_: Any) -> None:
+        self.calls.append("init")
+        if self.calls.count("init") <= self.n_failures:
+            raise RuntimeError("timed out")
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+
+def test_ray_gets_a_second_chance_to_start() -> None:
+    ray = Sluggish(1)
+    _started(ray, 1)
+    assert ray.calls == ["init", "shutdown", "init"]
+    with pytest.raises(UserError, match="Ray cannot be started here: timed out"):
+        _started(Sluggish(2), 1)
+
+
+class Impatient(Watcher):
+    """Sends a signal during the first step."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.notes: list[str] = []
+
+    def step(self, line: dict[str, Any]) -> None:
+        signal.raise_signal(self.number)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def test_golden_rules_need_golden_tests(settings: dict[str, Any], tmp_path: Path) -> None:
+    bare = {"id": "a", "statement": "Same.", "entry_point": "f", "solution": "def f(x):\n    return x\n"}
+    (tmp_path / "bare.jsonl").write_text(json.dumps(bare) + "\n")
+    settings["game"] = {"problems": str(tmp_path / "bare.jsonl"), "rules": "golden"}
+    with pytest.raises(UserError, match="pay for golden tests"):
+        train(load_training(settings), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_end_the_step_save_and_can_be_continued(
+    settings: dict[str, Any], tmp_path: Path, number: signal.Signals
+) -> None:
+    watcher = Impatient(number)
+    before = signal.getsignal(number)
+    stopped = train(load_training(settings), out=tmp_path / "run", watcher=watcher)
+    assert (stopped.interrupted, stopped.steps, stopped.models) == (True, 1, {})
+    assert "finished and saved first" in watcher.notes[0]
+    assert signal.getsignal(number) == before
+    with pytest.raises(UserError, match=r"run\.seed was 0, now 3"):
+        resume(stopped.folder, ["run.seed=3"])
+    done = resume(stopped.folder, ["run.steps=2"])
+    assert (done.interrupted, done.steps) == (False, 2)
+    assert [line["step"] for line in read_metrics(done.folder)] == [1, 2]
+    assert load_training(done.folder / "config.toml").run.steps == 2
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_checkpoint(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    config = load_training(settings, ["training.lr=1e36", "checkpoints.every=1", "training.weight_decay=0"])
+    with pytest.raises(TrainingFailed) as caught:
+        train(config, out=tmp_path / "run")
+    said = str(caught.value)
+    assert "the loss of" in said
+    assert "is intact; continue with: codea1 train --resume" in said
+    checkpoint = last_checkpoint(tmp_path / "run")
+    assert checkpoint is not None
+    assert len(read_metrics(tmp_path / "run")) == int(checkpoint.name[-4:])
+
+
+def test_an_evaluation_is_the_same_whoever_plays_it(settings: dict[str, Any], tmp_path: Path) -> None:
+    told = with_evaluation(settings, run={"steps": 1}, checkpoints={"every": 0, "export": False})
+    alone = train(load_training(told), out=tmp_path / "alone").lines[0]["evaluation"]
+    shared = train(load_training(told, ["cluster.env_runners=2"]), out=tmp_path / "shared").lines[0]["evaluation"]
+    assert alone == pytest.approx(shared)
+    assert {"coder_pass_at_1", "coder_pass_at_8", "tester_validity/mutant,strength=1"} <= alone.keys()
+
+
+def test_a_full_disk_at_a_checkpoint_leaves_the_one_before(settings: dict[str, Any], tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Filling(Watcher):
+        def step(self, line: dict[str, Any]) -> None:
+            if line["step"] == 2:  # nothing may grow beyond this any more: the weights do
+                resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, former[1]))
+
+    try:
+        with pytest.raises(UserError, match="the checkpoint of step 1 is intact"):
+            train(load_training(settings, ["checkpoints.every=1"]), out=tmp_path / "run", watcher=Filling())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+    assert [each.name for each in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-0001"]
+    assert resume(tmp_path / "run", ["run.steps=2"]).steps == 2
+
+
+def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path) -> None:
+    import json
+
+    from typer.testing import CliRunner
+
+    from codea1_agents.cli.app import app
+    from codea1_env.runs.config import to_toml
+
+    file, run = tmp_path / "mine.toml", tmp_path / "run"
+    file.write_text(to_toml(load_training(settings)))
+    result = CliRunner().invoke(app, ["train", str(file), "--set", "run.steps=1", "-o", str(run), "--json"])
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert (told["run"], told["steps"], told["interrupted"]) == (str(run), 1, False)
+    assert told["figures"] == read_metrics(run)[-1]["figures"]
+    assert "step 1/1" in result.stderr
+    out = tmp_path / "tester"
+    assert CliRunner().invoke(app, ["export-model", str(run), "--role", "tester", "-o", str(out)]).exit_code == 0
+    assert (out / "model.safetensors").is_file()
+    assert CliRunner().invoke(app, ["train", str(file), "-o", str(run)]).exit_code == 2

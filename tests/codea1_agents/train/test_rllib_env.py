@@ -1,0 +1,106 @@
+"""The group as RLlib sees it: who is observed, when an episode ends, what its episodes make of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray is not installed")
+from ray.rllib.env.multi_agent_episode import MultiAgentEpisode
+from ray.rllib.utils.pre_checks.env import check_multiagent_environments
+
+from codea1_agents.train.rllib_env import GroupMultiAgentEnv
+from codea1_env import ProblemSet, code_a1_v0
+from codea1_env.errors import AgentUnavailable
+from tests.support.toys import RIGHT
+
+BROKEN = "```python\ndef add(a, b:\n```"
+SUITE = "```python\nassert add(1, 3) == 4\n```"
+
+
+@pytest.fixture
+def config(toys: ProblemSet) -> dict[str, Any]:
+    return {"problems": toys.select(["toy/add"]), "n_candidates": 2, "n_suites": 2}
+
+
+@pytest.mark.parametrize("options", [{}, {"suites_per": "problem"}, {"skip_invalid": False}, {"n_suites": 0}])
+def test_rllibs_own_check(config, options):
+    check_multiagent_environments(GroupMultiAgentEnv({**config, **options}))
+
+
+def episode(env: GroupMultiAgentEnv, *steps: dict[str, Any]) -> MultiAgentEpisode:
+    """Play an episode and return RLlib's record of it."""
+    found = MultiAgentEpisode(
+        observation_space=env.observation_spaces,
+        action_space=env.action_spaces,
+        agent_to_module_mapping_fn=lambda agent, _: agent.partition("_")[0],
+    )
+    observations, infos = env.reset(seed=0)
+    found.add_env_reset(observations=observations, infos=infos)
+    for actions in steps:
+        assert set(actions) == set(observations)
+        observations, rewards, terminateds, truncateds, infos = env.step(actions)
+        found.add_env_step(
+            observations=observations,
+            actions=actions,
+            rewards=rewards,
+            infos=infos,
+            terminateds=terminateds,
+            truncateds=truncateds,
+        )
+    return found
+
+
+def test_only_who_is_to_act_is_observed_and_testers_without_a_turn_are_never_mentioned(config):
+    env = GroupMultiAgentEnv(config)
+    played = episode(
+        env, {"coder_0": RIGHT, "coder_1": BROKEN}, {"tester_0_0": SUITE, "tester_0_1": AgentUnavailable("gone")}
+    )
+    assert played.is_done
+    assert set(played.agent_episodes) == {"coder_0", "coder_1", "tester_0_0", "tester_0_1"}
+    assert {agent: len(each) for agent, each in played.agent_episodes.items()} == dict.fromkeys(
+        played.agent_episodes, 1
+    )
+    assert played.agent_episodes["tester_0_0"].module_id == "tester"
+    returns = {agent: each.get_return() for agent, each in played.agent_episodes.items()}
+    assert math.isnan(returns["coder_0"])
+    assert math.isnan(returns["tester_0_1"])
+    assert returns["coder_1"] == 0.0
+    assert 0 < returns["tester_0_0"] < 1
+    assert played.agent_episodes["coder_0"].is_truncated
+    assert not played.agent_episodes["coder_1"].is_truncated
+
+
+def test_the_episode_ends_when_nobody_is_left_whoever_was_masked(config, broken_sandbox):
+    env = GroupMultiAgentEnv(config)
+    env.reset()
+    *_, terminateds, truncateds, _ = env.step({"coder_0": RIGHT, "coder_1": RIGHT})
+    assert (terminateds, truncateds) == ({"__all__": False}, {"__all__": False})
+    actions = dict.fromkeys(["tester_0_0", "tester_0_1", "tester_1_0"], SUITE) | {
+        "tester_1_1": AgentUnavailable("gone")
+    }
+    *_, terminateds, truncateds, _ = env.step(actions)
+    assert (terminateds["__all__"], truncateds["__all__"]) == (True, False)
+    assert truncateds["tester_1_1"]
+    env = GroupMultiAgentEnv({**config, "sandbox": broken_sandbox})
+    env.reset()
+    *_, terminateds, truncateds, _ = env.step({"coder_0": RIGHT, "coder_1": RIGHT})
+    assert (terminateds["__all__"], truncateds["__all__"]) == (False, True)
+
+
+def test_where_no_program_loads_the_episode_ends_with_the_coders_step(config):
+    played = episode(GroupMultiAgentEnv(config), {"coder_0": BROKEN, "coder_1": "no code"})
+    assert played.is_terminated
+    assert set(played.agent_episodes) == {"coder_0", "coder_1"}
+
+
+def test_an_environment_of_ones_own_is_viewed(config):
+    class Paying(code_a1_v0.group_env):
+        def step(self, actions: Any) -> Any:
+            observations, rewards, *rest = super().step(actions)
+            return observations, {agent: reward + 1 for agent, reward in rewards.items()}, *rest
+
+    played = episode(GroupMultiAgentEnv(env=Paying(**config)), {"coder_0": BROKEN, "coder_1": BROKEN})
+    assert played.agent_episodes["coder_0"].get_return() == 2.0  # of two steps

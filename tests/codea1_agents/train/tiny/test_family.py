@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_agents.train.tiny.components import SLOTS, Shape
+from codea1_agents.train.tiny.family import (
+    Composition,
+    Split,
+    Variant,
+    answer_of,
+    compositions,
+    drawn_inputs,
+    drawn_program,
+    family,
+    mutants,
+)
+from codea1_agents.train.tiny.problems import load
+
+EVERYTHING = compositions(*Split)
+
+
+def of(statement: str) -> Composition:
+    return next(each for each in EVERYTHING if each.statement == statement)
+
+
+def test_there_are_over_three_hundred_different_problems() -> None:
+    assert len(EVERYTHING) >= 300
+    assert len({each.statement for each in EVERYTHING}) == len({each.solution for each in EVERYTHING})
+    assert len({each.statement for each in EVERYTHING}) == len(EVERYTHING)
+
+
+def test_the_splits_share_nothing_and_hold_all_shapes() -> None:
+    for split in (Split.TRAIN, Split.HELD_OUT, Split.UNSEEN):
+        shapes = [each.shape for each in family()[split]]
+        assert [shapes.count(shape) for shape in Shape] == [28, 10, 10]
+    assert sum(len(family()[split]) for split in Split) == len(set(EVERYTHING))
+
+
+def test_unseen_problems_are_made_of_components_that_the_corpus_holds() -> None:
+    known = {part for each in compositions(Split.TRAIN, Split.HELD_OUT, Split.REST) for part in each.parts}
+    assert known == {part for slots in SLOTS.values() for slot in slots for part in slot}
+
+
+def test_a_solution_does_what_its_statement_says() -> None:
+    assert answer_of(of("sum of squared odd items").solution, ([1, 2, -3],)) == "10"
+    assert answer_of(of("largest of negative items").solution, ([4],)) == "0"
+    assert answer_of(of("reversed capital vowel chars").solution, ("abide",)) == "'EIA'"
+    assert answer_of(of("clipped difference of a and b").solution, (2, 5)) == "0"
+
+
+def test_solutions_answer_everything() -> None:
+    for each in EVERYTHING:
+        assert None not in [answer_of(each.solution, probe) for probe in drawn_inputs(each, 40, "test")]
+
+
+def test_a_failing_program_has_no_answer() -> None:
+    assert answer_of("def f(xs):\n    return max(xs)", ([],)) is None
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_about_a_third_of_the_drawn_programs_are_right(variant: Variant) -> None:
+    shares = []
+    for each in family()[Split.TRAIN]:
+        draws = Random(each.statement)
+        probes = drawn_inputs(each, 64, "test", is_narrow=variant is Variant.RARE)
+        right = [answer_of(each.solution, probe) for probe in probes]
+        drawn = [drawn_program(each, draws, variant) for _ in range(40)]
+        shares.append(sum([answer_of(program, probe) for probe in probes] == right for program in drawn) / 40)
+    assert 0.22 < sum(shares) / len(shares) < 0.38
+
+
+def test_naive_inputs_find_most_plain_mistakes_and_hardly_a_rare_one() -> None:
+    found = {}
+    for variant in Variant:
+        pairs = [(each, program) for each in family()[Split.TRAIN] for program in mutants(each, variant)]
+        found[variant] = sum(_is_found(*pair, is_narrow=variant is Variant.RARE) for pair in pairs) / len(pairs)
+    assert found[Variant.PLAIN] > 0.7
+    assert found[Variant.RARE] < 0.05
+
+
+def _is_found(composition: Composition, program: str, *, is_narrow: bool) -> bool:
+    naive = drawn_inputs(composition, 32, "test", is_narrow=is_narrow)[::2]
+    return any(answer_of(program, each) != answer_of(composition.solution, each) for each in naive)
+
+
+@given(st.sampled_from(EVERYTHING), st.sampled_from(Variant))
+def test_mutants_differ_from_the_solution(composition: Composition, variant: Variant) -> None:
+    assert composition.solution not in mutants(composition, variant)
+    assert mutants(composition, variant)
+
+
+@given(st.sampled_from(EVERYTHING), st.integers(1, 60), st.booleans())
+def test_drawn_inputs_are_distinct(composition: Composition, count: int, is_narrow: bool) -> None:
+    found = drawn_inputs(composition, count, "test", is_narrow=is_narrow)
+    assert len(set(map(repr, found))) == count
+
+
+def test_another_process_has_the_same_problems() -> None:
+    code = "from codea1_agents.train.tiny.problems import load; print(load('train')[:20])"
+    environment = os.environ | {"PYTHONHASHSEED": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.strip() == repr(load("train")[:20])

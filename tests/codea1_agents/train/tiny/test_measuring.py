@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codea1_agents.play.asking import Asker
+from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
+from codea1_agents.train.tiny.problems import load
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.problems import ProblemSet
+from codea1_env.sandbox import Sandbox
+
+PROBLEMS = ProblemSet("some", load("train-eval")[:6])
+
+
+def measured(sandbox: Sandbox, coder: Any, tester: Any, view: Any = "white_box") -> Measurement:
+    context = AgentContext(PROBLEMS, sandbox, 0)
+    askers = [Asker(load_agent(spec, context), "agent") for spec in (coder, tester)]
+    return measure(PROBLEMS, *askers, sandbox, samples=2, view=view)
+
+
+def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -> None:
+    found = measured(sandbox, "reference", "fuzz").figures
+    assert set(found) == set(FIGURES)
+    assert found["pass@1"].mean == found["golden_rate"].mean == 1.0
+    assert found["validity"].mean > 0.9
+    assert found["kill"].n == 0
+    assert found["kill_subtlest"].mean > 0
+
+
+def test_wrong_programs_and_useless_suites(sandbox: Sandbox) -> None:
+    wrong = {problem.statement: problem.wrong_programs[0].program for problem in PROBLEMS}
+    seen: list[str] = []
+
+    def coder(observation: Mapping[str, Any]) -> str:
+        return wrong[observation["problem"]]
+
+    def tester(observation: Mapping[str, Any]) -> str:
+        seen.append(observation["program"])
+        return "assert f(None) == 3"
+
+    found = measured(sandbox, coder, tester, "black_box").figures
+    assert found["pass@1"].mean == 0.0
+    assert 0 < found["golden_rate"].mean < 1
+    assert found["validity"].mean == found["kill"].mean == found["kill_subtlest"].mean == 0.0
+    assert set(seen) == {""}

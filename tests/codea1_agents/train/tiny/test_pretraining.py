@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.prompts import load_prompts
+from codea1_agents.train.tiny.corpus import WORDING, Corpus, CorpusRules
+from codea1_agents.train.tiny.problems import load
+from codea1_env.errors import UserError
+from codea1_env.observations import Seen, turn_info
+
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+import torch
+
+from codea1_agents.train.tiny.pretraining import (
+    SIZES,
+    PretrainingSettings,
+    _Batch,
+    _packed,
+    _token_losses,
+    load_settings,
+    pretrain,
+)
+from codea1_agents.train.tiny.tokenizer import GO, text_of
+
+
+def test_the_same_seed_gives_the_same_bits_whatever_came_before(base_folder: Path, tmp_path: Path) -> None:
+    torch.manual_seed(99)
+    state = torch.get_rng_state()
+    pretrain(PretrainingSettings(seed=1, steps=3)).save(tmp_path / "again")
+    assert torch.equal(torch.get_rng_state(), state)
+    names = sorted(path.name for path in base_folder.iterdir())
+    assert {"config.json", "generation_config.json", "model.safetensors", "pretraining.json", "tokenizer.json"} <= {
+        *names
+    }
+    for name in names:
+        assert (tmp_path / "again" / name).read_bytes() == (base_folder / name).read_bytes(), name
+
+
+def test_another_seed_gives_another_model(base_folder: Path, tmp_path: Path) -> None:
+    pretrain(PretrainingSettings(seed=2, steps=3)).save(tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() != (base_folder / "model.safetensors").read_bytes()
+
+
+def test_the_loss_falls() -> None:
+    told: list[float] = []
+    base = pretrain(PretrainingSettings(steps=25), progress=lambda step, losses: told.append(losses.coder))
+    assert len(told) == 25
+    assert told[-1] < told[0] - 0.2
+    assert base.losses.coder == told[-1]
+
+
+def test_the_record_says_how_it_was_made(base_folder: Path) -> None:
+    record = load_settings(base_folder)
+    assert (record["seed"], record["steps"], record["size"]) == (1, 3, "laptop")
+    assert 400_000 < record["parameters"] < 600_000
+    assert record["rules"]["variant"] == "plain"
+    json.dumps(record, allow_nan=False)
+    with pytest.raises(UserError, match="codea1 pretrain"):
+        load_settings(base_folder / "nowhere")
+
+
+def test_the_gpu_size_has_the_promised_parameters() -> None:
+    size = SIZES["gpu"]
+    head = size.hidden // size.heads
+    attention = 2 * size.hidden**2 + 2 * size.hidden * size.key_value_heads * head
+    assert 20e6 < size.layers * (attention + 3 * size.hidden * size.feed_forward) < 60e6
+
+
+def test_the_loaded_tokenizer_reads_what_the_game_asks_as_the_corpus_was_read(base_folder: Path) -> None:
+    tokenizer = load_tokenizer(str(base_folder))
+    chat, prompts = ChatFormat(tokenizer, "base"), load_prompts(WORDING)
+    problem = load("train")[0]
+    for role, program in (("coder", ""), ("tester", problem.solution), ("tester", "")):
+        info = turn_info(problem, episode_id="0", role=role, round_=0, tests_per_suite=4, program=program)
+        ids = chat.prompt_ids(prompts.messages(Seen(problem, 0, program).to_dict(), info))
+        start = {"coder": "code ", "tester": "test 4 "}[role] + problem.statement
+        text = start + (f"\n{program}" if program else "") + GO
+        assert ids == tokenizer(text, add_special_tokens=False)["input_ids"]
+        assert 4 <= len(ids) <= 45
+    assert (
+        tokenizer.unk_token_id not in tokenizer(f"{problem.solution} ~ # Ab_0", add_special_tokens=False)["input_ids"]
+    )
+
+
+def test_replies_come_back_as_they_were_written(base_folder: Path) -> None:
+    tokenizer = load_tokenizer(str(base_folder))
+    chat = ChatFormat(tokenizer, "base")
+    for document in Corpus(CorpusRules(), 5).batch(0, 200):
+        ids = tokenizer(f"{document.reply}<end>", add_special_tokens=False)["input_ids"]
+        assert ids[-1] == tokenizer.eos_token_id
+        assert chat.reply(ids) == document.reply
+
+
+def test_packed_documents_have_the_losses_that_they_have_alone(base_folder: Path) -> None:
+    from codea1_agents.train.grpo.rl_module import load_causal_model
+
+    model, tokenizer = load_causal_model(str(base_folder)), load_tokenizer(str(base_folder))
+    documents = Corpus(CorpusRules(), 5).batch(0, 12)
+    with torch.no_grad():
+        together = _token_losses(model, _Batch.of(documents, tokenizer, "cpu"))
+        alone = []
+        for document in documents:
+            ids = torch.tensor([tokenizer(text_of(document), add_special_tokens=False)["input_ids"]])
+            first = ids[0].tolist().index(tokenizer.convert_tokens_to_ids(GO))
+            scores = model(input_ids=ids[:, :-1]).logits.log_softmax(-1)
+            alone.append(-scores.gather(-1, ids[:, 1:, None])[0, first:].sum())
+    assert float(together.sum()) == pytest.approx(float(sum(alone)), rel=1e-5)
+    assert len(together) < len(documents)
+
+
+def test_packing_keeps_every_document_once_within_its_row() -> None:
+    draws = Random(0)
+    lengths = [draws.randint(1, 200) for _ in range(50)]
+    rows = _packed(lengths)
+    assert sorted(number for row in rows for number in row) == list(range(50))
+    assert all(len(row) == 1 or sum(lengths[number] for number in row) <= 128 for row in rows)
+
+
+@pytest.mark.parametrize("wrong", [{"size": "huge"}, {"steps": -1}])
+def test_settings_that_make_no_run_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(UserError):
+        PretrainingSettings(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from codea1_agents.train.tiny.problems import N_EVALUATION_CASES, N_TRAINING_CASES, OPTIONS, load
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.judging.golden import golden_jobs, golden_pass_rate, golden_results
+from codea1_env.judging.problem_check import CheckStatus, check_problems
+from codea1_env.problems import GoldenCase, Problem, ProblemSet, load_problems
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+
+
+def expressions(problem: Problem) -> set[str]:
+    return {test.expression for test in problem.golden if isinstance(test, GoldenCase)}
+
+
+def test_the_source_is_registered_and_takes_options() -> None:
+    assert load_problems("tiny") == load_problems("tiny:train") == load("train")
+    assert [problem.id for problem in load_problems("tiny:held-out-eval")] == [p.id for p in load("held-out")]
+
+
+def test_unknown_options_are_said_so() -> None:
+    with pytest.raises(UnknownName, match="did you mean 'held-out'"):
+        load_problems("tiny:heldout")
+    with pytest.raises(UserError, match="take no options"):
+        load_problems("starter:hard")
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_split_has_problems_with_golden_tests(options: str) -> None:
+    problems = load(options)
+    assert len(problems) == 48
+    n_cases = N_EVALUATION_CASES if options.endswith("-eval") else N_TRAINING_CASES
+    assert {len(expressions(problem)) for problem in problems} == {n_cases}
+
+
+def test_training_evaluation_and_examples_share_no_input() -> None:
+    for training, evaluation in zip(load("train"), load("train-eval"), strict=True):
+        examples = {line.removeprefix("assert ").partition(" == ")[0] for line in training.examples}
+        assert not expressions(training) & expressions(evaluation)
+        assert not examples & (expressions(training) | expressions(evaluation))
+        assert training.solution == evaluation.solution
+
+
+def test_solutions_are_right_in_the_sandbox(sandbox: Sandbox) -> None:
+    problems = ProblemSet("some", load("train-eval")[:6] + load("rare-unseen")[:6])
+    assert {found.status for found in check_problems(problems, sandbox)} == {CheckStatus.OK}
+
+
+def test_known_wrong_programs_fail_a_golden_test(sandbox: Sandbox) -> None:
+    for problem in load("rare-train")[:4] + load("held-out")[4:8]:
+        assert problem.wrong_programs
+        jobs = [job for wrong in problem.wrong_programs for job in golden_jobs(problem, wrong.program)]
+        for report in sandbox.run(jobs):
+            rate = golden_pass_rate(golden_results(problem, [report], {}, preset("fixed").comparison))
+            assert rate is not None
+            assert rate < 1

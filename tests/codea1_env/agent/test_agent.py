@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from codea1_env.agent import Agent, AgentContext, agent_name, load_agent
+from codea1_env.errors import AgentUnavailable, UserError
+from codea1_env.problems import ProblemSet
+from codea1_env.sandbox import Sandbox
+
+
+@pytest.fixture
+def context(toys: ProblemSet, sandbox: Sandbox) -> AgentContext:
+    return AgentContext(toys, sandbox)
+
+
+async def asynchronous(observation: Any) -> str:
+    await asyncio.sleep(0)
+    return f"saw {observation['round']}"
+
+
+class Awaited:
+    """Remembers the loop that it lives in, as clients of model servers do."""
+
+    def __init__(self) -> None:
+        self.loops: list[Any] = []
+        self.closed = False
+
+    async def aact(self, observation: Any, info: Any) -> str:
+        self.loops.append(asyncio.get_running_loop())
+        return info["role"]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_an_async_function_is_an_agent(context: AgentContext) -> None:
+    agent = load_agent(asynchronous, context)
+    assert agent.act({"round": 1}, {}) == "saw 1"
+    assert repr(agent) == "asynchronous"
+    agent.close()  # type: ignore[attr-defined]
+
+
+def test_an_agent_with_only_aact_keeps_one_loop_until_it_is_closed(context: AgentContext) -> None:
+    inner = Awaited()
+    agent = load_agent(inner, context)  # type: ignore[arg-type]
+    assert [agent.act({}, {"role": "coder"}) for _ in range(2)] == ["coder", "coder"]
+    assert inner.loops[0] is inner.loops[1]
+    agent.close()  # type: ignore[attr-defined]
+    assert inner.closed
+    assert inner.loops[0].is_closed()
+
+
+def test_an_async_agent_can_be_asked_inside_a_running_loop(context: AgentContext) -> None:
+    agent = load_agent(asynchronous, context)
+
+    async def inside() -> str:
+        return agent.act({"round": 1}, {})
+
+    assert asyncio.run(inside()) == "saw 1"
+    agent.close()  # type: ignore[attr-defined]
+
+
+def test_an_async_agent_that_never_ends_holds_up_neither_an_interrupt_nor_its_end(
+    context: AgentContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_env.agent.agent.PATIENCE_S", 0.2)
+
+    async def deaf(observation: Any) -> str:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    agent = load_agent(deaf, context)
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        agent.act({}, {})
+    agent.close()  # type: ignore[attr-defined]
+    assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize(("name", "role"), [("fuzz", "coder"), ("examples", "coder"), ("mutant", "tester")])
+def test_an_agent_that_plays_the_other_role_is_refused(context: AgentContext, name: str, role: Any) -> None:
+    other = "tester" if role == "coder" else "coder"
+    with pytest.raises(UserError, match=f"agent '{name}' is a {other}, not a {role}"):
+        load_agent(name, context, role=role)
+    load_agent(name, context, role=other)
+    load_agent(name, context)
+
+
+def test_an_agent_that_declares_no_role_plays_both(context: AgentContext) -> None:
+    def anything(observation: Any) -> str:
+        return ""
+
+    for role in ("coder", "tester"):
+        assert load_agent(anything, context, role=role).act({}, {}) == ""  # type: ignore[arg-type]
+
+
+def test_names_hold_no_addresses(context: AgentContext) -> None:
+    class Mine:
+        def act(self, observation: Any, info: Any) -> str:
+            return ""
+
+    for spec, name in (("fuzz", "fuzz"), (Mine(), "Mine"), (asynchronous, "asynchronous")):
+        assert agent_name(spec, load_agent(spec, context)) == name  # type: ignore[arg-type]
+
+
+def test_a_class_that_cannot_be_made_is_one_sentence(context: AgentContext) -> None:
+    class Needy:
+        def __init__(self) -> None:
+            raise KeyError("token")
+
+        def act(self, observation: Any, info: Any) -> str:
+            return ""
+
+    with pytest.raises(UserError, match="KeyError: 'token'"):
+        load_agent(Needy, context)
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ("openai,api_key=sk-1,model=m", "openai,api_key=***,model=m"),
+        ("openai,model=m, API_KEY = sk-1", "openai,model=m, API_KEY =***"),
+        ("tape,path=t,agent=openai;api_key=sk-1;model=m", "tape,path=t,agent=openai;api_key=***;model=m"),
+        ("mine:Agent,hf_token=x,max_tokens=9,key_env=K", "mine:Agent,hf_token=***,max_tokens=9,key_env=K"),
+        ("mutant,strength=0.5", "mutant,strength=0.5"),
+    ],
+)
+def test_an_agents_name_hides_its_secrets_and_nothing_else(context: AgentContext, spec: str, shown: str) -> None:
+    assert agent_name(spec, load_agent(asynchronous, context)) == shown
+
+
+@pytest.mark.parametrize("spec", ["mutant,api_key=sk-1", "mutant,strength,api_key=sk-1", "json:dumps,api_key=sk-1"])
+def test_errors_about_a_specification_hide_its_secrets(context: AgentContext, spec: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_agent(spec, context)
+    assert "sk-1" not in str(caught.value)
+
+
+KEY = "canary-of-the-agents"
+
+
+class Keyed:
+    """Tells its key wherever it can."""
+
+    stateless = True
+    plays = "tester"
+
+    def __init__(self, *, api_key: str) -> None:
+        self.key, self.usage = api_key, 5
+
+    def act(self, observation: Any, info: Any) -> str:
+        return f"key {self.key}"
+
+    def act_batch(self, observations: Any, infos: Any) -> list[Any]:
+        return [f"key {self.key}", AgentUnavailable(f"key {self.key}")]
+
+    async def aact(self, observation: Any, info: Any) -> str:
+        return f"key {self.key}"
+
+    def reset(self, seed: int) -> None:
+        raise ValueError(f"key {self.key}")
+
+    def __repr__(self) -> str:
+        return f"Keyed({self.key})"
+
+
+class KeyedFromAfar:
+    def __init__(self, *, api_key: str) -> None:
+        self.key = api_key
+
+    async def act(self, observation: Any, info: Any) -> str:
+        raise AgentUnavailable(f"key {self.key}")
+
+
+def test_no_text_of_an_agent_holds_its_key(context: AgentContext) -> None:
+    agent: Any = load_agent(f"{__name__}:Keyed,api_key={KEY}", context, role="tester")
+    told = [agent.act({}, {}), asyncio.run(agent.aact({}, {})), *map(str, agent.act_batch([{}] * 2, [{}] * 2))]
+    assert told == ["key ***"] * 4
+    assert isinstance(agent.act_batch([], [])[1], AgentUnavailable)
+    with pytest.raises(ValueError, match=r"key \*\*\*"):
+        agent.reset(1)
+    assert repr(agent) == "Keyed(***)"
+    distant = load_agent(f"{__name__}:KeyedFromAfar,api_key={KEY}", context)
+    with pytest.raises(AgentUnavailable, match=r"key \*\*\*"):
+        distant.act({}, {})
+    distant.close()  # type: ignore[attr-defined]
+
+
+def test_an_agent_with_a_key_offers_what_it_offered_without(context: AgentContext) -> None:
+    agent: Any = load_agent(f"{__name__}:Keyed,api_key={KEY}", context)
+    assert isinstance(agent, Agent)
+    assert (agent.stateless, agent.plays, agent.usage) == (True, "tester", 5)
+    assert not hasattr(agent, "close")
+    assert agent.key == KEY
+
+
+def test_a_key_of_digits_stays_text(context: AgentContext) -> None:
+    agent: Any = load_agent(f"{__name__}:Keyed,api_key=0123", context)
+    assert agent.key == "0123"
+
+
+@pytest.mark.parametrize("spec", ["mutant,api_key=***", "openai,base_url=http://***@h/v1"])
+def test_what_a_record_shows_is_not_taken_for_a_key(context: AgentContext, spec: str) -> None:
+    with pytest.raises(UserError, match="records hold no secrets"):
+        load_agent(spec, context)
+
+
+def test_an_async_agent_can_be_asked_reset_and_closed_in_a_loop_that_runs(context: AgentContext) -> None:
+    inner = Awaited()
+    agent: Any = load_agent(inner, context)
+
+    async def play() -> str:
+        await agent.areset(1)
+        reply: str = await agent.aact({}, {"role": "coder"})
+        await agent.aclose()
+        return reply
+
+    assert asyncio.run(play()) == "coder"
+    assert inner.closed

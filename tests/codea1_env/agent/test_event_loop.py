@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import os
+import pickle
+import sys
+import threading
+
+import pytest
+
+from codea1_env.agent.event_loop import LoopThread
+from tests.support.waiting import wait_until
+
+
+async def one() -> int:
+    return 1
+
+
+async def exits() -> None:
+    sys.exit(3)
+
+
+async def exits_in_a_task() -> None:
+    await asyncio.gather(exits())
+
+
+@pytest.fixture
+def thread():
+    thread = LoopThread("test")
+    yield thread
+    thread.close()
+
+
+@pytest.mark.parametrize("exiting", [exits, exits_in_a_task])
+def test_an_exit_reaches_its_caller_and_the_loop_goes_on(thread, exiting):
+    with pytest.raises(SystemExit, match="3"):
+        thread.run(exiting())
+    assert thread.run(one()) == 1
+
+
+def test_a_fork_has_a_loop_of_its_own(thread):
+    thread.run(one())
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if thread.run(one()) == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert thread.run(one()) == 1
+
+
+def test_nothing_of_the_parents_loop_is_waited_for_in_a_fork(thread):
+    thread.run(one())
+    child = os.fork()
+    if child == 0:
+        thread.close()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda thread: pickle.loads(pickle.dumps(thread))])
+def test_a_copy_has_a_loop_of_its_own(thread, copied):
+    thread.run(one())
+    other = copied(thread)
+    assert other.run(one()) == 1
+    other.close()
+    assert thread.run(one()) == 1
+
+
+def test_what_nobody_holds_ends_its_thread():
+    before = threading.active_count()
+    LoopThread("test").run(one())
+    gc.collect()
+    assert wait_until(lambda: threading.active_count() <= before)

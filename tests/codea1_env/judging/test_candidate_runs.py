@@ -1,0 +1,72 @@
+"""Candidates gain nothing by knowing that they are asked, by luck, or by what was asked before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from codea1_env.facts.submissions import Candidate
+from codea1_env.facts.verdicts import CandidateReport, Verdict
+from codea1_env.judging.judge import Duel, Judge
+from codea1_env.problems import GoldenCase, Problem
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.rewards import score
+from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.sandbox.local import LocalSandbox
+
+TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
+RIGHT = "def f(x): return x + x"
+RAISES_WHEN_ASKED = """
+import sys
+frame = sys._getframe()
+while frame is not None:
+    job = frame.f_locals.get("job")
+    if isinstance(job, dict) and job["calls"]:
+        raise ImportError("not now")
+    frame = frame.f_back
+def f(x): return 7
+"""
+COUNTS = """
+n = 0
+def f(x):
+    global n
+    n += 1
+    return 2 * x if n == 1 else 7
+"""
+
+
+def judged(sandbox: LocalSandbox, program: str, *, confirm: float = 0.0) -> CandidateReport:
+    suite = read_suite("assert f(1) == 2\nassert f(2) == 4", Reading.STRICT, entry_point="f")
+    duel = Duel(TWICE, (Candidate(program),), ((suite,),))
+    (report,) = Judge(sandbox, replace(preset("fixed"), confirm=confirm)).judge([duel])
+    return report.candidates[0]
+
+
+def verdicts(report: CandidateReport) -> list[Verdict]:
+    return [case.verdict for case in report.suites[0].cases]
+
+
+def test_a_program_that_loads_only_unasked_has_failed_what_it_was_asked(sandbox: LocalSandbox) -> None:
+    report = judged(sandbox, RAISES_WHEN_ASKED)
+    assert report.verdict is Verdict.PASSED
+    assert verdicts(report) == [Verdict.RUNTIME_ERROR] * 2
+    assert score(report, preset("fixed")).testers[0].value == 0.25  # two of eight cases, both valid, both failed
+
+
+@pytest.mark.parametrize("confirm", [0.0, 1.0])
+def test_a_program_that_never_loads_is_invalid(sandbox: LocalSandbox, confirm: float) -> None:
+    report = judged(sandbox, "raise ImportError", confirm=confirm)
+    assert report.verdict is Verdict.RUNTIME_ERROR
+    assert verdicts(report) == [Verdict.NOT_RUN] * 2
+
+
+def test_an_answer_that_depends_on_what_was_asked_before_does_not_count_when_confirmed(sandbox: LocalSandbox) -> None:
+    assert verdicts(judged(sandbox, COUNTS)) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
+    report = judged(sandbox, COUNTS, confirm=1.0)
+    assert verdicts(report) == [Verdict.RUNTIME_ERROR, Verdict.RUNTIME_ERROR]
+    assert "another run" in report.suites[0].cases[0].actual
+
+
+def test_a_right_program_is_right_twice(sandbox: LocalSandbox) -> None:
+    assert verdicts(judged(sandbox, RIGHT, confirm=1.0)) == [Verdict.PASSED] * 2

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.golden import (
+    GOLDEN_LIMITS,
+    ExpectedValues,
+    GoldenResult,
+    golden_jobs,
+    golden_pass_rate,
+    golden_results,
+)
+from codea1_env.problems import GoldenCase, GoldenHarness, GoldenTest, Problem
+from codea1_env.rules.ruleset import Comparison
+from codea1_env.sandbox.interface import Job, JobReport, Limits, Place, Sandbox
+
+DOUBLE = "def f(x):\n    return 2 * x\n"
+FAILING = GoldenHarness("def check(candidate):\n    assert False")
+HARNESS = GoldenHarness("def check(candidate):\n    assert candidate(3) == 6 == f(3)\n")
+
+
+def problem(*golden: GoldenTest, imports: str = "") -> Problem:
+    return Problem("toy", "Double it.", "f", DOUBLE, golden, imports=imports)
+
+
+def results(
+    sandbox: Sandbox,
+    given: Problem,
+    program: str = DOUBLE,
+    comparison: Comparison | None = None,
+    limits: Limits = GOLDEN_LIMITS,
+) -> tuple[GoldenResult, ...]:
+    reports = sandbox.run(golden_jobs(given, program, limits))
+    return golden_results(given, reports, ExpectedValues(sandbox, limits).of([given]), comparison or Comparison())
+
+
+def verdicts(sandbox: Sandbox, given: Problem, program: str = DOUBLE) -> list[Verdict]:
+    return [result.verdict for result in results(sandbox, given, program)]
+
+
+def test_value_cases_share_one_job_and_each_harness_has_its_own() -> None:
+    jobs = golden_jobs(problem(GoldenCase("f(1)", "2"), HARNESS, GoldenCase("f(2)", "4"), HARNESS), DOUBLE)
+    assert [len(job.calls) for job in jobs] == [2, 1, 1]
+
+
+def test_no_expected_value_reaches_the_programs_process() -> None:
+    given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "2 + 2"), GoldenCase("f(f(1))", "4"), HARNESS)
+    calls = [call.expression for job in golden_jobs(given, DOUBLE) for call in job.calls]
+    assert "2 + 2" not in calls
+    in_program = [call for job in golden_jobs(given, DOUBLE) for call in job.calls if call.place is Place.PROGRAM]
+    assert [call.expression for call in in_program] == ["f(1)", "f(2)"]
+
+
+def test_results_stand_in_the_order_of_the_tests(sandbox: Sandbox) -> None:
+    given = problem(
+        HARNESS,
+        GoldenCase("f(1)", "3"),
+        FAILING,
+        GoldenCase("f(1)", "2"),
+    )
+    assert verdicts(sandbox, given) == [Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.WRONG_ANSWER, Verdict.PASSED]
+
+
+@pytest.mark.parametrize(
+    ("case", "program"),
+    [
+        (GoldenCase("f(1)", "2"), DOUBLE),
+        (GoldenCase("f(1)", "1 + 1"), DOUBLE),
+        (GoldenCase("f(x=[1])", "[1, 1]"), DOUBLE),
+        (GoldenCase("sorted(f([2, 1]))", "[1, 1, 2, 2]"), DOUBLE),
+        (GoldenCase("f(Fraction(1, 4))", "Fraction(1, 2)", ("from fractions import Fraction",)), DOUBLE),
+        (GoldenCase("f(1)", "float('inf')"), "def f(x):\n    return float('inf')"),
+        (GoldenCase("f(1)", "{1, 2}"), "def f(x):\n    return {2, 1}"),
+    ],
+)
+def test_a_case_passes_where_the_values_are_equal(sandbox: Sandbox, case: GoldenCase, program: str) -> None:
+    assert verdicts(sandbox, problem(case), program) == [Verdict.PASSED]
+    assert verdicts(sandbox, problem(case), "def f(x):\n    return 'wrong'") == [Verdict.WRONG_ANSWER]
+
+
+def test_the_comparison_decides_how_near_floats_must_be(sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(0.3)", "0.6000000001"))
+    assert [result.passed for result in results(sandbox, given)] == [False]
+    assert [result.passed for result in results(sandbox, given, comparison=Comparison(abs_tol=1e-6))] == [True]
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [
+        ("def f(x):\n    raise ValueError('no')", Verdict.RUNTIME_ERROR),
+        ("def f(x):\n    while True: pass", Verdict.TIME_LIMIT),
+        ("def f(x):\n    return object()", Verdict.WRONG_ANSWER),
+        ("def f(x):\n    return 'x' * 10**6", Verdict.OUTPUT_LIMIT),
+        ("import os\ndef f(x):\n    os._exit(0)", Verdict.RUNTIME_ERROR),
+        ("def f(x:", Verdict.SYNTAX_ERROR),
+        ("def g(x): ...", Verdict.NO_ENTRY_POINT),
+        ("raise ValueError('early')", Verdict.RUNTIME_ERROR),
+    ],
+)
+def test_a_programs_misdeeds_fail_both_kinds_of_tests(sandbox: Sandbox, program: str, verdict: Verdict) -> None:
+    limits = Limits(cpu_s=0.3, value_bytes=10_000)
+    found = results(sandbox, problem(GoldenCase("f(3)", "6"), HARNESS), program, limits=limits)
+    assert [result.passed for result in found] == [False, False]
+    assert found[0].verdict is verdict
+    assert all(result.detail for result in found)
+
+
+def test_a_program_cannot_pass_a_harness_by_overloading_equality(sandbox: Sandbox) -> None:
+    forger = "class Yes:\n    def __eq__(self, other):\n        return True\ndef f(x):\n    return Yes()\n"
+    found = results(sandbox, problem(GoldenCase("f(3)", "6"), HARNESS), forger)
+    assert [result.passed for result in found] == [False, False]
+
+
+def test_a_value_that_is_not_plain_data_is_something_for_a_harness(sandbox: Sandbox) -> None:
+    source = "def check(candidate):\n    assert candidate(1) is not None\n    assert f(1) is not None\n"
+    given = problem(GoldenHarness(source))
+    assert verdicts(sandbox, given, "import re\ndef f(x):\n    return re.match('a', 'a')") == [Verdict.PASSED]
+    assert verdicts(sandbox, given, "def f(x):\n    return None") == [Verdict.WRONG_ANSWER]
+
+
+def test_a_harness_may_import_from_the_future(sandbox: Sandbox) -> None:
+    source = f"from __future__ import annotations\n{HARNESS.source}"
+    assert verdicts(sandbox, problem(GoldenHarness(source))) == [Verdict.PASSED]
+
+
+def test_the_problems_imports_stand_before_the_program(sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(1.5)", "2"), imports="import math")
+    assert verdicts(sandbox, given, "def f(x):\n    return math.ceil(x)") == [Verdict.PASSED]
+
+
+def test_a_broken_expected_value_is_not_held_against_the_program(sandbox: Sandbox) -> None:
+    broken, fine = results(sandbox, problem(GoldenCase("f(1)", "1 / 0"), GoldenCase("f(1)", "2")))
+    assert (broken.passed, broken.broken_test, fine.passed) == (None, True, True)
+    assert "1 / 0 cannot be evaluated: ZeroDivisionError" in broken.detail
+
+
+def test_our_own_failure_is_no_evidence(broken_sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(1)", "2"), HARNESS)
+    found = results(broken_sandbox, given)
+    assert [result.passed for result in found] == [None, None]
+    assert golden_pass_rate(found) is None
+
+
+def test_tests_that_were_not_reached_are_not_passed() -> None:
+    given = problem(GoldenCase("f(1)", "2"), GoldenCase("f(2)", "4"))
+    not_run = Outcome(OutcomeKind.NOT_RUN)
+    report = JobReport(Outcome(OutcomeKind.VALUE, b"null"), (not_run, not_run))
+    assert [result.passed for result in golden_results(given, [report], {}, Comparison())] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "program", ["import os\ndef f(x):\n    os.close(4)\n    return 1", "def f(x):\n    while 1: pass"]
+)
+def test_no_program_can_have_a_test_called_broken(sandbox: Sandbox, program: str) -> None:
+    limits = Limits(cpu_s=0.3, max_restarts=0)
+    found = results(
+        sandbox, problem(*(GoldenCase(f"f({n})", f"float('{n}') * 2") for n in range(6))), program, limits=limits
+    )
+    assert [result.passed for result in found] == [False] * 6
+
+
+@pytest.mark.parametrize("answer", ["[0] * 9_000", "['a' * 60_000]", f"{'[' * 60}1{']' * 60}", "9 ** 50_000"])
+def test_no_size_of_an_answer_has_a_test_called_broken(sandbox: Sandbox, answer: str) -> None:
+    tests = [
+        GoldenCase("f(f(1) * 20)", "[0, 0] * 20 * 2"),
+        GoldenCase("f([[[[[f(1)]]]]])", "[[[[[[0, 0]]]]]] * 2"),
+        GoldenCase("f(1) * 40_000", "[0, 0] * 40_000"),
+        GoldenHarness("def check(candidate):\n    assert candidate(candidate(1) * 20) == 0"),
+    ]
+    limits = Limits(value_bytes=400_000)
+    found = results(sandbox, problem(*tests), f"def f(x):\n    return {answer} if x == 1 else x", limits=limits)
+    assert [result.passed for result in found] == [False] * 4
+
+
+def test_an_expected_value_is_evaluated_once() -> None:
+    jobs_run: list[Job] = []
+
+    class Counting:
+        def run(self, jobs: Sequence[Job]) -> list[JobReport]:
+            jobs_run.extend(jobs)
+            value = Outcome(OutcomeKind.VALUE, b"4")
+            return [JobReport(value, (value,) * len(job.calls)) for job in jobs]
+
+    known = ExpectedValues(cast(Sandbox, Counting()))
+    given = problem(GoldenCase("f(2)", "2 + 2"), GoldenCase("f(-2)", "2 + 2"), GoldenCase("f(1)", "2"))
+    assert [outcome.value for outcome in known.of([given]).values()] == [b"4"]
+    assert known.of([given]) == known.of([given, given])
+    assert [len(job.calls) for job in jobs_run] == [1]
+
+
+def test_a_value_beyond_our_limit_is_said_to_be_that(sandbox: Sandbox) -> None:
+    limits = Limits(value_bytes=10_000)
+    (found,) = results(sandbox, problem(GoldenCase("f(1)", "'x' * 20_000")), limits=limits)
+    assert (found.passed, found.verdict) == (None, Verdict.OUTPUT_LIMIT)
+    assert "value_bytes" in found.detail
+
+
+def test_a_value_too_long_to_be_compared_passes_by_its_bytes_only(sandbox: Sandbox) -> None:
+    given = problem(GoldenCase("f(1)", "[0] * 300_000"))
+    assert verdicts(sandbox, given, "def f(x):\n    return [0] * 300_000") == [Verdict.PASSED]
+    (found,) = results(sandbox, given, "def f(x):\n    return [0.0] * 300_000")
+    assert (found.passed, found.verdict) == (False, Verdict.OUTPUT_LIMIT)
+    assert "MAX_NODES" in found.detail
+    (found,) = results(sandbox, problem(GoldenCase("f(1)", "[0]")), "def f(x):\n    return [0] * 300_000")
+    assert found.passed is False
+
+
+def test_what_cannot_be_carried_is_named(sandbox: Sandbox) -> None:
+    takes = GoldenHarness("def check(candidate):\n    assert candidate(lambda x: x) == 3")
+    (found,) = results(sandbox, problem(takes), "def f(g):\n    return g(3)")
+    assert (found.passed, found.is_opaque) == (None, True)
+    gives = GoldenHarness("def check(candidate):\n    assert candidate(1)(2) == 3")
+    (found,) = results(sandbox, problem(gives), "def f(x):\n    return lambda y: x + y")
+    assert (found.passed, found.is_opaque) == (False, True)
+
+
+def test_the_entry_point_may_have_the_name_of_the_harness(sandbox: Sandbox) -> None:
+    harness = GoldenHarness("def check(candidate):\n    assert candidate(3) == 6")
+    named = replace(problem(harness), entry_point="check", solution="def check(x):\n    return 2 * x")
+    assert verdicts(sandbox, named, named.solution) == [Verdict.PASSED]
+    assert verdicts(sandbox, named, "def check(x):\n    return x") == [Verdict.WRONG_ANSWER]
+
+
+def test_a_benchmark_does_not_see_what_a_program_does_to_its_arguments(sandbox: Sandbox) -> None:
+    source = "def check(candidate):\n    x = [2, 1]\n    assert candidate(x) == [1, 2] and x == [2, 1]"
+    program = "def f(x):\n    x.sort()\n    return x"
+    assert verdicts(sandbox, problem(GoldenHarness(source)), program) == [Verdict.PASSED]
+
+
+def test_the_pass_rate_is_the_share_of_tests_passed() -> None:
+    passed, failed = GoldenResult(Verdict.PASSED), GoldenResult(Verdict.TIME_LIMIT)
+    assert golden_pass_rate([passed, failed, passed, failed]) == 0.5
+    assert golden_pass_rate([]) is None
+    assert golden_pass_rate([passed, replace(failed, broken_test=True)]) is None

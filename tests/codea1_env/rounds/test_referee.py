@@ -1,0 +1,182 @@
+"""Raw replies in, rewards out: what a trainer sees."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from codea1_env import MistakeBook, code_a1_v0
+from codea1_env.errors import AgentUnavailable, UnknownName, UserError
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.problems import GoldenCase, ProblemSet
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.trees import Tree
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Limits, load_sandbox
+from tests.support.toys import LOOKS_RIGHT, RIGHT
+
+LAST = "def last(items):\n    return items[-1]"
+SUITE = "```python\nassert add(1, 2) == 3\nassert add(-1, -2) == -3\n```"
+
+
+@pytest.mark.parametrize("rules", ["fixed", "paper", "release", "golden"])
+def test_a_pair_is_paid_as_one_round_of_the_environment(sandbox, toys, rules):
+    ids = ["toy/add", "toy/last", "toy/add", "toy/add"]
+    programs, suites = [LOOKS_RIGHT, LAST, RIGHT, "no code"], [SUITE, "assert last([]) is None", "", SUITE]
+    found = Referee(toys, rules, sandbox=sandbox).rewards(ids, programs, suites)
+    for problem_id, program, suite, scored in zip(ids, programs, suites, found, strict=True):
+        env = code_a1_v0.raw_env(toys, rules=rules, sandbox=sandbox, skip_invalid=False)
+        env.reset(seed=0, options={"problem_id": problem_id})
+        env.step(program)
+        env.step(suite)
+        assert (scored.coder, scored.tester) == (env.rewards["coder_0"], env.rewards["tester_0"])
+        assert scored.problem_id == problem_id
+        assert scored.masked_because == ""
+        assert scored.parts["coder"] == env.infos["coder_0"]["reward_parts"]
+        assert scored.parts["tester"] == env.infos["tester_0"]["reward_parts"]
+
+
+def test_what_did_not_come_is_none_with_a_reason(sandbox, toys):
+    gone = AgentUnavailable("the server is down")
+    first, second, third = Referee(toys, sandbox=sandbox).rewards(
+        ["toy/add"] * 3, [gone, LOOKS_RIGHT, LOOKS_RIGHT], [SUITE, gone, None]
+    )
+    assert (first.coder, first.tester, first.masked_because) == (None, None, "the server is down")
+    assert (second.coder, second.tester, second.masked_because) == (None, None, "the server is down")
+    assert (third.coder, third.tester, third.masked_because) == (0.5, None, "")  # `no_evidence`
+    (invalid,) = Referee(toys, sandbox=sandbox).rewards(["toy/add"], ["no code"], [gone])
+    assert (invalid.coder, invalid.tester, invalid.masked_because) == (0.0, None, "the server is down")
+
+
+def test_our_own_failure_is_none_with_a_reason(broken_sandbox, toys):
+    (scored,) = Referee(toys, sandbox=broken_sandbox).rewards(["toy/add"], [RIGHT], [SUITE])
+    assert (scored.coder, scored.tester, scored.masked_because) == (None, None, "internal error")
+    assert scored.parts == {"coder": {}, "tester": {}}
+
+
+def test_a_golden_rate_that_cannot_be_found_out_is_masked(sandbox, toys):
+    broken = ProblemSet("broken", (replace(toys[0], golden=(GoldenCase("add(1, 2)", "no_such_name"),)),))
+    (scored,) = Referee(broken, "golden", sandbox=sandbox).rewards(["toy/add"], [RIGHT])
+    assert (scored.coder, scored.masked_because) == (None, "nothing is known that the rules pay for")
+
+
+def test_records_are_plain_json(sandbox, toys):
+    referee = Referee(toys, sandbox=sandbox)
+    found = referee.rewards(["toy/add"] * 2, [LOOKS_RIGHT, AgentUnavailable("gone")], [SUITE, SUITE])
+    records = [scored.record() for scored in found]
+    assert json.loads(json.dumps(records, allow_nan=False)) == records
+    assert (records[0]["verdict"], records[0]["new_tests"], records[0]["passed_tests"]) == ("passed", 2, 1)
+
+
+def test_chat_messages_are_replies(sandbox, toys):
+    referee = Referee(toys, "golden", sandbox=sandbox)
+    chat = [{"role": "user", "content": "Write add."}, {"role": "assistant", "content": RIGHT}]
+    assert [scored.coder for scored in referee.rewards(["toy/add"], [chat])] == [1.0]
+    for reply in (5, [], [{"role": "assistant"}], ["text"]):
+        with pytest.raises(UserError, match="a reply must be text or chat messages"):
+            referee.rewards(["toy/add"], [reply])
+
+
+def test_replayed_cases_count(sandbox, toys):
+    referee = Referee(toys, sandbox=sandbox)
+    with MistakeBook() as book:
+        (scored,) = referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
+        rounds = referee.open([Tree(toys[0])])
+        rounds.submit_programs([LOOKS_RIGHT])
+        rounds.submit_suites([SUITE])
+        book.record(rounds.results()[0].book_report, referee.rules.book)
+        replayed = [entry.to_valid_case() for entry in book.retrieve("toy/add", referee.rules.book)]
+    (again,) = referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE], replayed={"toy/add": replayed})
+    assert asyncio.run(referee.arewards(["toy/add"], [LOOKS_RIGHT], [SUITE], replayed={"toy/add": replayed})) == [again]
+    assert (scored.parts["coder"], again.parts["coder"]) == (
+        {"pass_new": 0.5},
+        {"pass_replayed": 0.0, "pass_new": 0.25},
+    )
+
+
+def test_rewards_can_be_awaited(sandbox, toys):
+    referee = Referee(toys, sandbox=sandbox)
+    assert asyncio.run(referee.arewards(["toy/add"], [LOOKS_RIGHT], [SUITE])) == referee.rewards(
+        ["toy/add"], [LOOKS_RIGHT], [SUITE]
+    )
+
+
+def test_numbers_and_names_must_fit(sandbox, toys):
+    referee = Referee(toys, sandbox=sandbox)
+    with pytest.raises(UnknownName, match="toy/lost"):
+        referee.rewards(["toy/lost"], [RIGHT])
+    for wrong in (
+        lambda: referee.rewards(["toy/add"], [RIGHT, RIGHT]),
+        lambda: referee.rewards(["toy/add"], [RIGHT], [SUITE, SUITE]),
+        lambda: referee.golden(["toy/add"], []),
+    ):
+        with pytest.raises(UserError, match="there must be one for each"):
+            wrong()
+    for wrong, said in (
+        (lambda: referee.rewards(5, [RIGHT]), "problem_ids must be a list, not int"),
+        (lambda: referee.rewards(["toy/add"], RIGHT), "programs must be a list, not str"),
+        (lambda: referee.rewards([5], [RIGHT]), "problem_id must be of type str"),
+        (lambda: referee.rewards([[]], [RIGHT]), "problem_id must be of type str"),
+        (lambda: referee.rewards(["toy/add"], [RIGHT], replayed=[5]), "replayed must be of type Mapping"),
+        (lambda: referee.golden(None, []), "problem_ids must be a list"),
+        (lambda: referee.open([toys[0]]), "trees must be of type Tree"),
+        (lambda: referee.open(5), "trees must be a list"),
+    ):
+        with pytest.raises(UserError, match=said):
+            wrong()
+    assert referee.rewards([], []) == []
+
+
+def test_rules_that_pay_for_golden_tests_need_them(sandbox, toys):
+    bare = replace(toys[0], id="toy/bare", golden=())
+    with pytest.raises(UserError, match="toy/bare"):
+        Referee([bare], "golden", sandbox=sandbox)
+    with pytest.raises(UserError, match="toy/bare"):
+        Referee(toys, "golden", sandbox=sandbox).open([Tree(bare)])
+
+
+# -- golden tests ----------------------------------------------------------------------------------
+
+
+def test_golden_tests_say_what_is_right_and_what_was_not_given(sandbox, toys):
+    programs = [RIGHT, "def add(a, b): return 3", "no code here", AgentUnavailable("gone")]
+    found = Referee(toys, sandbox=sandbox).golden(["toy/add"] * 4, programs)
+    assert [(each.passed, each.pass_rate, each.masked) for each in found] == [
+        (True, 1.0, ""),
+        (False, 0.5, ""),
+        (False, 0.0, ""),
+        (None, None, "agent"),
+    ]
+    assert found[0].program == "def add(a, b):\n    return a + b"
+    assert found[2].verdict is Verdict.NO_CODE
+    assert found[2].detail == "holds no program"
+    assert found[3].detail == "gone"
+
+
+# -- elsewhere -------------------------------------------------------------------------------------
+
+
+def test_a_referee_travels_and_opens_its_sandbox_again_by_name(sandbox, toys):
+    referee = Referee(toys, preset("paper"), sandbox=sandbox, limits=Limits(cpu_s=3.0))
+    referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
+    referee.open([Tree(toys[0])]).give_up("started its thread")
+    arrived = pickle.loads(pickle.dumps(referee))
+    assert arrived.sandbox is load_sandbox("local")
+    assert (arrived.rules, arrived.judge.limits, arrived.problems) == (referee.rules, referee.judge.limits, toys)
+    assert arrived.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE]) == referee.rewards(["toy/add"], [LOOKS_RIGHT], [SUITE])
+
+
+def test_a_sandbox_without_a_registered_name_keeps_a_referee_at_home(broken_sandbox, toys):
+    with pytest.raises(UserError, match="none is registered as 'broken'"):
+        pickle.dumps(Referee(toys, sandbox=broken_sandbox))
+
+
+@pytest.mark.parametrize("wrong", [{"rules": None}, {"rules": 3}, {"limits": 3}])
+def test_rules_and_limits_of_another_type_are_refused(toys, wrong):
+    (name,) = wrong
+    with pytest.raises(UserError, match=f"{name} must be of type"):
+        Referee(toys, **wrong)

@@ -1,0 +1,303 @@
+"""Batches of trees, with replies that are known: whose turn it is, what runs, what it pays."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from codea1_env import MistakeBook
+from codea1_env.errors import SandboxError
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.judge import Duel, Judge
+from codea1_env.problems import ProblemSet
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import Label, RoundOptions, Rounds
+from codea1_env.rounds.trees import JudgedTree, SuitesPer, Tests, Tree
+from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.rewards import score_group
+from codea1_env.rules.ruleset import Ruleset, preset
+from tests.support.toys import BROKEN, FALSE, GONE, LOOKS_RIGHT, NAIVE, RIGHT, RULES, SHARP, WRONG
+
+
+def played(rounds: Rounds, programs: Sequence[object], suites: Sequence[Tests]) -> list[JudgedTree]:
+    """Play all phases; the testers give their replies in turns."""
+    rounds.submit_programs(list(programs))  # type: ignore[arg-type]
+    turns = rounds.tester_turns()
+    rounds.submit_suites([suites[n % len(suites)] for n in range(len(turns))])
+    return rounds.results()
+
+
+def values(numbers: np.ndarray) -> list[object]:
+    """Return numbers with None for nan, so that they compare."""
+    return [None if np.isnan(each) else round(float(each), 9) for each in numbers.ravel()]
+
+
+@pytest.fixture
+def add(toys: ProblemSet):
+    return toys.by_id("toy/add")
+
+
+@pytest.mark.parametrize("rules", ["fixed", "paper", "release", "golden", "cure"])
+@pytest.mark.parametrize("suites_per", list(SuitesPer))
+def test_a_tree_is_what_the_judge_says_of_its_replies(sandbox, toys, add, rules, suites_per):
+    ruleset = replace(preset(rules), tests_per_suite=2)
+    tree = Tree(add, n_candidates=3, n_suites=2, suites_per=suites_per)
+    programs, suites = [RIGHT, LOOKS_RIGHT, WRONG], [NAIVE, SHARP]
+    (found,) = played(Referee(toys, ruleset, sandbox=sandbox).open([tree]), programs, suites)
+    read = [read_candidate(text, ruleset.reading, entry_point="add") for text in programs]
+    tests = [read_suite(text, ruleset.reading, entry_point="add", tests_per_suite=2) for text in suites]
+    duel = Duel.crossed(add, read, tests)
+    if suites_per is SuitesPer.CANDIDATE:
+        duel = replace(duel, shares_suites=False)
+    (report,) = Judge(sandbox, ruleset).judge([duel])
+    assert found.report == report
+    assert found.rewards == score_group(report, ruleset)
+    assert values(found.coder_rewards) == [round(each.coder.value, 9) for each in found.rewards]
+    assert found.tester_rewards.shape == (tree.n_groups, 2)
+
+
+def test_turns_say_who_sees_what_and_where_it_stands(sandbox, toys, add):
+    trees = [Tree(add, n_candidates=2, n_suites=2, name="00000007", seed=(5, 7)), Tree(toys[1], 1, 1, name="b")]
+    rounds = Referee(toys, RULES, sandbox=sandbox).open(trees)
+    turns = rounds.coder_turns()
+    assert [(each.tree, each.candidate, each.info["role"]) for each in turns] == [
+        (0, 0, "coder"),
+        (0, 1, "coder"),
+        (1, 0, "coder"),
+    ]
+    assert [each.seed for each in turns] == [(5, 7, 0, 0, 0), (5, 7, 0, 1, 0), (0, 0, 0)]
+    assert [each.info["episode_id"] for each in turns] == ["00000007-0-0", "00000007-1-0", "b-0-0"]
+    rounds.submit_programs([RIGHT, BROKEN, RIGHT])
+    turns = rounds.tester_turns()
+    assert [(each.tree, each.candidate, each.suite) for each in turns] == [(0, 0, 0), (0, 0, 1)]
+    assert turns[0].observation["program"] == "def add(a, b):\n    return a + b"
+    assert turns[1].seed == (5, 7, 1, 0, 1)
+    assert turns[0].info["tests_per_suite"] == 2
+
+
+def test_labels_and_views_are_the_drivers(sandbox, toys, add):
+    def samples(tree: Tree, role: str, candidate: int, suite: int) -> Label:
+        return Label(f"{tree.problem.id}/{candidate}", extra={"sample": candidate, "tester_view": "black_box"})
+
+    options = RoundOptions(labels=samples, shows_program=False)
+    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2)], options)
+    rounds.submit_programs([RIGHT, WRONG])
+    for n, turn in enumerate(rounds.tester_turns()):
+        assert turn.observation["program"] == ""
+        assert (turn.info["episode_id"], turn.info["sample"], turn.info["tester_view"]) == (
+            f"toy/add/{n}",
+            n,
+            "black_box",
+        )
+        assert turn.info["group_id"] == "toy/add/tester"
+
+
+def test_a_program_that_does_not_load_has_no_tester_and_runs_no_more(watched, toys, add):
+    (tree,) = played(Referee(toys, RULES, sandbox=watched).open([Tree(add, 3, 2)]), [WRONG, BROKEN, "no code"], [SHARP])
+    assert [len(group) for group in tree.suites] == [2, 0, 0]
+    assert [each.verdict for each in tree.report.candidates] == [
+        Verdict.PASSED,
+        Verdict.SYNTAX_ERROR,
+        Verdict.NO_CODE,
+    ]
+    assert tree.report.candidates[1].candidate.program.strip() == "def add(a, b:"
+    assert values(tree.coder_rewards) == [0.0, 0.0, 0.0]
+    assert values(tree.tester_rewards[1:]) == [None] * 4
+    checks, *later = watched.batches
+    assert len(checks) == 2  # a reply without code is no job
+    assert not any("def add(a, b:" in job.program for batch in later for job in batch)
+
+
+def test_a_tester_may_be_wanted_for_every_program(watched, toys, add):
+    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)], RoundOptions(skips_invalid=False))
+    rounds.submit_programs([WRONG, BROKEN])
+    assert len(rounds.tester_turns()) == 2
+    assert watched.batches == []
+    rounds.submit_suites([SHARP, SHARP])
+    (tree,) = rounds.results()
+    assert values(tree.tester_rewards) == [1.0, 0.0]
+    assert tree.report.candidates[1].verdict is Verdict.SYNTAX_ERROR
+
+
+def test_an_empty_suite_pays_nobody_but_is_no_fault_of_ours(sandbox, toys, add):
+    (tree,) = played(Referee(toys, RULES, sandbox=sandbox).open([Tree(add)]), [RIGHT], [""])
+    assert values(tree.coder_rewards) == [0.5]  # `no_evidence`
+    assert values(tree.tester_rewards) == [0.0]
+    assert tree.book_report is tree.report
+
+
+def test_suites_for_all_candidates_are_blind_and_can_be_had_before_the_programs(sandbox, toys, add):
+    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 3, 2, SuitesPer.PROBLEM)])
+    turns = rounds.tester_turns()
+    assert [(each.candidate, each.suite, each.observation["program"]) for each in turns] == [(0, 0, ""), (0, 1, "")]
+    rounds.submit_programs([RIGHT, WRONG, BROKEN])
+    rounds.submit_suites([NAIVE, SHARP])
+    (tree,) = rounds.results()
+    assert tree.report.shares_suites
+    # alpha .5, K 2, the mean over the two that load: NAIVE beats one of two in one of two cases, SHARP in both.
+    assert values(tree.tester_rewards) == [0.5 + 0.5 * 0.25, 0.5 + 0.5 * 0.5]
+    assert values(tree.coder_rewards) == [1.0, 0.25, 0.0]
+
+
+# -- masks -----------------------------------------------------------------------------------------
+
+
+def test_a_program_that_did_not_come_is_masked_and_has_no_tester(sandbox, toys, add):
+    (tree,) = played(Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2, 2)]), [GONE, WRONG], [SHARP])
+    assert [len(group) for group in tree.suites] == [0, 2]
+    assert values(tree.coder_rewards) == [None, 0.0]
+    assert tree.why_masked(0) == "gone"
+    assert tree.report.candidates[0].verdict is Verdict.INTERNAL_ERROR
+    assert tree.book_report is tree.report  # it says nothing, but hides nothing either
+
+
+@pytest.mark.parametrize("suites_per", list(SuitesPer))
+def test_a_suite_that_did_not_come_masks_itself_and_the_programs_it_might_have_failed(sandbox, toys, add, suites_per):
+    tree = Tree(add, 2, 2, suites_per)
+    (found,) = played(Referee(toys, RULES, sandbox=sandbox).open([tree]), [WRONG, RIGHT], [GONE, SHARP])
+    assert values(found.coder_rewards) == [None, None]
+    expected = [None, 1.0, None, 0.5] if suites_per is SuitesPer.CANDIDATE else [None, 0.75]
+    assert values(found.tester_rewards) == expected
+    assert found.why_masked(1) == "gone"
+
+
+def test_what_the_sandbox_fails_at_is_masked_and_hidden_from_the_book(broken_sandbox, toys, add):
+    (tree,) = played(Referee(toys, RULES, sandbox=broken_sandbox).open([Tree(add, 2, 2)]), [RIGHT, WRONG], [])
+    assert np.isnan(tree.coder_rewards).all()
+    assert tree.book_report is None
+    assert tree.why_masked(0) == "internal error"
+
+
+def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(watched, toys, add):
+    watched.error = "no processes left"
+    referee = Referee(toys, RULES, sandbox=watched)
+    rounds = referee.open([Tree(add)])
+    rounds.submit_programs([RIGHT])
+    with pytest.raises(SandboxError, match="no processes"):
+        rounds.tester_turns()
+    masked = RoundOptions(masks_sandbox_errors=True, skips_invalid=False)
+    (tree,) = played(referee.open([Tree(add, 2)], masked), [RIGHT, WRONG], [SHARP])
+    assert (tree.report, tree.rewards, tree.book_report) == (None, (), None)
+    assert values(tree.coder_rewards) == values(tree.tester_rewards) == [None, None]
+    (tree,) = played(referee.open([Tree(add)], replace(masked, skips_invalid=True)), [RIGHT], [])
+    assert values(tree.coder_rewards) == [None]
+
+
+@pytest.mark.parametrize("has_programs", [False, True])
+def test_giving_up_masks_everything_and_runs_nothing_more(watched, toys, add, has_programs):
+    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)])
+    if has_programs:
+        rounds.submit_programs([RIGHT, BROKEN])
+        rounds.tester_turns()
+    before = len(watched.batches)
+    rounds.give_up("the server is down")
+    (tree,) = rounds.results()
+    assert len(watched.batches) == before
+    assert [(each.verdict, each.detail) for each in tree.report.candidates] == [
+        (Verdict.INTERNAL_ERROR, "the server is down")
+    ] * 2
+    assert bool(tree.report.candidates[0].candidate.program) is has_programs
+    assert values(tree.coder_rewards) == [None, None]
+
+
+# -- the book, other suites, several at once -------------------------------------------------------
+
+
+def test_replayed_cases_come_with_the_tree_and_what_is_learnt_goes_back(sandbox, toys, add):
+    referee = Referee(toys, RULES, sandbox=sandbox)
+    with MistakeBook() as book:
+        (tree,) = played(referee.open([Tree(add, 2)]), [LOOKS_RIGHT, WRONG], [SHARP])
+        delta = book.record(tree.book_report, RULES.book)
+        assert (delta.added, delta.size) == (2, 2)
+        replayed = tuple(entry.to_valid_case() for entry in book.retrieve("toy/add", RULES.book))
+        (tree,) = played(referee.open([Tree(add, 2, replayed=replayed)]), [RIGHT, BROKEN], [NAIVE])
+        assert [case.verdict for case in tree.report.candidates[0].replayed] == [Verdict.PASSED] * 2
+        assert [case.verdict for case in tree.report.candidates[1].replayed] == [Verdict.NOT_RUN] * 2
+        assert book.record(tree.book_report, RULES.book).decremented + book.size() > 0
+
+
+def test_a_fork_meets_other_suites_and_checks_nothing_again(watched, toys, add):
+    base = Referee(toys, RULES, sandbox=watched).open([Tree(add, 2)])
+    with pytest.raises(RuntimeError, match="submit_programs"):
+        base.fork()
+    base.submit_programs([LOOKS_RIGHT, BROKEN])
+    first, second = base.fork(), base.fork(shows_program=False)
+    assert first.tester_turns()[0].observation["program"]
+    assert not second.tester_turns()[0].observation["program"]
+    assert len(watched.batches) == 1
+    first.submit_suites([NAIVE])
+    second.submit_groups([[[SHARP, NAIVE, FALSE], []]])
+    assert values(first.results()[0].coder_rewards) == [1.0, 0.0]
+    (tree,) = second.results()
+    assert [len(each.suites) for each in tree.report.candidates] == [3, 0]
+    assert tree.tester_rewards.shape == (2, 3)
+
+
+def test_submitting_never_waits_so_that_rounds_overlap(watched, toys, add):
+    watched.gate.clear()
+    referee = Referee(toys, RULES, sandbox=watched)
+    batches = [referee.open([Tree(add, 2)]), referee.open([Tree(toys[1]), Tree(add)])]
+    batches[0].submit_programs([RIGHT, WRONG])
+    batches[1].submit_programs(["def last(items): return items[-1]", WRONG])
+    assert not watched.threads
+    watched.gate.set()
+    for batch in batches:
+        batch.submit_suites([SHARP] * len(batch.tester_turns()))
+    found = [tree for batch in batches for tree in batch.results()]
+    assert [values(tree.coder_rewards) for tree in found] == [[1.0, 0.0], [0.5], [0.0]]
+    assert all(name.startswith("codea1-judging") for name in watched.threads)
+    assert all(batch.judge_s > 0 for batch in batches)
+    referee.close()
+
+
+def test_in_the_foreground_everything_runs_in_the_callers_thread(watched, toys, add):
+    rounds = Referee(toys, RULES, sandbox=watched).open([Tree(add)], in_background=False)
+    played(rounds, [WRONG], [SHARP])
+    assert watched.threads == {threading.current_thread().name}
+
+
+def test_one_round_is_the_same_in_a_batch_and_alone(sandbox, toys, add):
+    referee = Referee(toys, RULES, sandbox=sandbox)
+    trees, programs = [Tree(add, 2), Tree(add, 1)], [LOOKS_RIGHT, BROKEN, WRONG]
+    together = played(referee.open(trees), programs, [SHARP])
+    apart = played(referee.open(trees[:1]), programs[:2], [SHARP]) + played(
+        referee.open(trees[1:]), programs[2:], [SHARP]
+    )
+    assert [tree.report for tree in together] == [tree.report for tree in apart]
+
+
+# -- misuse ----------------------------------------------------------------------------------------
+
+
+def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox, toys, add):
+    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2)])
+    for early in (rounds.tester_turns, rounds.results):
+        with pytest.raises(RuntimeError, match="submit_programs comes first"):
+            early()
+    with pytest.raises(ValueError, match="1 programs for 2 turns"):
+        rounds.submit_programs([RIGHT])
+    rounds.submit_programs([RIGHT, BROKEN])
+    with pytest.raises(RuntimeError, match="submit_suites"):
+        rounds.results()
+    with pytest.raises(ValueError, match="2 suites for 1 turns"):
+        rounds.submit_suites([SHARP, SHARP])
+    with pytest.raises(ValueError, match="one group"):
+        rounds.submit_groups([[[SHARP]]])
+
+
+def test_programs_and_suites_that_were_read_before_may_be_submitted(sandbox, toys, add):
+    candidate = read_candidate(WRONG, RULES.reading, entry_point="add")
+    suite = read_suite(SHARP, RULES.reading, entry_point="add", tests_per_suite=2)
+    referee: Referee = Referee(toys, RULES, sandbox=sandbox)
+    read = played(referee.open([Tree(add)]), [candidate], [suite])
+    raw = played(referee.open([Tree(add)]), [WRONG], [SHARP])
+    assert read[0].report == raw[0].report
+
+
+def test_no_trees_are_no_work(sandbox, toys):
+    rules: Ruleset = RULES
+    assert played(Referee(toys, rules, sandbox=sandbox).open([]), [], [SHARP]) == []

@@ -1,0 +1,245 @@
+"""Containers start, end, die and are cleaned away: nothing hangs, nothing is left, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import codea1_env.sandbox.local.worker
+from codea1_env.errors import SandboxError
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.sandbox.docker.cleaning import clean
+from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL, connected
+from codea1_env.sandbox.docker.folder import PREFIX
+from codea1_env.sandbox.docker.owner import Owner
+from codea1_env.sandbox.docker.sandbox import DockerSandbox
+from codea1_env.sandbox.interface import Call, Job, Sandbox
+from tests.support.containers import missing_engine
+from tests.support.waiting import wait_until
+
+if obstacle := missing_engine():
+    pytest.skip(obstacle, allow_module_level=True)
+
+DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
+NAP = Job("import time\ndef f(x):\n    time.sleep(x)\n    return x\n", "f", (Call("f(1.5)"),))
+
+
+def answers(sandbox: Sandbox) -> bool:
+    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
+
+
+# Ending
+
+
+def test_close_removes_the_containers_and_a_later_run_starts_afresh(engine: Any) -> None:
+    before, files = len(engine.containers()), len(os.listdir("/proc/self/fd"))
+    sandbox = DockerSandbox(1)
+    for _ in range(2):
+        assert answers(sandbox)
+        assert len(engine.containers()) == before + 1
+        sandbox.close()
+        sandbox.close()
+        assert len(engine.containers()) == before
+    assert wait_until(lambda: len(os.listdir("/proc/self/fd")) == files)
+    assert engine.folders(os.getpid()) == []
+
+
+USER = """
+    import os, signal, sys, threading, time
+    from codea1_env.sandbox.docker.sandbox import DockerSandbox
+    from codea1_env.sandbox.interface import Call, Job, Limits
+    sandbox = DockerSandbox(1)
+    busy = Job("def f():\\n    while True: pass\\n", "f", (Call("f()"),), limits=Limits(cpu_s=60, wall_s=60))
+    sandbox.run([Job("def f(): pass", "f")])
+    threading.Thread(target=sandbox.run, args=([busy],), daemon=True).start()
+    time.sleep(0.2)
+    print("running", flush=True)
+    input()
+"""
+ENDINGS = {
+    "falls off the end": "",
+    "is terminated": "    os.kill(os.getpid(), signal.SIGTERM)\n",
+    "is killed": "    os.kill(os.getpid(), signal.SIGKILL)\n",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_however_a_user_ends_no_container_and_no_folder_is_left(engine: Any, started: Any, ending: str) -> None:
+    user = started(USER + ENDINGS[ending])
+    assert user.stdout.readline() == "running\n"
+    assert len(engine.containers(user.pid)) == 1
+    user.communicate("\n", timeout=30)
+    assert wait_until(lambda: engine.containers(user.pid) == [])
+    assert engine.folders(user.pid) == []
+
+
+def test_a_fork_of_a_user_has_containers_of_its_own(engine: Any, started: Any) -> None:
+    user = started(
+        """
+        import os, sys
+        from codea1_env.sandbox.docker.sandbox import DockerSandbox
+        from codea1_env.sandbox.interface import Call, Job
+        job = Job("def f(): return 7", "f", (Call("f()"),))
+        sandbox = DockerSandbox(1)
+        assert sandbox.run([job])[0].outcomes[0].value == b"7"
+        pid = os.fork()
+        assert sandbox.run([job])[0].outcomes[0].value == b"7"
+        if pid == 0:
+            sys.exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert sandbox.run([job])[0].outcomes[0].value == b"7"
+        print(pid)
+        """
+    )
+    out, errors = user.communicate(timeout=60)
+    assert user.returncode == 0, errors
+    assert wait_until(lambda: engine.containers(user.pid) + engine.containers(int(out)) == [])
+
+
+# Cleaning
+
+
+def test_what_is_left_by_who_was_killed_between_two_requests_is_cleaned_and_nothing_else(
+    docker: DockerSandbox, engine: Any, started: Any
+) -> None:
+    killer = """
+    from codea1_env.sandbox.docker.place import Place
+    create = Place.create
+    def create_and_die(*args):
+        create(*args)
+        os.kill(os.getpid(), signal.SIGKILL)
+    Place.create = create_and_die
+"""
+    head, line, tail = USER.partition("    sandbox = DockerSandbox(1)\n")
+    assert answers(docker)  # its containers must stay, and the image, which is in use
+    user = started(head + killer + line + tail)
+    user.communicate(timeout=30)
+    (left,) = engine.containers(user.pid)
+    assert left["State"] == "created"
+    (folder,) = engine.folders(user.pid)
+    living = engine.ids()
+    with connected() as client:
+        images = engine.images(client)
+        foreign = client.create_container(images[0], command=["nothing"], labels={"someone": "else"})["Id"]
+        cleaned = clean()
+        assert client.inspect_container(foreign)["State"]["Status"] == "created"
+        client.remove_container(foreign)
+        assert engine.images(client) == images
+    assert left["Names"][0].lstrip("/") in cleaned.containers
+    assert str(folder) in cleaned.folders
+    assert cleaned.n_left >= len(living) >= 1
+    assert engine.containers(user.pid) == []
+    assert not folder.exists()
+    assert engine.ids() == living
+    assert answers(docker)
+
+
+def test_an_image_of_the_dead_that_nobody_uses_is_cleaned(docker: DockerSandbox, engine: Any) -> None:
+    assert answers(docker)
+    dead = replace(Owner.here(), started=1)
+    with connected() as client:
+        container = client.create_container(engine.images(client)[0], command=["nothing"])["Id"]
+        changes = [f"LABEL {SESSION_LABEL}=image {OWNER_LABEL}={dead}"]
+        image = client.commit(container, repository="codea1-test", tag="1", changes=changes)["Id"]
+        client.remove_container(container)
+        assert "codea1-test:1" in clean().images
+        assert image not in [each["Id"] for each in client.images(all=True)]
+
+
+def test_a_sandbox_cleans_up_after_the_dead_when_it_starts(docker: DockerSandbox, engine: Any) -> None:
+    assert answers(docker)
+    dead = replace(Owner.here(), started=1)
+    with connected() as client:
+        labels = {SESSION_LABEL: "x", OWNER_LABEL: str(dead)}
+        left = client.create_container(engine.images(client)[0], command=["nothing"], labels=labels)["Id"]
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{dead}-"))
+        with DockerSandbox(1) as sandbox:
+            assert answers(sandbox)
+        assert left not in [each["Id"] for each in client.containers(all=True)]
+    assert not folder.exists()
+
+
+def test_the_command_line_cleans_and_says_what_it_left(docker: DockerSandbox) -> None:
+    assert answers(docker)
+    code = "from codea1_agents.cli import main; main()"
+    command = [sys.executable, "-c", code, "sandbox", "clean"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "in use" in done.stdout
+
+
+# Dying
+
+
+def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> None:
+    before = engine.ids()
+    with DockerSandbox(1) as sandbox, ThreadPoolExecutor(1) as pool:
+        assert answers(sandbox)
+        (mine,) = engine.ids() - before
+        waiting = pool.submit(sandbox.run, [NAP, DOUBLE])
+        time.sleep(0.3)
+        with connected() as client:
+            client.kill(mine)
+        assert [report.outcomes[0].value for report in waiting.result(timeout=30)] == [b"1.5", b"42"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a container's process")
+def test_a_container_that_hangs_is_removed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codea1_env.sandbox.local.worker, "_ANSWER_TIMEOUT_S", 0.3)
+    before = engine.ids()
+    with DockerSandbox(1) as sandbox:
+        assert answers(sandbox)
+        (mine,) = engine.ids() - before
+        with connected() as client:
+            os.kill(client.inspect_container(mine)["State"]["Pid"], signal.SIGSTOP)
+        assert answers(sandbox)
+        assert wait_until(lambda: mine not in engine.ids())
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs an engine of its own to restart")
+def test_an_engine_that_is_restarted_costs_no_verdict(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = engine.new_folder()
+    try:
+        monkeypatch.setenv("DOCKER_HOST", engine.start(folder))
+        with DockerSandbox(1, packages=()) as sandbox, ThreadPoolExecutor(1) as pool:
+            assert answers(sandbox)
+            waiting = pool.submit(sandbox.run, [NAP, DOUBLE])
+            time.sleep(0.3)
+            pid = int((folder / "pid").read_text())
+            os.kill(pid, signal.SIGTERM)
+            assert wait_until(lambda: not Path(f"/proc/{pid}").exists(), 30)
+            engine.start(folder)
+            outcomes = [report.outcomes[0] for report in waiting.result(timeout=40)]
+            for outcome, value in zip(outcomes, (b"1.5", b"42"), strict=True):
+                assert outcome.value == value or outcome.kind is OutcomeKind.INTERNAL_ERROR
+            assert answers(sandbox)
+    finally:
+        engine.stop(folder)
+
+
+def test_an_engine_that_is_gone_for_good_is_said_and_one_that_comes_back_is_used(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("codea1_env.sandbox.docker.container._RESTART_TIMEOUT_S", 0.5)
+    before = engine.ids()
+    with DockerSandbox(1) as sandbox, pytest.MonkeyPatch.context() as patch:
+        assert answers(sandbox)
+        (mine,) = engine.ids() - before
+        with connected() as client:
+            patch.setenv("DOCKER_HOST", "unix:///nowhere/socket")
+            client.kill(mine)
+        with pytest.raises(SandboxError, match="no Docker engine answers"):
+            wait_until(lambda: not answers(sandbox))
+        patch.undo()
+        assert answers(sandbox)

@@ -1,0 +1,357 @@
+"""The docker back end against a real engine: what comes out of it, and what programs can reach in it."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import codea1_env.sandbox.docker.container
+import codea1_env.sandbox.docker.engine
+from codea1_env.audit.attacks import HostileCandidate, HostileProgram, load_attacks
+from codea1_env.audit.candidate_judging import play_candidate
+from codea1_env.audit.findings import AuditResult
+from codea1_env.errors import SandboxError, UserError
+from codea1_env.facts.outcomes import OutcomeKind
+from codea1_env.facts.submissions import Candidate
+from codea1_env.judging.judge import Duel, Judge
+from codea1_env.problems import ProblemSet
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL, connected
+from codea1_env.sandbox.docker.folder import meeting_folder
+from codea1_env.sandbox.docker.root import Root
+from codea1_env.sandbox.docker.sandbox import DockerSandbox, shared_docker_sandbox
+from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
+from codea1_env.sandbox.local import LocalSandbox
+from codea1_env.values import encode, equal
+from tests.support.containers import missing_engine
+
+if obstacle := missing_engine():
+    pytest.skip(obstacle, allow_module_level=True)
+
+DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
+ATTACKS = load_attacks().programs
+CANDIDATES = load_attacks().candidates
+
+
+def direct(*expressions: str) -> tuple[Call, ...]:
+    return tuple(Call(expression) for expression in expressions)
+
+
+def answers(sandbox: Sandbox) -> bool:
+    return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
+
+
+# What comes out
+
+
+KINDS = {
+    "def f(x): return {x: (1, 2.5, {3})}\n": "value",
+    "def f(x): return object()\n": "opaque",
+    "def f(x): raise KeyError(x)\n": "error",
+    "def f(x): return 'a' * 10**6\n": "output_limit",
+    "def f(x): return len(bytearray(2**30))\n": "memory_limit",
+    "def f(x):\n    while True: pass\n": "time_limit",
+    "import time\ndef f(x): time.sleep(60)\n": "time_limit",
+    "import os\ndef f(x): os._exit(0)\n": "exited",
+    "import os\ndef f(x): os.abort()\n": "crashed",
+    "def g(x): return x\n": "not_run",
+    "def f(x: return x\n": "not_run",
+}
+
+
+@pytest.mark.parametrize("program", KINDS)
+def test_each_kind_of_outcome_is_the_one_that_the_local_sandbox_reports(
+    docker: DockerSandbox, local: LocalSandbox, program: str
+) -> None:
+    job = Job(program, "f", direct("f('a')"), limits=Limits(cpu_s=0.3, wall_s=1.0))
+    report, expected = docker.run([job])[0], local.run([job])[0]
+    assert report.outcomes[0].kind.value == KINDS[program]
+    assert (report.load, report.outcomes) == (expected.load, expected.outcomes)
+    assert report.tier == docker.tier == "container"
+
+
+def test_harness_calls_go_through_the_stand_in(docker: DockerSandbox, local: LocalSandbox) -> None:
+    source = "import numpy as np\ndef check(c):\n    return np.allclose(c(np.ones(2)), [2.0, 2.0])\n"
+    calls = tuple(Call(expression, (), Place.HARNESS) for expression in ("check(f)", "f(3) + 1", "f(None)"))
+    job = Job("def f(x): return x + x\n", "f", (*calls, Call("f(2)")), harness=Harness(source))
+    outcomes = docker.run([job])[0].outcomes
+    assert [outcome.value for outcome in outcomes[:2]] == [b"true", b"7"]
+    assert outcomes[2].error_type == "TypeError"
+    assert outcomes == local.run([job])[0].outcomes
+
+
+def test_numpy_can_be_imported_where_it_is_installed_here(docker: DockerSandbox) -> None:
+    np = pytest.importorskip("numpy")
+    job = Job("import numpy\ndef f(): return [numpy.__version__, numpy.ones(2)]\n", "f", direct("f()"))
+    assert docker.run([job])[0].outcomes[0].value == encode([np.__version__, np.ones(2)])
+
+
+def test_many_jobs_of_all_kinds_come_back_in_order(docker: DockerSandbox) -> None:
+    programs = ["def f(x): return x\n", "def f(x): raise ValueError(x)\n", "import numpy\ndef f(x): return x\n"]
+    reports = docker.run([Job(programs[n % 3], "f", direct(f"f({n})")) for n in range(120)])
+    for n, report in enumerate(reports):
+        outcome = report.outcomes[0]
+        assert outcome.message == str(n) if n % 3 == 1 else outcome.value == str(n).encode()
+
+
+def test_a_judge_reports_what_it_reports_with_the_local_sandbox(
+    docker: DockerSandbox, local: LocalSandbox, toys: ProblemSet
+) -> None:
+    reply = "```python\nassert add(1, 2) == 3\nassert add(0, 5) == 5\nassert add(1, 1) == 3\nassert add(1) == 1\n```"
+    suite = read_suite(reply, Reading.STRICT, entry_point="add")
+    bodies = ["return a + b", "return a - b", "while True: pass", "import os; os._exit(0)", "return __import__('os')"]
+    candidates = tuple(Candidate(f"def add(a, b): {body}\n") for body in bodies)
+    duel = Duel(toys.by_id("toy/add"), candidates, ((suite,),) * len(candidates))
+    assert Judge(docker, preset("fixed")).judge([duel]) == Judge(local, preset("fixed")).judge([duel])
+
+
+def test_a_job_that_may_use_more_than_a_container_has_is_refused(docker: DockerSandbox) -> None:
+    job = Job(DOUBLE.program, "f", DOUBLE.calls, limits=Limits(memory_mb=9999))
+    with pytest.raises(UserError, match="9999 MB, but its container has 4096 MB"):
+        docker.run([job])
+
+
+def test_what_it_costs_beside_the_local_sandbox_is_printed(
+    docker: DockerSandbox, local: LocalSandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = Job("def f(x):\n    return sorted(range(x))\n", "f", direct(*(f"f({n})" for n in range(8))))
+    spent: dict[str, list[float]] = {"local": [], "docker": []}
+    for name in ("local", "docker") * 4:
+        started = time.perf_counter()
+        reports = (docker if name == "docker" else local).run([job] * 100)
+        spent[name].append((time.perf_counter() - started) * 10)
+        assert all(report.loaded for report in reports)
+    best = {name: round(min(times), 2) for name, times in spent.items()}
+    with capsys.disabled():
+        print(f"\nms per execution: {best}, ratio {best['docker'] / best['local']:.2f}")
+
+
+# What programs can reach
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+def test_an_attack_gains_nothing_and_the_next_job_is_answered(docker: DockerSandbox, attack: HostileProgram) -> None:
+    report = docker.run([attack.to_job()])[0]
+    outcomes = report.outcomes
+    assert OutcomeKind.INTERNAL_ERROR not in [report.load.kind, *(outcome.kind for outcome in outcomes)], report
+    for outcome, right in zip(outcomes, attack.right, strict=bool(attack.right)):
+        assert outcome.value is None or not equal(outcome.value, encode(eval(right)), nan_equal=True), report
+    for expected in filter(None, (attack.evidence, attack.values)):
+        assert [outcome.value for outcome in outcomes] == [encode(eval(value)) for value in expected], report
+    if attack.outcomes:
+        assert {outcome.kind for outcome in outcomes} <= attack.outcomes, report
+    assert answers(docker)
+
+
+@pytest.mark.parametrize("attack", CANDIDATES, ids=lambda attack: attack.name)
+def test_each_verdict_on_a_hostile_candidate_is_true(docker: DockerSandbox, attack: HostileCandidate) -> None:
+    result, sentence = play_candidate(attack, docker, "no secret of this host")
+    assert result is AuditResult.HELD, sentence
+    assert answers(docker)
+
+
+def test_the_attacks_were_found() -> None:
+    assert len(ATTACKS) >= 60
+    assert len(CANDIDATES) >= 60
+
+
+def test_containers_are_hardened_in_every_way_that_the_engine_offers(docker: DockerSandbox, engine: Any) -> None:
+    assert answers(docker)
+    with connected() as client:
+        for container in engine.containers():
+            found = client.inspect_container(container["Id"])
+            host = found["HostConfig"]
+            assert host["AutoRemove"]
+            assert host["ReadonlyRootfs"]
+            assert not host["Privileged"]
+            assert (host["NetworkMode"], host["IpcMode"], host["LogConfig"]["Type"]) == ("none", "none", "none")
+            assert host["CapDrop"] == ["ALL"]
+            assert not host["CapAdd"]
+            assert host["SecurityOpt"] == ["no-new-privileges"]
+            assert host["Memory"] == host["MemorySwap"] == 4096 << 20
+            assert 0 < host["PidsLimit"] <= 4096
+            assert 0 < host["NanoCpus"] <= 2e9
+            assert "noexec" in host["Tmpfs"]["/tmp"]
+            assert [mount["RW"] for mount in found["Mounts"] if mount["Type"] == "bind"] == [False]
+            user, group = found["Config"]["User"].split(":")
+            assert user == group != "0"
+    assert docker.refusals == ()
+
+
+def test_a_program_sees_no_more_of_the_environment_than_locally(docker: DockerSandbox, local: LocalSandbox) -> None:
+    job = Job("import os, sys\ndef f(): return [sorted(os.environ), sys.path]\n", "f", direct("f()"))
+    assert docker.run([job])[0].outcomes == local.run([job])[0].outcomes
+
+
+PROBE = """
+import ctypes, os, socket
+
+def run_a_file():
+    with open("/tmp/program", "w") as file:
+        file.write("#!/bin/sh")
+    os.chmod("/tmp/program", 0o755)
+    os.execv("/tmp/program", ["program"])
+
+def mount():
+    if ctypes.CDLL(None).mount(b"none", b"/tmp", b"tmpfs", 0, None) != 0:
+        raise OSError
+
+def find_processes():
+    if len([name for name in os.listdir("/proc") if name.isdigit()]) < 8:  # the zygote and some of its children
+        raise OSError
+
+def f(port, secret):
+    ways = {
+        "a file of the host": lambda: open(secret),
+        "the root file system": lambda: open("/written", "w"),
+        "the network": lambda: socket.create_connection(("127.0.0.1", port), 1),
+        "the rights of root": lambda: os.setuid(0),
+        "mounts": mount,
+        "running a file": run_a_file,
+        "processes of the host": find_processes,
+    }
+    return [name for name, way in ways.items() if succeeds(way)]
+
+def succeeds(way):
+    try:
+        way()
+    except OSError:
+        return False
+    return True
+"""
+# What is added to a module of ours in the container to take a layer away.
+WITHOUT = {
+    "Landlock": ("landlock.py", "def restrict(visible): raise kernel.KernelRefuses(95, 'not today')"),
+    "filters of system calls": ("seccomp.py", "installer = lambda program: lambda pid: None"),
+}
+
+
+@pytest.mark.parametrize("layer", WITHOUT)
+def test_the_container_holds_even_without_a_layer_of_ours(
+    engine: Any, layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, change = WITHOUT[layer]
+
+    @contextmanager
+    def weakened(listener: Any) -> Iterator[Path]:
+        with meeting_folder(listener) as folder:
+            path = folder / "codea1_env" / "sandbox" / "inside" / module
+            path.write_text(f"{path.read_text()}\n{change}\n")
+            yield folder
+
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", weakened)
+    (tmp_path / "secret").write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as server, DockerSandbox(1) as sandbox:
+        call = f"f({server.getsockname()[1]}, {str(tmp_path / 'secret')!r})"
+        outcomes = sandbox.run([Job(PROBE, "f", direct(call))])[0].outcomes
+        assert [outcome.value for outcome in outcomes] == [b"[]"], outcomes
+        assert answers(sandbox)
+
+
+# Images
+
+
+@pytest.fixture
+def given_image(docker: DockerSandbox, engine: Any) -> Iterator[Callable[[str], str]]:
+    """Makes an image, without labels of ours, in which `python3` is a link to the given path."""
+    made: list[str] = []
+
+    def make(python3: str) -> str:
+        with connected() as client:
+            container = client.create_container(engine.images(client)[0], command=["nothing"])
+            client.put_archive(container["Id"], "/", archive_with_link("usr/bin/python3", python3))
+            changes = [f"LABEL {SESSION_LABEL}= {OWNER_LABEL}="]
+            made.append(client.commit(container["Id"], changes=changes)["Id"])
+            client.remove_container(container["Id"])
+        return made[-1]
+
+    assert answers(docker)  # our own image is there
+    yield make
+    with connected() as client:
+        for image in made:
+            client.remove_image(image, force=True)
+
+
+def archive_with_link(name: str, target: str) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname, member.mode = tarfile.SYMTYPE, target, 0o777
+        archive.addfile(member)
+    return file.getvalue()
+
+
+def test_an_image_that_the_user_names_is_used_as_it_is(
+    given_image: Callable[[str], str], engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = given_image(Root({}).python)
+    monkeypatch.setenv("CODEA1_DOCKER_IMAGE", image)
+    with shared_docker_sandbox.__wrapped__() as sandbox:  # type: ignore[attr-defined]
+        assert answers(sandbox)
+        assert image in [container["ImageID"] for container in engine.containers()]
+
+
+def test_an_image_without_python_and_one_that_is_not_there_are_said(given_image: Callable[[str], str]) -> None:
+    with DockerSandbox(1, image="nobody/nothing:1") as sandbox, pytest.raises(UserError, match="docker pull nobody/no"):
+        sandbox.run([DOUBLE])
+    with DockerSandbox(1, image=given_image("/nowhere")) as sandbox, pytest.raises(SandboxError, match="python3"):
+        sandbox.run([DOUBLE])
+
+
+def test_the_image_is_made_once(docker: DockerSandbox, engine: Any) -> None:
+    assert answers(docker)
+    with connected() as client:
+        before = engine.images(client)
+        with DockerSandbox(1) as sandbox:
+            assert answers(sandbox)
+        assert engine.images(client) == before != []
+
+
+# Engines of other machines
+
+
+def test_an_engine_that_sees_other_files_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def elsewhere(listener: Any) -> Iterator[Path]:
+        with meeting_folder(listener) as folder:
+            yield folder / "not-there"
+
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", elsewhere)
+    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match="engine on the same kernel that sees the same"):
+        sandbox.run([DOUBLE])
+
+
+def test_an_engine_with_another_kernel_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def unreachable(listener: Any) -> Iterator[Path]:
+        with meeting_folder(listener) as folder:
+            os.unlink(folder / "socket")
+            yield folder
+
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", unreachable)
+    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"on the same kernel .*no connection"):
+        sandbox.run([DOUBLE])
+    assert [each for each in engine.containers() if each["State"] == "created"] == []
+
+
+def test_a_python_that_is_too_old_is_said(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def from_the_future(listener: Any) -> Iterator[Path]:
+        with meeting_folder(listener) as folder:
+            entry = folder / "codea1_env" / "sandbox" / "inside" / "docker_entry.py"
+            entry.write_text(entry.read_text().replace("_OLDEST = (3, 11)", "_OLDEST = (4, 0)"))
+            yield folder
+
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", from_the_future)
+    with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"its Python is 3\.\d+, and"):
+        sandbox.run([DOUBLE])
