@@ -1,7 +1,7 @@
 """Smaller versions of an expression that calls a function with literal arguments. Pure.
 
-One step changes one literal: a container or text loses elements, or a number gets closer to 0. The results are ordered
-by size, so the first one that has the required property is the smallest.
+One step changes one literal: a container or a text loses elements, or a number becomes 0, 1 or closer to 0. The results
+are ordered by size, so the first one with the required property is the smallest.
 """
 
 from __future__ import annotations
