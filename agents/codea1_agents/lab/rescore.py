@@ -57,7 +57,7 @@ def with_rewards_of(played: Ruleset, other: Ruleset) -> Ruleset:
     """
     if other.reward.needs_golden and not played.reward.needs_golden:
         raise UserError(
-            f"rules {other.name} pay for golden tests, which this run did not execute: play with --rules {other.name}"
+            f"rules {other.name} pay for golden tests, which this run has not executed: play with --rules {other.name}"
         )
     return replace(played, name=other.name, reward=other.reward, tests_per_suite=other.tests_per_suite)
 
