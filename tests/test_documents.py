@@ -58,6 +58,12 @@ def is_defined(dotted: str) -> bool:
     return False
 
 
+def anchors(document: Path) -> set[str]:
+    """Return the names by which GitHub links to a document's headings."""
+    headings = re.findall(r"(?m)^#+ (.*)$", FENCE.sub("", document.read_text()))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def exists(path: str) -> bool:
     """Return whether a path, perhaps with `*`, exists below the root or a source folder; of a file the end suffices."""
     if any(True for root in SOURCES for _ in root.glob(path)):
@@ -131,7 +137,8 @@ def test_commands_in_code_exist(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_to_files(document):
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose(document.read_text()))
-    files = [document.parent / link for link in links if "://" not in link]
-    assert [str(file) for file in files if not file.exists()] == []
+def test_links_lead_to_files_and_headings(document):
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)", prose(document.read_text()))
+    files = [(document.parent / link if link else document, anchor) for link, anchor in links if "://" not in link]
+    assert [str(file) for file, _ in files if not file.exists()] == []
+    assert [f"{file}#{anchor}" for file, anchor in files if anchor and anchor not in anchors(file)] == []

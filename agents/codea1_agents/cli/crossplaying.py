@@ -93,8 +93,8 @@ def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
 
 def _played(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
     def loaded(spec: PlayerSpec) -> Player:
-        asker = room.asker(spec.spec, spec.role)
-        return Player(spec.name, asker, is_fixed=spec in entries.fixed, view=spec.view)
+        agent = room.asker(spec.spec, spec.role)
+        return Player(spec.name, agent, is_fixed=spec in entries.fixed, view=spec.view)
 
     with Progress("playing", len(room.problems), room.page) as progress:
         play, submissions = play_all(

@@ -46,7 +46,7 @@ class Player:
     """One agent in one role."""
 
     name: str
-    asker: Asker
+    agent: Asker
     is_fixed: bool = False
     """Whether it is a scripted yardstick."""
     view: View = "white_box"
@@ -231,7 +231,7 @@ def _by_key(turns: Sequence[Turn], replies: Sequence[Reply]) -> dict[_Key, Reply
 
 
 def _replies_of(player: Player, turns: Sequence[Turn]) -> list[Reply]:
-    replies = player.asker.ask(turns)
+    replies = player.agent.ask(turns)
     if len(replies) > 1 and all(map(is_unavailable, replies)):
         raise AgentUnavailable(f"{player.name}: {replies[0]}")
     return replies
