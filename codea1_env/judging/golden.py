@@ -142,7 +142,7 @@ def golden_results(
         problem: as given to `golden_jobs`.
         reports: the reports on its jobs, in their order.
         expected: from `ExpectedValues.of` the problem.
-        comparison: when a value case's values are equal; harnesses compare as they please.
+        comparison: when a value case's values are equal; harnesses compare values themselves.
     """
     cases = _cases(problem)
     of_cases = iter(_case_results(cases, reports[0], expected, comparison) if cases else ())
