@@ -40,8 +40,6 @@ from codea1_env.rules.reward_parts import (
 )
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
 
-__all__ = ["MASKED", "CandidateRewards", "Reward", "RewardFormula", "RewardPart", "score", "score_group"]
-
 RewardFormula = Callable[[Sequence[CandidateReport], Ruleset], Sequence[CandidateRewards]]
 """From candidates that ran the same suites (or one alone), none of them masked, to the rewards of each, in order.
 
