@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` im
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULE_OF = {
     "Agent": "agent",
     "AgentContext": "agent",
     "Duel": "judging.judge",
@@ -80,8 +80,8 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         """Import public names on first use, so that importing the package is fast."""
-        if name in _HOMES:
-            return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        if name in _MODULE_OF:
+            return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         if name in _MODULES:
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -101,9 +101,9 @@ _GAMES = {"codea1/code_a1-v0": "code_a1_v0", "codea1/bank-v0": "bank_v0"}
 
 
 def _register() -> None:
-    for view, home in _VIEWS.items():
+    for view, path in _VIEWS.items():
         if view not in gymnasium.registry:
-            gymnasium.register(view, entry_point=f"codea1_env.{home}")
+            gymnasium.register(view, entry_point=f"codea1_env.{path}")
     # PettingZoo has registries only from 1.27 on.
     for kind, factory in (("aec", "env"), ("parallel", "parallel_env")):
         registry = getattr(pettingzoo, f"{kind}_registry", _GAMES)

@@ -240,7 +240,7 @@ def _spans_of_url(url: str, offset: int) -> Iterator[_Span]:
     start = url.find("://") + len("://") if "://" in url else 0
     end = start + len(re.split(r"[/?#]", url[start:])[0])
     at = url.rfind("@", start, end)
-    if at < 0 and not _is_place(url[start:end]):  # such as a password with an unquoted slash in it
+    if at < 0 and not _is_authority(url[start:end]):  # such as a password with an unquoted slash in it
         at = url.rfind("@")
     if at >= start:
         yield _Span(offset + start, offset + at)
@@ -249,7 +249,7 @@ def _spans_of_url(url: str, offset: int) -> Iterator[_Span]:
         yield _Span(offset + max(at, start) + first, offset + max(at, start) + last)
 
 
-def _is_place(authority: str) -> bool:
+def _is_authority(authority: str) -> bool:
     try:
         urlsplit(f"//{authority}").port  # noqa: B018  reading it checks it
     except ValueError:

@@ -87,7 +87,7 @@ class CandidateOutcomes:
             rechecks=self.rechecks.plus(rerun=len(calls)),
         )
 
-    def affordable(self, call: Call, of_solution: Sequence[EntryPointCall]) -> Iterator[EntryPointCall]:
+    def within_budget(self, call: Call, of_solution: Sequence[EntryPointCall]) -> Iterator[EntryPointCall]:
         """Yield the candidate's calls by a harness call, paired with the solution's to charge the budget."""
         for expected, actual in zip(of_solution, self.entry_point_calls.get(call, ()), strict=False):
             if expected.answer is not None and actual.answer is not None:
@@ -183,7 +183,7 @@ class _FailedCalls:
                 undecided[call] = RejectionReason.UNKNOWABLE
             elif failure.kind in _SELF_ENDED and can_be_repeated(record):
                 or_items = failure.kind is OutcomeKind.OPAQUE
-                if is_equal_so_far(record, each.affordable(call, record), comparison, or_items=or_items):
+                if is_equal_so_far(record, each.within_budget(call, record), comparison, or_items=or_items):
                     repeats.append(_Repeat(self.position, call, record, or_items))
         return replace(each.with_undecided(undecided), outcomes={**each.outcomes, **internal_errors}), repeats
 

@@ -241,7 +241,7 @@ def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, a
     if change.is_replay:
         return None if entry is None else _after_replay(entry, change, rules, arrival.round)
     if entry is None:
-        return _newcomer(change, rules, arrival)
+        return _new_entry(change, rules, arrival)
     return replace(
         entry,
         frequency=entry.frequency + change.n_failed,
@@ -269,7 +269,7 @@ def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_
     )
 
 
-def _newcomer(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
+def _new_entry(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
     n_evaluated = change.n_failed + change.n_passed
     if change.failure is None:
         return None

@@ -17,6 +17,8 @@ from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 MAX_NESTING = 8
 """Most functions and classes around an assert that is still read."""
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+"""Statements that define a function or a class."""
 _CONTINUES = frozenset({"elif", "else", "except", "finally"})
 _COMPOUND = frozenset({"async", "for", "if", "match", "try", "while", "with"})
 _ASSERT = re.compile(r"\s*assert\b")
@@ -172,7 +174,7 @@ def _definition(head: list[str], line: int) -> Statement | None:
         body = parse("\n".join(head) + " pass").body
     except UnreadableError:
         return None
-    is_one = len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    is_one = len(body) == 1 and isinstance(body[0], DEFINITIONS)
     return Statement(body[0], Source(head, line)) if is_one else None
 
 

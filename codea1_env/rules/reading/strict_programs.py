@@ -22,9 +22,8 @@ from dataclasses import dataclass
 
 from codea1_env.rules.reading.fences import Block, Fenced, without_margin
 from codea1_env.rules.reading.python_text import UnreadableError, parse
-from codea1_env.rules.reading.statements import segments
+from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
 
 
@@ -66,7 +65,7 @@ def _defined(body: Iterable[ast.stmt]) -> set[str]:
     pending = list(body)
     while pending:
         node = pending.pop()
-        if isinstance(node, _DEFINITIONS):
+        if isinstance(node, DEFINITIONS):
             names.add(node.name)
         elif isinstance(node, ast.Assign):
             names.update(target.id for target in node.targets if isinstance(target, ast.Name))

@@ -38,9 +38,7 @@ from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.scopes import Imported, Inlined, Scope, Unusable
-from codea1_env.rules.reading.statements import MAX_NESTING, Broken, Partial, Piece, Statement
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
 
 
 @dataclass(slots=True)
@@ -76,7 +74,7 @@ class SuiteReader:
                 self._broken(piece, scope)
             elif isinstance(piece, Partial):
                 self._definition(piece.head, piece.body, scope, for_functions, nesting)
-            elif isinstance(piece.node, _DEFINITIONS):
+            elif isinstance(piece.node, DEFINITIONS):
                 body = tuple(Statement(node, piece.source) for node in piece.node.body)
                 self._definition(piece, body, scope, for_functions, nesting)
             elif not _is_no_op(piece.node):
@@ -103,7 +101,7 @@ class SuiteReader:
         self, head: Statement, body: tuple[Piece, ...], scope: Scope, for_functions: Scope, nesting: int
     ) -> None:
         node = head.node
-        assert isinstance(node, _DEFINITIONS)
+        assert isinstance(node, DEFINITIONS)
         if node.name != self.entry_point:
             detail = f"{node.name!r} is a function or class of the tester, which is not run"
             scope.bind(node.name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
