@@ -54,7 +54,7 @@ class EpisodeSource:
 
         Args:
             problems: to draw from, without replacement until each has been drawn once.
-            rules: the book's rules among them.
+            rules: decide whether and how the book changes.
             book: a Mistake Book, or the path of one; None: a new one in memory.
             options: names of further reset options, which the environment itself reads.
 

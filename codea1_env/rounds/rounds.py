@@ -1,4 +1,4 @@
-"""Rounds: read, check, judge and score the replies for a batch of trees. All judging of the project runs here.
+"""Rounds: read, check, judge and score the replies for a batch of trees. Except for the audit, all judging runs here.
 
 ::
 
