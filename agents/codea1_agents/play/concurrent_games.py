@@ -4,9 +4,9 @@ Theory of operation. Each environment has a thread, in which one game is played 
 One lock lets a single thread at a time read replies and judge; a game that waits for the sandbox or for its agent does
 not hold it. (CPython before 3.11.8 cannot parse in two threads, python/cpython#106905: there an agent with `act` that
 does not say it is `thread_safe` holds it, too.) The caller's thread only takes finished games out of a queue, so that
-Ctrl-C reaches it at once, and the end of a run waits no longer than `PATIENCE_S` for threads. Games of the same problem
-never overlap and come in the order of their numbers. Entries of the Mistake Book belong to a problem, so each game
-finds the book as it would if all games were played one after the other.
+Ctrl-C reaches it at once, and the end of a run waits no longer than `CLOSE_TIMEOUT_S` for threads. Games of the same
+problem never overlap and come in the order of their numbers. Entries of the Mistake Book belong to a problem, so each
+game finds the book as it would if all games were played one after the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import ExitStack
 
 from codea1_agents.play.game_agents import GameAgent
 from codea1_agents.play.games import PlayedEpisode, Table
-from codea1_env.agent.event_loop import PATIENCE_S
+from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S
 
 
 class Schedule:
@@ -110,7 +110,7 @@ class ConcurrentGames:
 
 
 def _join(threads: Sequence[threading.Thread]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + CLOSE_TIMEOUT_S
     for thread in threads:
         if thread.ident is not None:  # it has been started
             thread.join(max(0.0, deadline - time.monotonic()))
