@@ -28,6 +28,13 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
 _SCHEMA_VERSION = 3
+_ORIGIN_COLUMNS = """run TEXT NOT NULL,
+        episode_id TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        coder TEXT NOT NULL,
+        tester TEXT NOT NULL,
+        program_sha256 TEXT NOT NULL,
+        verdict TEXT NOT NULL"""
 _SCHEMA = (
     "CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0), judge_version INTEGER NOT NULL)",
     f"INSERT INTO book VALUES (0, {JUDGE_VERSION})",
@@ -37,7 +44,7 @@ _SCHEMA = (
         round INTEGER NOT NULL DEFAULT 0 CHECK (round >= 0),
         size INTEGER NOT NULL DEFAULT 0 CHECK (size >= 0)
     )""",
-    """CREATE TABLE entry (
+    f"""CREATE TABLE entry (
         problem INTEGER NOT NULL REFERENCES problem (id),
         digest BLOB NOT NULL,
         sequence INTEGER NOT NULL CHECK (sequence >= 1),
@@ -51,13 +58,7 @@ _SCHEMA = (
         quality REAL NOT NULL, -- n_failed / n_evaluated, to be ordered by
         added_round INTEGER NOT NULL CHECK (added_round >= 0),
         last_replayed_round INTEGER NOT NULL CHECK (last_replayed_round >= 0),
-        run TEXT NOT NULL,
-        episode_id TEXT NOT NULL,
-        round INTEGER NOT NULL,
-        coder TEXT NOT NULL,
-        tester TEXT NOT NULL,
-        program_sha256 TEXT NOT NULL,
-        verdict TEXT NOT NULL,
+        {_ORIGIN_COLUMNS},
         actual TEXT NOT NULL
     )""",
     # One index per query of a round, so that no query reads more rows than it returns.
@@ -66,7 +67,7 @@ _SCHEMA = (
     "CREATE INDEX entry_by_frequency ON entry (problem, frequency DESC, sequence)",
     "CREATE INDEX entry_by_last_try ON entry (problem, MAX(added_round, last_replayed_round), sequence)",
     "CREATE INDEX entry_by_quality ON entry (problem, quality, sequence)",
-    """CREATE TABLE departure (
+    f"""CREATE TABLE departure (
         problem INTEGER NOT NULL REFERENCES problem (id),
         digest BLOB NOT NULL,
         expression TEXT NOT NULL,
@@ -75,13 +76,7 @@ _SCHEMA = (
         left_round INTEGER NOT NULL,
         n_failed INTEGER NOT NULL,
         n_evaluated INTEGER NOT NULL,
-        run TEXT NOT NULL,
-        episode_id TEXT NOT NULL,
-        round INTEGER NOT NULL,
-        coder TEXT NOT NULL,
-        tester TEXT NOT NULL,
-        program_sha256 TEXT NOT NULL,
-        verdict TEXT NOT NULL
+        {_ORIGIN_COLUMNS}
     )""",  # without an index: it is only appended to and read completely, and an index would slow a round down
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",

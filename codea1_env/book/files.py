@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from codea1_env import values
 from codea1_env.book.store import MergeReport, MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.problem import ProblemSet, SkippedRow
+from codea1_env.problems.python_source import parse
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
 from codea1_env.rules.reading.direct_calls import is_direct_call
@@ -187,11 +187,9 @@ def _read_assert(text: str) -> BookKey:
     if len(text) > _MAX_TEXT:
         raise LiteralError(f"longer than {_MAX_TEXT} characters")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in imported strings
-            body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise LiteralError(f"not Python: {error}"[:200]) from error
+        body = parse(text, "it").body
+    except BrokenInput as error:
+        raise LiteralError(str(error)[:200]) from error
     match body:
         case [*imports, ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]))]:
             kept = [node for node in imports if not _serves_only(node, left, right)]

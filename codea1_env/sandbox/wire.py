@@ -186,7 +186,7 @@ _new_frame = tuple.__new__
 
 
 def frame_bytes(tag: bytes, call: int = 0, payload: bytes = b"", cpu_us: int = 0) -> bytes:
-    """Return one frame as it stands on the channel."""
+    """Return the bytes of one frame."""
     return HEADER.pack(tag, call, cpu_us, len(payload)) + payload
 
 

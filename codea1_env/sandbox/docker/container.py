@@ -109,7 +109,7 @@ class Container:
         try:
             self._start_with_retries()
         except (CodeA1Error, OSError) as error:
-            with contextlib.suppress(OSError):  # nobody listens any more
+            with contextlib.suppress(OSError):  # the worker has closed its end
                 self._control.send(Op.REFUSED + str(error).encode())
         finally:
             self._control.close()

@@ -38,7 +38,7 @@ def check_sdk() -> None:
 def connected() -> Iterator[Any]:
     """Yield a low-level client of the engine that `DOCKER_HOST` names, by default the local one.
 
-    Each use connects anew: clients survive neither forks nor restarts of the engine.
+    Each use makes a new connection, since clients survive neither forks nor restarts of the engine.
 
     Raises:
         MissingExtra: the SDK is not installed.
@@ -70,7 +70,7 @@ def connected() -> Iterator[Any]:
 
 
 def _check_listening(address: str) -> None:
-    """Raise OSError if nobody listens at a local address: the SDK's own error is long, and it leaks a socket."""
+    """Raise OSError if no engine listens at a local address: the SDK's own error is long, and it leaks a socket."""
     if address.startswith("unix://"):
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(address.removeprefix("unix://"))

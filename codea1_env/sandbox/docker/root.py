@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import IO
 
 from codea1_env.errors import SandboxError
+from codea1_env.sandbox.inside.layout import EXTRA_FILES
 from codea1_env.sandbox.local.worker import clean_environment
 
 _FORMAT = "1"
 """Must change when the same files would give another image."""
 _EXCLUDED = {"site-packages", "dist-packages", "test", "idlelib", "tkinter", "turtledemo", "ensurepip"}
-_EXTRA_FILES = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
 _LOADERS = ("/lib*/ld-linux*.so*", "/lib*/ld-musl*.so*")
 _LINKS_TO_LIBRARIES = ("/lib", "/lib64", "/usr/lib64")
 _EMPTY_FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp")
@@ -81,7 +81,7 @@ class Root:
                 self._add_tree(os.path.join(folder, entry))
         for library in _libraries(self.python, packages):
             self._add_library(library)
-        for path in (*_EXTRA_FILES, *(path for pattern in _LOADERS for path in sorted(glob.glob(pattern)))):
+        for path in (*EXTRA_FILES, *(path for pattern in _LOADERS for path in sorted(glob.glob(pattern)))):
             self._add_tree(path)
         for path in _LINKS_TO_LIBRARIES:
             if os.path.islink(path):

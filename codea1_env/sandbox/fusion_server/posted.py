@@ -83,7 +83,7 @@ class _Clock:
         raise _OutOfTime
 
     def stop(self) -> None:
-        """Stop the program no more."""
+        """Switch the clock off, so that it no longer stops the program."""
         for number in (signal.SIGPROF, signal.SIGALRM):
             signal.signal(number, signal.SIG_IGN)
 

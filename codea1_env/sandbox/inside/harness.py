@@ -86,7 +86,7 @@ class OpaqueResultUse(TypeError):
 
 
 class OpaqueResult:
-    """Stands for a result of the program that is not plain data. It is true; any other use is refused."""
+    """Represents a result of the program that is not plain data. Its truth value is True; any other use is refused."""
 
     def __init__(self, description: str, refuse: Callable[[str], NoReturn]) -> None:
         self.__description = description
@@ -113,7 +113,7 @@ class OpaqueResult:
 
 
 class IterableResult(OpaqueResult):
-    """Stands for a result that is not plain data but can be iterated: a generator, a view, a custom iterator."""
+    """Represents a result that is not plain data but can be iterated: a generator, a view, a custom iterator."""
 
     def __init__(self, items: Items, refuse: Callable[[str], NoReturn]) -> None:
         super().__init__(items.description.decode("utf-8", "replace"), refuse)

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
-_MORE = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+EXTRA_FILES = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+"""Files outside the library folders that the loader and the standard library read."""
 _HIDDEN_NAMES = ("site-packages", "dist-packages")
 
 
@@ -33,7 +34,7 @@ class Layout(NamedTuple):
 
 def layout(packages: dict[str, str]) -> Layout:
     """Return the layout for the allowed packages (name to the folder that contains the package)."""
-    shown = _outermost([_stdlib(), *_library_folders(), *_MORE])
+    shown = _outermost([_stdlib(), *_library_folders(), *EXTRA_FILES])
     own = sorted({path for name, folder in packages.items() for path in _parts(name, folder)})
     hidden = {os.path.join(root, name) for root in _stdlib_parents(shown) for name in _HIDDEN_NAMES}
     hidden |= set(packages.values())

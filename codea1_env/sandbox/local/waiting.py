@@ -1,4 +1,4 @@
-"""How long a process was ready to run but got no processor: tells a sleeping process from an overloaded machine."""
+"""How long a process was ready to run but got no processor. Distinguishes a sleeping process from a busy machine."""
 
 from __future__ import annotations
 
