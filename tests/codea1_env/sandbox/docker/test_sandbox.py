@@ -249,7 +249,7 @@ def test_the_container_holds_even_without_a_layer_of_ours(
             path.write_text(f"{path.read_text()}\n{change}\n")
             yield folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", weakened)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", weakened)
     (tmp_path / "secret").write_text("secret")
     with socket.create_server(("127.0.0.1", 0)) as server, DockerSandbox(1) as sandbox:
         call = f"f({server.getsockname()[1]}, {str(tmp_path / 'secret')!r})"
@@ -326,7 +326,7 @@ def test_an_engine_that_sees_other_files_is_told_apart(engine: Any, monkeypatch:
         with startup_folder(listener) as folder:
             yield folder / "not-there"
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", elsewhere)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", elsewhere)
     with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match="engine on the same kernel that sees the same"):
         sandbox.run([DOUBLE])
 
@@ -338,7 +338,7 @@ def test_an_engine_with_another_kernel_is_told_apart(engine: Any, monkeypatch: p
             os.unlink(folder / "socket")
             yield folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", unreachable)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", unreachable)
     with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"on the same kernel .*no connection"):
         sandbox.run([DOUBLE])
     assert [each for each in engine.containers() if each["State"] == "created"] == []
@@ -352,6 +352,6 @@ def test_a_python_that_is_too_old_is_said(engine: Any, monkeypatch: pytest.Monke
             entry.write_text(entry.read_text().replace("_OLDEST = (3, 11)", "_OLDEST = (4, 0)"))
             yield folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", from_the_future)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", from_the_future)
     with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"its Python is 3\.\d+, and"):
         sandbox.run([DOUBLE])
