@@ -1,18 +1,18 @@
-"""The sandbox under attack: hostile programs, test suites and candidates as data, and what runs them.
+"""Audits a sandbox with attacks: hostile programs, test suites and candidates, which are stored as data.
 
-`programs/*.toml`, `suites/*.toml` and `candidates/*.toml` hold one attack each; `run_audit` plays them all. `codea1
-audit` shows the result beside what a grader makes of the same attacks that runs program and tests in one process and
-looks at its exit status.
+Each file of `programs/*.toml`, `suites/*.toml` and `candidates/*.toml` contains one attack; `run_audit` runs them all.
+`codea1 audit` shows the results, and beside them those of a plain grader, which runs program and tests in one process
+and reads its exit status.
 """
 
 from __future__ import annotations
 
 from codea1_env.audit.attacks import (
     Attacks,
-    Ground,
     HostileCandidate,
     HostileProgram,
     HostileSuite,
+    Testbed,
     Truth,
     load_attacks,
 )
@@ -25,10 +25,10 @@ __all__ = [
     "AuditResult",
     "Auditor",
     "Finding",
-    "Ground",
     "HostileCandidate",
     "HostileProgram",
     "HostileSuite",
+    "Testbed",
     "Truth",
     "load_attacks",
     "run_audit",

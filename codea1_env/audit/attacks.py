@@ -1,24 +1,25 @@
-"""Attacks as data: one TOML file each in `programs/`, `suites/` and `candidates/`, and the `grounds/` of suites.
+"""Attacks as data: one TOML file each in `programs/`, `suites/` and `candidates/`; and the testbeds of suites.
 
-A hostile program holds `tries`, `program`, `calls`, and what must come of the calls:
+A hostile program has the keys `tries` (what it tries to do), `program`, `calls`, and the expected results of the calls:
 
-- `right`: the values of a correct program, which it must never be able to claim;
-- `evidence`: what it returns if its attempt has failed; anything else shows that it reached something;
-- `values`: right answers that must not be spoilt;
-- `outcomes`: the kinds of outcome that are acceptable;
+- `right`: the values of a correct program; the sandbox must never report them for this program;
+- `evidence`: the values that it returns if the attack has failed; another value shows that it reached something;
+- `values`: right answers, which the sandbox must report;
+- `outcomes`: the acceptable kinds of outcome;
 
-optionally `limits`. A hostile suite holds `tries`, `ground`, `reply`, and optionally what must come of it: `n_valid`
-cases, of which `n_beating` (0) rightly beat the ground's wrong program, and rejections (`reasons`: name to number).
-`repeat` writes the reply so many times, `{n}` in it standing for the number; `escaped` replies are written with
-Python's escapes, since TOML has neither NUL nor halves of characters.
+optionally `limits`. A hostile suite has the keys `tries`, `ground` (name of a file in `testbeds/`), `reply`, and
+optionally the expected result: `n_valid` cases, of which `n_beating` (default 0) rightly beat the testbed's wrong
+program, and rejections (`reasons`: name to number). With `repeat`, the reply consists of so many copies of the text, in
+which `{n}` is replaced by the number of the copy. With `escaped`, the text uses Python's escapes, since TOML cannot
+contain NUL or lone surrogates.
 
-A hostile candidate holds `tries`, `solution` and `program`, which both define `f`, `asserts`, and `truth`: what an
-honest judge must say of each assert (`fails`, `passes`, `doubted`, or a reason of rejection). Each assert
-is a suite; `repeat` writes it so many times, as above. With `golden` (`call == value`, each), the candidate must pass
-`n_golden` (0) of them. Optionally `limits`, and `rules` (a preset, by default `fixed`).
+A hostile candidate has the keys `tries`, `solution` and `program`, which both define `f`, `asserts`, and `truth`: the
+verdict of a correct judge on each assert (`fails`, `passes`, `doubted`, or a reason for rejection). Each assert is a
+suite; `repeat` copies it as above. With `golden` (each of the form `call == value`), the candidate must pass `n_golden`
+(default 0) of these tests. Optional keys are `limits` and `rules` (a preset, by default `fixed`).
 
-Only an attack with `safe_to_run_unsandboxed` may ever run outside a sandbox; nothing that kills, forks, fills memory
-or disk, or talks to a network has it.
+Only attacks with `safe_to_run_unsandboxed` may run outside a sandbox. No attack that kills, forks, fills memory or
+disk, or uses a network has this key.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 from codea1_env.sandbox.interface import Call, Job, Limits
 
 NEEDLE = "needle-in-the-solution-4711"
-"""Stands in every ground's solution, and must not be seen anywhere else."""
+"""Part of the solution of every testbed; it must not appear anywhere else."""
 
 _PROGRAM_KEYS = {
     *("tries", "program", "calls", "right", "evidence", "values", "outcomes", "limits", "safe_to_run_unsandboxed")
@@ -57,39 +58,41 @@ Member = TypeVar("Member", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True)
 class HostileProgram:
-    """A program that attacks whoever runs it."""
+    """A program that attacks the process or the machine that runs it."""
 
     name: str
     tries: str
     program: str
-    """Defines, or should define, `f`."""
+    """Source; should define `f`."""
     calls: tuple[str, ...]
     right: tuple[str, ...] = ()
-    """Python source of values, one per call; empty if not stated. So are the next two."""
+    """Python source of values, one per call; empty if not stated."""
     evidence: tuple[str, ...] = ()
+    """As `right`."""
     values: tuple[str, ...] = ()
+    """As `right`."""
     outcomes: frozenset[OutcomeKind] = frozenset()
-    """Empty: any."""
+    """Acceptable kinds; if empty, all are acceptable."""
     limits: Limits = field(default_factory=Limits)
     is_safe: bool = False
     """Whether it may run outside a sandbox."""
 
     def to_job(self) -> Job:
-        """Return what a sandbox is asked to do."""
+        """Return the job that runs it."""
         return Job(self.program, "f", tuple(map(Call, self.calls)), limits=self.limits)
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """A problem with programs that are right, programs that are wrong, and suites that are honest."""
+class Testbed:
+    """A problem with right programs, wrong programs and honest suites."""
 
     problem: Problem
     right: tuple[str, ...]
     wrong: tuple[str, ...]
     honest: tuple[str, str]
-    """Two replies of which every case is valid and rightly predicted; one is played before, one after the hostile."""
+    """Two replies with only valid and rightly predicted cases; one is judged before the hostile suite, one after it."""
     n_beating: tuple[int, int]
-    """How many of their cases beat each wrong program."""
+    """For each honest reply, how many of its cases beat each wrong program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,30 +101,31 @@ class HostileSuite:
 
     name: str
     tries: str
-    ground: Ground
+    testbed: Testbed
     reply: str
     n_valid: int | None = None
-    """How many of its cases are valid; None where that is luck."""
+    """How many of its cases are valid; None if that depends on chance."""
     n_beating: int = 0
-    """How many of its cases may beat a wrong program with a right prediction; exactly so many if `n_valid` is given."""
+    """How many of its cases may beat a wrong program with a right prediction; if `n_valid` is given, the exact number.
+    """
     reasons: Mapping[RejectionReason, int] | None = None
-    """Rejections by reason; None where that is luck."""
+    """Number of rejections by reason; None if that depends on chance."""
     is_safe: bool = False
     """Whether it may run outside a sandbox."""
 
 
 class Truth(StrEnum):
-    """What an honest judge says of an assert about a candidate, beside the reasons for which it rejects one."""
+    """The verdict of a correct judge on an assert, if it does not reject it."""
 
     FAILS = "fails"
     PASSES = "passes"
     DOUBTED = "doubted"
-    """It says nothing about anyone."""
+    """It is no evidence about any program."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostileCandidate:
-    """A candidate and asserts that attack what the judge makes of several processes and runs."""
+    """A candidate and asserts that attack the way in which the judge combines several processes and runs."""
 
     name: str
     tries: str
@@ -133,7 +137,7 @@ class HostileCandidate:
     """One per assert."""
     golden: tuple[GoldenCase, ...] = ()
     n_golden: int = 0
-    """How many of them it passes."""
+    """How many golden tests it passes."""
     limits: Limits = field(default_factory=Limits)
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
     is_safe: bool = False
@@ -162,7 +166,7 @@ class Attacks:
         return len(self.programs) + len(self.suites) + len(self.candidates)
 
     def only(self, name: str) -> Attacks:
-        """Return the attack of this name.
+        """Return only the attack with this name.
 
         Raises:
             UnknownName: there is none.
@@ -179,24 +183,24 @@ class Attacks:
 
 @cache
 def load_attacks() -> Attacks:
-    """Return the shipped attacks, each kind by name; read once per process.
+    """Return the attacks of this package, each kind sorted by name; the files are read once per process.
 
     Raises:
         BrokenInput: a file of the installation is damaged.
     """
-    grounds = {name: _ground(text, name) for name, text in _texts("grounds").items()}
+    testbeds = {name: _testbed(text, name) for name, text in _texts("testbeds").items()}
     return Attacks(
         tuple(read_program(text, name) for name, text in _texts("programs").items()),
-        tuple(read_suite(text, name, grounds) for name, text in _texts("suites").items()),
+        tuple(read_suite(text, name, testbeds) for name, text in _texts("suites").items()),
         tuple(read_candidate(text, name) for name, text in _texts("candidates").items()),
     )
 
 
 def read_program(text: str, name: str) -> HostileProgram:
-    """Return the hostile program that a TOML text describes.
+    """Return the hostile program in a TOML text.
 
     Raises:
-        BrokenInput: not TOML, a key is missing, unknown or of the wrong type, or nothing says what must come of it.
+        BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or no expected result is given.
     """
     table = _table(text, name, _PROGRAM_KEYS)
     calls = _texts_of(table, "calls", name)
@@ -205,7 +209,7 @@ def read_program(text: str, name: str) -> HostileProgram:
     }
     outcomes = _members(OutcomeKind, _texts_of(table, "outcomes", name, []), name)
     if not (stated or outcomes):
-        raise BrokenInput(f"{name}: says nothing of what must come of it")
+        raise BrokenInput(f"{name}: it states no expected result")
     if uneven := [key for key, values in stated.items() if len(values) != len(calls)]:
         raise BrokenInput(f"{name}: {uneven[0]} needs one value per call")
     return HostileProgram(
@@ -218,20 +222,20 @@ def read_program(text: str, name: str) -> HostileProgram:
     )
 
 
-def read_suite(text: str, name: str, grounds: Mapping[str, Ground]) -> HostileSuite:
-    """Return the hostile suite that a TOML text describes.
+def read_suite(text: str, name: str, testbeds: Mapping[str, Testbed]) -> HostileSuite:
+    """Return the hostile suite in a TOML text.
 
     Raises:
-        BrokenInput: not TOML, a key is missing, unknown or of the wrong type, or there is no such ground.
+        BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or its testbed is unknown.
     """
     table = _table(text, name, _SUITE_KEYS)
-    ground = _value(table, "ground", str, name)
-    if ground not in grounds:
-        raise BrokenInput(f"{name}: no ground {ground!r}")
+    testbed = _value(table, "ground", str, name)
+    if testbed not in testbeds:
+        raise BrokenInput(f"{name}: there is no testbed {testbed!r}")
     reasons = _value(table, "reasons", dict, name, {})
     return HostileSuite(
         **_common(table, name),
-        ground=grounds[ground],
+        testbed=testbeds[testbed],
         reply=_reply(table, name),
         n_valid=_value(table, "n_valid", int, name) if "n_valid" in table else None,
         n_beating=_value(table, "n_beating", int, name, 0),
@@ -244,10 +248,10 @@ def read_suite(text: str, name: str, grounds: Mapping[str, Ground]) -> HostileSu
 
 
 def read_candidate(text: str, name: str) -> HostileCandidate:
-    """Return the hostile candidate that a TOML text describes.
+    """Return the hostile candidate in a TOML text.
 
     Raises:
-        BrokenInput: not TOML, a key is missing, unknown or of the wrong type, or not every assert has its truth.
+        BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or an assert has no truth.
     """
     table = _table(text, name, _CANDIDATE_KEYS)
     asserts, truth = _texts_of(table, "asserts", name), _truth(table, name)
@@ -271,7 +275,7 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
 
 
 def _common(table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return what every kind of attack says of itself."""
+    """Return the fields that all kinds of attack have."""
     is_safe = _value(table, "safe_to_run_unsandboxed", bool, name, False)
     return {"name": name, "tries": _value(table, "tries", str, name), "is_safe": is_safe}
 
@@ -295,12 +299,12 @@ def _reply(table: Mapping[str, Any], name: str) -> str:
     return "".join(reply.replace("{n}", str(n)) for n in range(n_times)) if n_times else reply
 
 
-def _ground(text: str, name: str) -> Ground:
+def _testbed(text: str, name: str) -> Testbed:
     keys = {"statement", "solution", "examples", "right", "wrong", "honest", "n_beating"}
     table = _table(text, name, keys)
     solution = _value(table, "solution", str, name)
     if NEEDLE not in solution:
-        raise BrokenInput(f"{name}: the solution does not hold the needle")
+        raise BrokenInput(f"{name}: the solution does not contain the needle")
     problem = Problem(
         id=f"audit/{name}",
         statement=_value(table, "statement", str, name),
@@ -310,7 +314,7 @@ def _ground(text: str, name: str) -> Ground:
     )
     first, second = _texts_of(table, "honest", name)
     n_first, n_second = _value(table, "n_beating", list, name)
-    return Ground(
+    return Testbed(
         problem, _texts_of(table, "right", name), _texts_of(table, "wrong", name), (first, second), (n_first, n_second)
     )
 
@@ -323,7 +327,7 @@ def _members(kind: type[Member], names: Iterable[str], place: str) -> list[Membe
 
 
 def _texts(folder: str) -> dict[str, str]:
-    """Return the texts of a folder's files by name."""
+    """Return the contents of a folder's files by name."""
     found = files("codea1_env.audit").joinpath(folder).iterdir()
     texts = {path.name.removesuffix(".toml"): path.read_text("utf-8") for path in found if path.name.endswith(".toml")}
     return dict(sorted(texts.items()))

@@ -1,11 +1,11 @@
-"""Plays one hostile candidate: it is judged by its asserts as in any round, and each verdict must be the true one."""
+"""Runs one hostile candidate: judges it by its asserts as in any round, and compares each verdict with the true one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from codea1_env.audit.attacks import HostileCandidate, Truth
-from codea1_env.audit.findings import AuditResult
+from codea1_env.audit.findings import AuditResult, shortened
 from codea1_env.errors import SandboxError
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, SuiteReport, Verdict
@@ -18,12 +18,12 @@ _MAX_SHOWN = 60  # characters
 
 
 def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> tuple[AuditResult, str]:
-    """Return what the candidate has gained, and a sentence that says so.
+    """Return the result of the attack, and a sentence about it.
 
     Args:
         attack: the candidate.
         sandbox: where programs run.
-        secret: text in a file of the host, which must not come back.
+        secret: text in a file of the host, which must not appear in the report.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
@@ -35,41 +35,41 @@ def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> t
         (report,) = judge.judge([duel])[0].candidates
     except SandboxError:
         raise
-    except Exception as error:  # noqa: BLE001  -- whatever it is, a candidate has provoked it
+    except Exception as error:  # noqa: BLE001  -- a candidate may provoke any exception
         return AuditResult.WRONG_RESULT, f"the judge raised {type(error).__name__}: {error}"[:300]
     if secret in repr(report):
         return AuditResult.ESCAPED, "it read a file of the host"
-    said = [_said(report, suite) for suite in report.suites]
-    if forged := next(_forgeries(attack, report, said), ""):
+    words = [_word(report, suite) for suite in report.suites]
+    if forged := next(_forgeries(attack, report, words), ""):
         return AuditResult.FORGED, forged
-    if fault := next(_faults(attack, report, said), ""):
+    if fault := next(_faults(attack, report, words), ""):
         return AuditResult.WRONG_RESULT, fault
-    return AuditResult.HELD, ", ".join(dict.fromkeys(said))
+    return AuditResult.HELD, ", ".join(dict.fromkeys(words))
 
 
-def _said(report: CandidateReport, suite: SuiteReport) -> str:
-    """Return what the judge says of the only assert of a suite: a verdict, or why it was rejected."""
+def _word(report: CandidateReport, suite: SuiteReport) -> str:
+    """Return the judge's verdict on the only assert of a suite, or the reason why it was rejected."""
     if suite.cases:
         return (suite.cases[0].verdict if report.is_valid else report.verdict).value
     return suite.suite.rejections[0].reason.value
 
 
-def _forgeries(attack: HostileCandidate, report: CandidateReport, said: Sequence[str]) -> Iterator[str]:
-    for line, truth, word in zip(attack.asserts, attack.truth, said, strict=True):
+def _forgeries(attack: HostileCandidate, report: CandidateReport, words: Sequence[str]) -> Iterator[str]:
+    for line, truth, word in zip(attack.asserts, attack.truth, words, strict=True):
         if truth is Truth.FAILS and word == Verdict.PASSED:
-            yield f"{_shown(line)} is passed"
+            yield f"{shortened(line, _MAX_SHOWN)} is passed"
         if truth is Truth.PASSES and word in list(Verdict) and Verdict(word).is_failure:
-            yield f"{_shown(line)} is failed ({word})"
+            yield f"{shortened(line, _MAX_SHOWN)} is failed ({word})"
     if attack.golden and (report.golden_pass_rate or 0.0) * len(attack.golden) > attack.n_golden:
         yield f"it passes {report.golden_pass_rate:.0%} of the golden tests"
 
 
-def _faults(attack: HostileCandidate, report: CandidateReport, said: Sequence[str]) -> Iterator[str]:
+def _faults(attack: HostileCandidate, report: CandidateReport, words: Sequence[str]) -> Iterator[str]:
     if report.has_internal_error:
         yield "it counts as the sandbox's own failure"
-    for line, truth, word in zip(attack.asserts, attack.truth, said, strict=True):
+    for line, truth, word in zip(attack.asserts, attack.truth, words, strict=True):
         if not _is_true(truth, word):
-            yield f"{_shown(line)} is {word}, where the truth is that it is {truth}"
+            yield f"{shortened(line, _MAX_SHOWN)} is {word}, but the truth is {truth}"
     if attack.golden and report.golden_pass_rate != attack.n_golden / len(attack.golden):
         yield f"its golden pass rate is {report.golden_pass_rate}"
 
@@ -80,7 +80,3 @@ def _is_true(truth: Truth | RejectionReason, word: str) -> bool:
     if truth is Truth.PASSES:
         return word == Verdict.PASSED
     return word in _DOUBTS if truth is Truth.DOUBTED else word == truth
-
-
-def _shown(line: str) -> str:
-    return line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 3]}..."

@@ -1,4 +1,4 @@
-"""What came of attacks."""
+"""The results of attacks."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ class AuditResult(StrEnum):
     """How one attack ended, from best to worst."""
 
     HELD = "held"
-    """It gained nothing, and nothing remains of it."""
+    """It gained nothing and left nothing behind."""
     WRONG_RESULT = "wrong_result"
-    """None of the worse ones, but not what must come out: another kind of outcome, or the sandbox takes the blame."""
+    """None of the worse results, but not the expected one: another kind of outcome, or an internal error."""
     LEFT_BEHIND = "left_behind"
-    """A process, a file or a listening socket remains of it."""
+    """It left a process, a file or a listening socket behind."""
     ESCAPED = "escaped"
-    """It reached what it must not: the host, another job, the sandbox itself, the solution."""
+    """It reached something forbidden: the host, another job, the sandbox itself, the solution."""
     FORGED = "forged"
-    """A verdict is not true: a wrong answer counts as right, or a right program or an honest suite pays for it."""
+    """A verdict is wrong: a wrong answer counts as right, or a right program or an honest suite is harmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one attack gained."""
+    """The result of one attack."""
 
     attack: str
     result: AuditResult
     sentence: str
-    """What happened, for people."""
+    """Description of what happened, for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What all attacks on one back end gained."""
+    """The results of all attacks on one back end."""
 
     sandbox: str
     guarantee: Guarantee
     tier: str
-    """Name of the isolation that held; empty where the back end names none."""
+    """Name of the isolation in force; empty if the back end does not name it."""
     findings: tuple[Finding, ...]
     """In the order of the attacks."""
 
     @property
     def counts(self) -> dict[AuditResult, int]:
-        """How many attacks ended in each way; every way is there."""
+        """Number of attacks by result; contains every result."""
         found = Counter(finding.result for finding in self.findings)
         return {result: found[result] for result in AuditResult}
 
@@ -55,3 +55,8 @@ class AuditReport:
     def is_sound(self) -> bool:
         """True iff nothing was forged, escaped or left behind."""
         return all(finding.result in (AuditResult.HELD, AuditResult.WRONG_RESULT) for finding in self.findings)
+
+
+def shortened(text: str, n_characters: int) -> str:
+    """Return a text with at most `n_characters`; the end of a longer one is replaced by three dots."""
+    return text if len(text) <= n_characters else f"{text[: n_characters - 3]}..."

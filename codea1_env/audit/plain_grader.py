@@ -1,7 +1,7 @@
-"""What most graders do, for comparison: program and asserts in one process, and exit status 0 is a pass.
+"""A grader as most are, for comparison: it runs program and asserts in one process, and exit status 0 is a pass.
 
-Only attacks that harm nobody (`is_safe`) are run, in a process group and a folder of their own, with limits on time and
-resources, and as root by a user that owns nothing. Where that cannot be had, none is run.
+It runs only harmless attacks (`is_safe`), each in its own process group and folder, with limits on time and resources;
+if started by root, as a user that owns nothing. If this is not possible, it runs none.
 """
 
 from __future__ import annotations
@@ -20,29 +20,30 @@ from pathlib import Path
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.rules.reading.release import find_program
 
-# Core files none, 2 processor seconds, 1 GiB of address space, files of 256 MiB, 256 descriptors.
+# No core files, 2 processor seconds, 1 GiB of address space, files of 256 MiB, 256 descriptors.
 _LIMITED = 'ulimit -c 0; ulimit -t 2; ulimit -v 1048576; ulimit -f 524288; ulimit -n 256; exec "$@"'
-_UNUSED_USER = 370_000  # beyond the ids that distributions, container engines and sandboxes hand out
-_LAST_WORDS_BYTES = 4096
+_UNUSED_USER = 370_000  # above the ids that distributions, container engines and sandboxes assign
+_MAX_STDERR_BYTES = 4096
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
 class PlainResult(StrEnum):
-    """What an attack gains from a grader without a sandbox."""
+    """The result of an attack on a grader without a sandbox."""
 
     FOOLED = "fooled"
-    """A wrong program passes, a right one fails, or a right answer is spoilt."""
+    """A wrong program passes, a right one fails, or a right answer is lost."""
     REACHED = "reached"
-    """It reaches what it must not."""
+    """It reaches something forbidden."""
     HELD = "held"
+    """It gains nothing."""
     TIMED_OUT = "timed out"
-    """It gains nothing but the time that it takes."""
+    """It only costs time."""
     NOT_RUN = "not run"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What one attack has gained from the plain grader."""
+    """The result of one attack on the plain grader."""
 
     attack: str
     result: PlainResult
@@ -54,20 +55,20 @@ class _Ended:
     """How a script ended."""
 
     status: int | None
-    """Exit status, negative for a signal; None: stopped for taking too long."""
+    """Exit status, negative for a signal; None if it was stopped because it took too long."""
     last_line: str
 
     @property
     def failed_an_assert(self) -> bool:
-        """Whether an assert did not hold."""
+        """Whether an assert failed."""
         return self.status == 1 and self.last_line.startswith("AssertionError")
 
 
 class PlainGrader:
-    """Runs scripts and looks at their exit status."""
+    """Runs scripts and reads their exit status."""
 
     def __init__(self, *, wall_s: float = 1.5) -> None:
-        """Find out how scripts can be run here without harm.
+        """Find out how scripts can be run safely on this machine.
 
         Args:
             wall_s: seconds that a script may take.
@@ -78,47 +79,47 @@ class PlainGrader:
 
     @property
     def obstacle(self) -> str:
-        """Why nothing can be run here; empty if it can."""
+        """Why no script can be run on this machine; empty if they can."""
         if sys.platform != "linux":
             return "limits can be set on Linux only"
-        return "" if self._python else "no Python that another user than root could run"
+        return "" if self._python else "there is no Python that another user than root can run"
 
     def try_program(self, attack: HostileProgram) -> Comparison:
-        """Grade a hostile program by asserts that a right program passes, or that show what it has reached."""
-        if reason := self.obstacle or _danger(attack.is_safe):
+        """Grade a hostile program by asserts that a right program passes, or that fail if it has reached something."""
+        if reason := self.obstacle or _why_not_run(attack.is_safe):
             return Comparison(attack.name, PlainResult.NOT_RUN, reason)
         expected = attack.right or attack.evidence or attack.values
         if not expected:
-            return Comparison(attack.name, PlainResult.NOT_RUN, "no answer of it is right")
+            return Comparison(attack.name, PlainResult.NOT_RUN, "the attack states no right answers")
         asserts = (f"assert {call} == {value}" for call, value in zip(attack.calls, expected, strict=True))
         ended = self._run("\n".join([attack.program, *asserts]))
         if attack.right:
             return _of_wrong_program(attack.name, ended)
         if attack.evidence and ended.failed_an_assert:
-            return Comparison(attack.name, PlainResult.REACHED, "it gets what a sandbox refuses")
+            return Comparison(attack.name, PlainResult.REACHED, "it reaches what a sandbox refuses")
         if attack.evidence and ended.status == 0:
-            return Comparison(attack.name, PlainResult.HELD, "it gets nothing here")
+            return Comparison(attack.name, PlainResult.HELD, "it reaches nothing")
         return _of_right_program(attack.name, ended)
 
     def try_suite(self, attack: HostileSuite) -> Comparison:
-        """Grade the ground's solution and its right and wrong programs by a hostile suite."""
-        if reason := self.obstacle or _danger(attack.is_safe):
+        """Grade the testbed's solution and its right programs by a hostile suite."""
+        if reason := self.obstacle or _why_not_run(attack.is_safe):
             return Comparison(attack.name, PlainResult.NOT_RUN, reason)
         tests = find_program(attack.reply)
-        solution = self._run(f"{attack.ground.problem.solution}\n{tests}")
+        solution = self._run(f"{attack.testbed.problem.solution}\n{tests}")
         if solution.status is None:
-            return Comparison(attack.name, PlainResult.TIMED_OUT, "stopped for taking too long")
+            return Comparison(attack.name, PlainResult.TIMED_OUT, "stopped: it takes too long")
         if solution.status != 0:
-            return Comparison(attack.name, PlainResult.HELD, "the solution fails it, so that it is dropped")
+            return Comparison(attack.name, PlainResult.HELD, "the solution fails it, so it is dropped")
         if attack.n_valid == 0:
-            return Comparison(attack.name, PlainResult.FOOLED, "passes, and holds no test")
-        if any(self._run(f"{program}\n{tests}").status != 0 for program in attack.ground.right):
+            return Comparison(attack.name, PlainResult.FOOLED, "passes, but contains no test")
+        if any(self._run(f"{program}\n{tests}").status != 0 for program in attack.testbed.right):
             return Comparison(attack.name, PlainResult.FOOLED, "a right program fails")
         return Comparison(attack.name, PlainResult.HELD, "right programs pass")
 
     def try_candidate(self, attack: HostileCandidate) -> Comparison:
-        """Grade a hostile candidate by those of its asserts whose truth is known."""
-        if reason := self.obstacle or _danger(attack.is_safe):
+        """Grade a hostile candidate by the asserts that it must fail, or else by those that it must pass."""
+        if reason := self.obstacle or _why_not_run(attack.is_safe):
             return Comparison(attack.name, PlainResult.NOT_RUN, reason)
         pairs = list(zip(attack.asserts, attack.truth, strict=True))
         failing = [line for line, truth in pairs if truth is Truth.FAILS]
@@ -127,7 +128,7 @@ class PlainGrader:
             return _of_wrong_program(attack.name, self._run("\n".join([attack.program, *failing])))
         if passing:
             return _of_right_program(attack.name, self._run("\n".join([attack.program, *passing])))
-        return Comparison(attack.name, PlainResult.NOT_RUN, "it says nothing of any program")
+        return Comparison(attack.name, PlainResult.NOT_RUN, "its asserts are no evidence about any program")
 
     def _run(self, script: str) -> _Ended:
         folder = Path(tempfile.mkdtemp(prefix="codea1-plain-"))
@@ -139,7 +140,7 @@ class PlainGrader:
             with (folder / "stderr").open("w+b") as stderr:
                 command = ["/bin/sh", "-e", "-c", _LIMITED, "sh", self._python, "-s", str(path)]
                 status = self._status(command, folder, stderr.fileno())
-                stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _LAST_WORDS_BYTES))
+                stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _MAX_STDERR_BYTES))
                 lines = stderr.read().decode("utf-8", "replace").strip().splitlines()
             return _Ended(status, lines[-1] if lines else "")
         finally:
@@ -168,7 +169,7 @@ class PlainGrader:
             process.wait()
 
 
-def _danger(is_safe: bool) -> str:
+def _why_not_run(is_safe: bool) -> str:
     return "" if is_safe else "it could harm this machine"
 
 
@@ -176,7 +177,7 @@ def _of_wrong_program(name: str, ended: _Ended) -> Comparison:
     if ended.status == 0:
         return Comparison(name, PlainResult.FOOLED, "a wrong program passes")
     if ended.status is None:
-        return Comparison(name, PlainResult.TIMED_OUT, "stopped for taking too long")
+        return Comparison(name, PlainResult.TIMED_OUT, "stopped: it takes too long")
     return Comparison(name, PlainResult.HELD, "fails, as it should")
 
 
@@ -184,12 +185,12 @@ def _of_right_program(name: str, ended: _Ended) -> Comparison:
     if ended.status == 0:
         return Comparison(name, PlainResult.HELD, "passes, as it should")
     if ended.status is None:
-        return Comparison(name, PlainResult.TIMED_OUT, "a right answer is stopped for taking too long")
-    return Comparison(name, PlainResult.FOOLED, "a right answer is spoilt")
+        return Comparison(name, PlainResult.TIMED_OUT, "a right answer is stopped: it takes too long")
+    return Comparison(name, PlainResult.FOOLED, "a right answer is lost")
 
 
 def _python_for_all() -> str:
-    """Return an interpreter that any user can run; empty if there is none."""
+    """Return the path of an interpreter that every user can run; empty if there is none."""
     found = (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin"))
     return next((path for path in found if path and _is_open_to_all(Path(path))), "")
 

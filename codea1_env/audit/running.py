@@ -1,4 +1,4 @@
-"""Plays attacks against a back end and says what each has gained."""
+"""Runs attacks against a back end and reports the result of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Self, TypeVar
 
 from codea1_env.audit.attacks import Attacks, HostileCandidate, HostileProgram, HostileSuite, load_attacks
 from codea1_env.audit.candidate_judging import play_candidate
-from codea1_env.audit.findings import AuditReport, AuditResult, Finding
+from codea1_env.audit.findings import AuditReport, AuditResult, Finding, shortened
 from codea1_env.audit.suite_judging import play_suite
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.errors import SandboxError
@@ -18,10 +18,11 @@ from codea1_env.sandbox.local import EACH_KIND
 from codea1_env.values import describe, encode, equal
 
 _MAX_MESSAGE = 300
+_MAX_SHOWN = 60
 _MAX_LISTED = 3
 _ROUNDS_TO_FILL = 20
 
-# What one attack looks for in the next: the text of an earlier job.
+# The harmless program after each attack. One attack searches for the text of an earlier job, which this is.
 _CANARY = Job("def f(x):\n    'NEEDLE-4711'\n    return x * 2\n", "f", (Call("f(21)"), Call("f('ab')")))
 _CANARY_VALUES = (encode(42), encode("abab"))
 _BUSY = "def f(x):\n    return sum(range(300_000))\n"
@@ -32,15 +33,15 @@ _A = TypeVar("_A", HostileProgram, HostileSuite, HostileCandidate)
 def run_audit(
     sandbox: Sandbox, *, attacks: Attacks | None = None, progress: Callable[[int, int], None] | None = None
 ) -> AuditReport:
-    """Play all attacks, one after the other.
+    """Run all attacks, one after the other.
 
     Args:
         sandbox: the back end.
-        attacks: which; by default all that are shipped.
-        progress: called with the numbers of attacks done and of all.
+        attacks: the attacks; by default all of this package.
+        progress: called with the number of finished attacks and the number of all attacks.
 
     Raises:
-        SandboxError: the back end does not answer right even before the first attack.
+        SandboxError: the back end gives wrong answers before the first attack.
     """
     findings: list[Finding] = []
     chosen = load_attacks() if attacks is None else attacks
@@ -53,10 +54,10 @@ def run_audit(
 
 
 class Auditor:
-    """Plays attacks against one back end; use it as a context manager.
+    """Runs attacks against one back end; use it as a context manager.
 
     Raises:
-        SandboxError: the back end does not answer right even before the first attack.
+        SandboxError: the back end gives wrong answers before the first attack.
     """
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -78,26 +79,26 @@ class Auditor:
         self._surroundings.__exit__(*exception)
 
     def play(self, attacks: Attacks) -> Iterator[Finding]:
-        """Yield what each attack has gained."""
+        """Yield the finding of each attack."""
         yield from map(self.try_program, attacks.programs)
         yield from map(self.try_suite, attacks.suites)
         yield from map(self.try_candidate, attacks.candidates)
 
     def try_program(self, attack: HostileProgram) -> Finding:
-        """Run a hostile program, and then a harmless one."""
+        """Run a hostile program, then a harmless one."""
         return self._tried(attack, _play_program)
 
     def try_suite(self, attack: HostileSuite) -> Finding:
-        """Judge right and wrong programs by a hostile suite among honest ones, and then run a harmless program."""
+        """Judge right and wrong programs by a hostile suite between honest ones, then run a harmless program."""
         return self._tried(attack, play_suite)
 
     def try_candidate(self, attack: HostileCandidate) -> Finding:
-        """Judge a hostile candidate, and then run a harmless program."""
+        """Judge a hostile candidate, then run a harmless program."""
         return self._tried(attack, play_candidate)
 
     def _tried(self, attack: _A, play: Callable[[_A, Sandbox, str], tuple[AuditResult, str]]) -> Finding:
-        """Return what came of an attack, and of the harmless program and the look at the machine after it."""
-        self._surroundings.settle()
+        """Run an attack, then a harmless program, then check the machine; return the worst result."""
+        self._surroundings.mark()
         try:
             result, sentence = play(attack, self._sandbox, self._surroundings.secret)
         except SandboxError as error:
@@ -109,7 +110,7 @@ class Auditor:
         return Finding(attack.name, result, sentence)
 
     def _canary_fault(self) -> str:
-        """Return what is wrong with the answers to a harmless program; empty if nothing is."""
+        """Run a harmless program; return what is wrong with its answers, empty if they are right."""
         try:
             report = self._sandbox.run([_CANARY])[0]
         except SandboxError as error:
@@ -117,15 +118,15 @@ class Auditor:
         self.tier = report.tier
         if tuple(outcome.value for outcome in report.outcomes) == _CANARY_VALUES:
             return ""
-        said = ", ".join(outcome.summary or "another value" for outcome in report.outcomes)
-        return f"a harmless program is answered wrongly ({said})"
+        outcomes = ", ".join(outcome.summary or "another value" for outcome in report.outcomes)
+        return f"a harmless program gets wrong answers ({outcomes})"
 
     def _fill(self) -> None:
-        """Have the back end start all the processes that it will keep, so that no later one is taken for a rest."""
+        """Make the back end start all its permanent processes, so that none of them counts as left behind later."""
         busy = [Job(f"{_BUSY}{kind}", "f", (Call("f(1)"),)) for kind in EACH_KIND for _ in range(8)]
         self._sandbox.run(busy)
         for _ in range(_ROUNDS_TO_FILL):
-            if not self._surroundings.settle():
+            if not self._surroundings.mark():
                 return
             self._sandbox.run(busy)
 
@@ -143,7 +144,7 @@ def _play_program(attack: HostileProgram, sandbox: Sandbox, secret: str) -> tupl
     faults = list(_faults(attack, report))
     if faults:
         return AuditResult.WRONG_RESULT, faults[0]
-    return AuditResult.HELD, ", ".join(dict.fromkeys(map(_said, report.outcomes)))
+    return AuditResult.HELD, ", ".join(dict.fromkeys(map(_described, report.outcomes)))
 
 
 def _faults(attack: HostileProgram, report: JobReport) -> Iterator[str]:
@@ -151,22 +152,21 @@ def _faults(attack: HostileProgram, report: JobReport) -> Iterator[str]:
         if outcome.kind is OutcomeKind.INTERNAL_ERROR:
             yield f"{call} counts as the sandbox's own failure: {outcome.summary}"
         if not (outcome.message + outcome.error_type).isprintable() or len(outcome.message) > _MAX_MESSAGE:
-            yield f"{call} has a message that is not fit to be shown"
+            yield f"{call} has a message that cannot be printed"
     for index, outcome in enumerate(report.outcomes):
         if attack.outcomes and outcome.kind not in attack.outcomes:
-            yield f"{attack.calls[index]} ended as {outcome.kind}: {_said(outcome)}"
+            yield f"{attack.calls[index]} ended as {outcome.kind}: {_described(outcome)}"
         for stated in (attack.evidence, attack.values):
             if stated and not _has(outcome, stated[index]):
-                yield f"{attack.calls[index]} is not {stated[index]}: {_said(outcome)}"
+                yield f"{attack.calls[index]} is not {stated[index]}: {_described(outcome)}"
 
 
 def _has(outcome: Outcome, source: str) -> bool:
     return outcome.value is not None and equal(outcome.value, encode(ast.literal_eval(source)), nan_equal=True)
 
 
-def _said(outcome: Outcome) -> str:
-    text = outcome.summary if outcome.value is None else f"returned {describe(outcome.value)}"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _described(outcome: Outcome) -> str:
+    return shortened(outcome.summary if outcome.value is None else f"returned {describe(outcome.value)}", _MAX_SHOWN)
 
 
 def _listed(sentences: Sequence[str]) -> str:

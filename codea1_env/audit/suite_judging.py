@@ -1,9 +1,9 @@
-"""Plays one hostile suite: right and wrong programs are judged by it, between two honest suites.
+"""Runs one hostile suite: judges right and wrong programs by it and by two honest suites.
 
-What must hold of every hostile suite, whatever it tries: a right program passes all cases, its own and the honest ones;
-a wrong program is beaten by the honest suites as if the hostile one were not there; the hostile one is paid for no more
-than it has found; the cases that it adds to the Mistake Book never beat a right program; and nothing of the solution or
-the host can be read in what comes back.
+The following must be true for every hostile suite: a right program passes all cases, of the hostile suite and of the
+honest ones; the honest suites beat a wrong program as if the hostile suite were absent; the hostile suite is rewarded
+only for what it has found; the cases that it adds to the Mistake Book never beat a right program; and the report
+contains nothing of the solution or the host.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from codea1_env.audit.attacks import NEEDLE, Ground, HostileSuite
-from codea1_env.audit.findings import AuditResult
+from codea1_env.audit.attacks import NEEDLE, HostileSuite, Testbed
+from codea1_env.audit.findings import AuditResult, shortened
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
@@ -21,66 +21,66 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
 SUITE_LIMITS = Limits(cpu_s=0.2, wall_s=10.0, memory_mb=96, max_restarts=1)
-"""Small, so that attacks on the limits take little time."""
+"""Low, so that attacks on the limits take little time."""
 
 _RULES = preset("fixed")
 
 
 def play_suite(attack: HostileSuite, sandbox: Sandbox, secret: str) -> tuple[AuditResult, str]:
-    """Return what the suite has gained, and a sentence that says so.
+    """Return the result of the attack, and a sentence about it.
 
     Args:
         attack: the suite.
         sandbox: where programs run.
-        secret: text in a file of the host, which must not come back.
+        secret: text in a file of the host, which must not appear in the report.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    ground = attack.ground
-    suites = tuple(_read(reply, ground) for reply in (ground.honest[0], attack.reply, ground.honest[1]))
-    report = _judged(ground, suites, (), sandbox)
+    testbed = attack.testbed
+    suites = tuple(_read(reply, testbed) for reply in (testbed.honest[0], attack.reply, testbed.honest[1]))
+    report = _judged(testbed, suites, (), sandbox)
     seen = repr([(each.replayed, each.suites) for each in report.candidates])
     if NEEDLE in seen or secret in seen:
         return AuditResult.ESCAPED, "it read the solution" if NEEDLE in seen else "it read a file of the host"
-    if forged := next(_forgeries(attack, report), "") or _book_forgery(ground, report, sandbox):
+    if forged := next(_forgeries(attack, report), "") or _book_forgery(testbed, report, sandbox):
         return AuditResult.FORGED, forged
     if fault := next(_faults(attack, report), ""):
         return AuditResult.WRONG_RESULT, fault
     return AuditResult.HELD, _summary(report.candidates[0].suites[1])
 
 
-def _read(reply: str, ground: Ground) -> Suite:
-    entry_point = ground.problem.entry_point
+def _read(reply: str, testbed: Testbed) -> Suite:
+    entry_point = testbed.problem.entry_point
     return read_suite(reply, _RULES.reading, entry_point=entry_point, tests_per_suite=_RULES.tests_per_suite)
 
 
 def _judged(
-    ground: Ground, suites: tuple[Suite, ...], replayed: tuple[ValidCase, ...], sandbox: Sandbox
+    testbed: Testbed, suites: tuple[Suite, ...], replayed: tuple[ValidCase, ...], sandbox: Sandbox
 ) -> ProblemReport:
-    candidates = tuple(map(Candidate, (*ground.right, *ground.wrong)))
-    duel = Duel(ground.problem, candidates, (suites,) * len(candidates), replayed)
-    return Judge(sandbox, _RULES, limits=SUITE_LIMITS).judge([duel])[0]  # a new judge remembers nothing
+    candidates = tuple(map(Candidate, (*testbed.right, *testbed.wrong)))
+    duel = Duel(testbed.problem, candidates, (suites,) * len(candidates), replayed)
+    return Judge(sandbox, _RULES, limits=SUITE_LIMITS).judge([duel])[0]  # a new judge, without cached answers
 
 
 # -- forged verdicts -------------------------------------------------------------------------------
 
 
 def _forgeries(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
-    n_right = len(attack.ground.right)
+    n_right = len(attack.testbed.right)
     for candidate in report.candidates[:n_right]:
         for case in (case for suite in candidate.suites for case in suite.cases):
             if case.verdict.is_failure or case.verdict is Verdict.NOT_RUN:
                 yield f"a right program fails {_shown(case)}"
     for candidate in report.candidates:
-        yield from _harm_to_others(attack.ground, candidate, is_right=candidate in report.candidates[:n_right])
+        yield from _harm_to_others(attack.testbed, candidate, is_right=candidate in report.candidates[:n_right])
     for candidate in report.candidates[n_right:]:
         if (n_beating := _n_beating(candidate.suites[1])) > attack.n_beating:
-            yield f"it is paid for {n_beating} cases that beat a wrong program, and has found {attack.n_beating}"
+            yield f"it is rewarded for {n_beating} cases that beat a wrong program, but has found {attack.n_beating}"
 
 
-def _harm_to_others(ground: Ground, candidate: CandidateReport, *, is_right: bool) -> Iterator[str]:
-    for suite, n_beating in zip(candidate.suites[::2], ground.n_beating, strict=True):
+def _harm_to_others(testbed: Testbed, candidate: CandidateReport, *, is_right: bool) -> Iterator[str]:
+    for suite, n_beating in zip(candidate.suites[::2], testbed.n_beating, strict=True):
         if suite.suite.rejections:
             rejection = suite.suite.rejections[0]
             yield f"an honest suite lost {rejection.source} ({rejection.reason})"
@@ -88,16 +88,16 @@ def _harm_to_others(ground: Ground, candidate: CandidateReport, *, is_right: boo
             yield f"an honest suite beats a wrong program {_n_beating(suite)} times instead of {n_beating}"
 
 
-def _book_forgery(ground: Ground, report: ProblemReport, sandbox: Sandbox) -> str:
-    """Replay what would enter the Mistake Book, by itself."""
+def _book_forgery(testbed: Testbed, report: ProblemReport, sandbox: Sandbox) -> str:
+    """Replay the cases that would enter the Mistake Book, without any suite."""
     beaten = [
         case.case for candidate in report.candidates for case in candidate.suites[1].cases if case.verdict.is_failure
     ]
     if not beaten:
         return ""
     replayed = tuple({(case.case.expression, case.case.imports): case for case in beaten}.values())
-    again = _judged(ground, (), replayed, sandbox)
-    for candidate in again.candidates[: len(ground.right)]:
+    again = _judged(testbed, (), replayed, sandbox)
+    for candidate in again.candidates[: len(testbed.right)]:
         for case in candidate.replayed:
             if case.verdict is not Verdict.PASSED:
                 return f"once in the Mistake Book, a right program fails {_shown(case)}"
@@ -121,14 +121,14 @@ def _faults(attack: HostileSuite, report: ProblemReport) -> Iterator[str]:
         yield f"{_n_beating(suite)} of its cases beat a wrong program, not {attack.n_beating}"
     reasons = Counter(rejection.reason for rejection in suite.suite.rejections)
     if attack.reasons is not None and reasons != Counter(attack.reasons):
-        yield f"its rejections are others: {_summary(suite)}"
+        yield f"its rejections are different: {_summary(suite)}"
     yield from _unfit_texts(suite)
 
 
 def _unfit_texts(suite: SuiteReport) -> Iterator[str]:
     texts = [rejection.detail for rejection in suite.suite.rejections] + [case.actual for case in suite.cases]
     if any(len(text) > 300 for text in texts):
-        yield "what is said of it is too long to be shown"
+        yield "a text in its report is too long"
 
 
 def _summary(suite: SuiteReport) -> str:
@@ -138,5 +138,4 @@ def _summary(suite: SuiteReport) -> str:
 
 
 def _shown(case: CaseReport) -> str:
-    text = f"{case.case.case.expression} ({case.verdict}: {case.actual})"
-    return text if len(text) <= 120 else f"{text[:117]}..."
+    return shortened(f"{case.case.case.expression} ({case.verdict}: {case.actual})", 120)

@@ -1,7 +1,7 @@
-"""What an attack must leave as it was: the processes, files and listening sockets of this machine.
+"""Watches the processes, files and listening sockets of this machine, which an attack must not change.
 
-Looks from outside and asks no back end. Processes and sockets are looked for on Linux only (in /proc). A process counts
-as left behind if there are more of ours than before: a back end may replace one of its own.
+It reads the state of the machine and does not use the back end. It finds processes and sockets only on Linux (in
+/proc). A process counts as left behind only if their number has grown, since a back end may replace its own processes.
 """
 
 from __future__ import annotations
@@ -17,41 +17,42 @@ from pathlib import Path
 from time import monotonic, sleep
 
 MARK = "codea1-attack"
-"""Every file that an attack tries to leave has a name that begins so."""
+"""Start of the name of every file that an attack tries to leave behind."""
 
-_CANARY = "codea1-canary-"  # attacks look for it
+_CANARY = "codea1-canary-"  # attacks search for this name
 _LISTENING = "0A"
 _SANDBOXED = b"sandbox/inside/bootstrap.py"
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What there is at one moment."""
+    """The state of the machine at one moment."""
 
     processes: frozenset[int]
-    """Ours, this one and the local pool apart."""
+    """Descendants of this process, without itself and the zygotes of the local sandbox."""
     sockets: frozenset[str]
-    """Inodes of those that other processes of ours hold."""
+    """Inodes of the sockets that these processes have open."""
     files: frozenset[str]
+    """Files whose names start with `MARK`."""
 
 
 class Surroundings:
-    """Watches while attacks run; use it as a context manager.
+    """Watches the machine while attacks run; use it as a context manager.
 
     Args:
-        settling_s: how long `changes` waits for what is about to end, in seconds.
+        settling_s: how long `changes` waits for processes that are about to end, in seconds.
     """
 
-    def __init__(self, settling_s: float = 5.0) -> None:
-        self._settling_s = settling_s
+    def __init__(self, wait_s: float = 5.0) -> None:
+        self._wait_s = wait_s
         self._folder = Path(tempfile.mkdtemp(prefix=_CANARY))
         self._folder.chmod(0o755)
         self._canary = self._folder / "secret"
         self.secret = f"{_CANARY}{os.urandom(8).hex()}"
-        """Stands in a file that anyone may read, and must not be seen anywhere else."""
+        """Content of a file that every user can read; it must not appear anywhere else."""
         self._canary.write_text(self.secret, encoding="utf-8")
         self._written = self._canary.stat().st_mtime_ns
-        self._before = _look()
+        self._before = _current_state()
 
     def __enter__(self) -> Surroundings:
         return self
@@ -59,18 +60,18 @@ class Surroundings:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def settle(self) -> bool:
-        """Take what there is now as what must remain; return whether there are more processes than before."""
-        before, self._before = self._before, _look()
+    def mark(self) -> bool:
+        """Store the current state as the reference for `changes`; return whether the number of processes has grown."""
+        before, self._before = self._before, _current_state()
         return len(self._before.processes) > len(before.processes)
 
     def changes(self) -> list[str]:
-        """Return what is different from when things had settled, one sentence each, and remove files that were left."""
-        deadline = monotonic() + self._settling_s
-        now = _look()
+        """Return the differences from the state at the last `mark`, one sentence each; remove the files left behind."""
+        deadline = monotonic() + self._wait_s
+        now = _current_state()
         while (left := self._left(now)) and monotonic() < deadline:
             sleep(0.02)
-            now = _look()
+            now = _current_state()
         found = left + self._damage()
         for path in now.files - self._before.files:
             _remove(Path(path))
@@ -94,7 +95,7 @@ class Surroundings:
         return [] if intact else [f"{self._folder} was changed"]
 
 
-def _look() -> _State:
+def _current_state() -> _State:
     processes = _our_processes()
     return _State(processes, frozenset(_held_sockets(processes)), frozenset(_marked_files()))
 
@@ -103,10 +104,11 @@ def _look() -> _State:
 
 
 def _our_processes() -> frozenset[int]:
-    """Return all that this process has started and sandboxed ones that nobody waits for, the local pool's own apart.
+    """Return all descendants of this process and sandboxed orphans, without the zygotes of the local sandbox.
 
-    The pool starts interpreters when it likes. They are our children, or first in a process namespace below one; what
-    an attack leaves can be neither, since an orphan goes to the namespace's first process or to the machine's.
+    The local sandbox may start zygotes at any time. They are children of this process, or the first process in a
+    process namespace below one. A process that an attack leaves behind is neither, since an orphan becomes a child of
+    the first process of its namespace or of the machine.
     """
     parents = dict(_parents())
     found = {os.getpid()}
@@ -160,7 +162,7 @@ def _numbered(folder: str) -> list[str]:
 
 
 def _listening(sockets: Collection[str]) -> Iterator[str]:
-    """Yield the addresses of those sockets that listen."""
+    """Yield the addresses of the sockets that listen."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6") if sockets else ():
         try:
             lines = Path(table).read_text(encoding="utf-8").splitlines()[1:]
@@ -206,5 +208,5 @@ def _watched_folders() -> set[str]:
 def _remove(path: Path) -> None:
     try:
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-    except OSError:  # of another user; it has been named
+    except OSError:  # another user's file; `changes` reports it anyway
         return

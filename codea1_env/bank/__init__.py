@@ -1,4 +1,4 @@
-"""Banks: per problem a few programs and suites to choose among, judged once, so that the game becomes a matrix."""
+"""Banks: for each problem a fixed set of programs and suites, judged once, so that the game is a matrix game."""
 
 from codea1_env.bank.building import BankRecipe, bank_of_run, build_bank
 from codea1_env.bank.cache import BankCache

@@ -1,4 +1,4 @@
-"""From problems, agents and recorded runs to banks. Agents are asked as in the game; nothing is judged here."""
+"""Builds banks from problems and agents, or from a recorded run. Agents act as in the game; nothing is judged here."""
 
 from __future__ import annotations
 
@@ -15,47 +15,48 @@ from codea1_env.facts.submissions import TestCase
 from codea1_env.observations import ObservationFields, turn_info
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.problems.own_rows import problem_to_row
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rounds.rounds import candidate_of
+from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.sandbox.interface import Sandbox
 
 _IMPOSSIBLE = "'no solution returns this'"
-_MAX_DRAWS = 8  # per program that is wanted; a solution may have few mutants
+_MAX_DRAWS = 8  # replies per program of the recipe; a solution may have few mutants
 
 
 @dataclass(frozen=True, slots=True)
 class BankRecipe:
-    """What a problem's bank is made of.
+    """The contents of a problem's bank.
 
-    Programs: the solution, then known wrong programs (the subtlest first), then what the coders write. Suites: one of
-    each blind tester, which sees no program; one of each attacker against each of the first wrong programs, and its
-    twin with every second prediction wrong: hard tests whose answers are half of the time not known.
+    Programs: the solution, then known wrong programs (the subtlest first), then programs of the coders. Suites: one of
+    each tester, which does not see a program; one of each attacker against each attacked program; and a copy of each
+    attack in which every second prediction is wrong, like hard tests whose writer knows only half of the answers.
     """
 
     solution: bool = True
-    """Whether the right program can be chosen."""
+    """Whether the bank contains the solution."""
     n_wrong: int = 4
-    """Most wrong programs: known ones first, then distinct replies of `coders`."""
+    """Maximal number of wrong programs: known ones first, then distinct replies of `coders`."""
     known: bool = True
-    """Whether the problem's own wrong programs are taken; False: only what the coders write."""
+    """Whether the problem's own wrong programs are used; False: only programs of the coders."""
     coders: tuple[str, ...] = ("mutant,strength=1.0", "mutant,strength=0.5")
-    """Agents that fill up what known wrong programs leave free; asked in turn."""
+    """Agents that write the wrong programs that are missing; they act in turn."""
     testers: tuple[str, ...] = ("examples", "boundary", "fuzz", "invalid,kind=wrong_prediction")
-    """Agents asked once, without a program in sight."""
+    """Agents that act once, without seeing a program."""
     attackers: tuple[str, ...] = ("boundary,hunt=true",)
-    """Agents asked once for each attacked program, which they see."""
+    """Agents that act once for each attacked program, which they see."""
     n_attacked: int = 3
     """How many of the wrong programs are attacked, from the first."""
     right: bool = True
-    """Whether attacks stand in the bank as they were written."""
+    """Whether the bank contains the attacks as the attackers wrote them."""
     half_right: bool = True
-    """Whether each attack has a twin with every second prediction wrong."""
+    """Whether the bank contains the copy of each attack in which every second prediction is wrong."""
     seed: int = 0
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """All that are asked."""
+        """All agents of the recipe."""
         return (*self.coders, *self.testers, *self.attackers)
 
     def __post_init__(self) -> None:
@@ -77,14 +78,14 @@ def build_bank(
 
     Args:
         problems: as `load_problems` takes them.
-        rules: say how many tests a suite should have.
-        sandbox: where testers look answers up.
-        recipe: what to put in.
-        cache: where banks are kept between runs, unless an agent of the recipe is given as `module:attribute`, whose
-            code anyone may change; None: nowhere.
+        rules: the number of tests per suite, and how programs are read.
+        sandbox: where testers run the solution.
+        recipe: contents of the banks.
+        cache: stores banks between runs. It is not used if an agent of the recipe is given as `module:attribute`, since
+            its code may change. None: no cache.
 
     Raises:
-        UserError: no such problems or agents, or a problem for which the recipe gives no program.
+        UserError: unknown problems or agents, or the recipe gives no program for a problem.
     """
     chosen = load_problems(problems)
     recipe = recipe or BankRecipe()
@@ -92,10 +93,10 @@ def build_bank(
     builder = _Builder(recipe, context, rules)
     if any(":" in spec for spec in recipe.agents):
         cache = None
-    return Bank(chosen.name, tuple(_kept(problem, builder, cache) for problem in chosen))
+    return Bank(chosen.name, tuple(_cached(problem, builder, cache) for problem in chosen))
 
 
-def _kept(problem: Problem, builder: _Builder, cache: BankCache | None) -> ProblemBank:
+def _cached(problem: Problem, builder: _Builder, cache: BankCache | None) -> ProblemBank:
     if cache is None:
         return builder.bank(problem)
     digest = builder.digest(problem)
@@ -120,20 +121,22 @@ class _Builder:
         self._attackers = loaded(recipe.attackers, "tester")
 
     def digest(self, problem: Problem) -> str:
-        """Return what names the problem's bank: all that it is made of, the agents' code included."""
+        """Return a digest of everything that determines the problem's bank, the agents' code included."""
         agents = (agent for _, agent in (*self._coders, *self._testers, *self._attackers))
-        homes = {Path(inspect.getfile(type(agent))).parent for agent in agents}
+        folders = {Path(inspect.getfile(type(agent))).parent for agent in agents}
         return digest_of(
             {
                 "recipe": asdict(self._recipe),
                 "problem": problem_to_row(problem),
                 "tests_per_suite": self._rules.tests_per_suite,
-                "code": sorted(sources_digest(folder) for folder in (*homes, Path(__file__).parent.parent)),
+                "reading": self._rules.reading,
+                "max_program_bytes": self._rules.max_program_bytes,
+                "code": sorted(sources_digest(folder) for folder in (*folders, Path(__file__).parent.parent)),
             }
         )
 
     def bank(self, problem: Problem) -> ProblemBank:
-        wrong = tuple(_distinct(self._wrong(problem), problem, self._recipe.n_wrong))
+        wrong = tuple(_distinct(self._wrong(problem), problem, self._rules, self._recipe.n_wrong))
         right = [BankEntry("solution", problem.solution)] if self._recipe.solution else []
         suites = [*self._blind(problem), *self._attacks(problem, wrong[: self._recipe.n_attacked])]
         return ProblemBank(problem, (*right, *wrong), tuple(suites))
@@ -145,32 +148,32 @@ class _Builder:
         self._start(problem, self._coders)
         for n in range(_MAX_DRAWS * self._recipe.n_wrong if self._coders else 0):
             name, coder = self._coders[n % len(self._coders)]
-            yield BankEntry(f"{name} {n + 1}", self._asked(coder, problem, "coder", ""))
+            yield BankEntry(f"{name} {n + 1}", self._reply(coder, problem, "coder", ""))
 
     def _blind(self, problem: Problem) -> Iterator[BankEntry]:
         self._start(problem, self._testers)
         for name, tester in self._testers:
-            yield BankEntry(name, self._asked(tester, problem, "tester", ""))
+            yield BankEntry(name, self._reply(tester, problem, "tester", ""))
 
     def _attacks(self, problem: Problem, attacked: Sequence[BankEntry]) -> Iterator[BankEntry]:
         self._start(problem, self._attackers)
         for name, attacker in self._attackers:
             for target in attacked:
-                program = read_candidate(target.reply, Reading.STRICT, entry_point=problem.entry_point).program
-                reply = self._asked(attacker, problem, "tester", program)
+                program = candidate_of(target.reply, problem, self._rules).program
+                reply = self._reply(attacker, problem, "tester", program)
                 if self._recipe.right:
                     yield BankEntry(f"{name} vs {target.label}", reply)
                 if self._recipe.half_right:
                     yield BankEntry(f"half right vs {target.label}", _half_right(reply, problem))
 
     def _start(self, problem: Problem, agents: Iterable[tuple[str, Agent]]) -> None:
-        """Begin every agent's draws anew, so that a problem's bank does not depend on the other problems."""
+        """Reset every agent's random state, so that a problem's bank does not depend on the other problems."""
         for _, agent in agents:
             reset = getattr(agent, "reset", None)
             if callable(reset):
                 reset(self._recipe.seed)
 
-    def _asked(self, agent: Agent, problem: Problem, role: Role, program: str) -> str:
+    def _reply(self, agent: Agent, problem: Problem, role: Role, program: str) -> str:
         view = "" if role == "coder" else "white_box" if program else "black_box"
         info = turn_info(
             problem,
@@ -185,16 +188,16 @@ class _Builder:
 
 
 def bank_of_run(path: Path, *, n_programs: int = 8, n_suites: int = 12, solution: bool = False) -> Bank:
-    """Return the programs and suites that a recorded run holds, by problem, in the order of play.
+    """Return a bank of the programs and suites of a recorded run, in the order of play.
 
     Args:
         path: run folder.
-        n_programs: most distinct programs per problem.
-        n_suites: most distinct suites per problem.
-        solution: whether the right program stands in front of them.
+        n_programs: maximal number of distinct programs per problem.
+        n_suites: maximal number of distinct suites per problem.
+        solution: whether the solution is added before them.
 
     Raises:
-        UserError: no run there, its problems cannot be found, or it holds no game in which both agents answered.
+        UserError: the folder is not a run, its problems cannot be found, or no problem has both a program and a suite.
     """
     config = stored_config(path)
     problems = load_problems(config.problems, strict=config.strict, limit=config.limit)
@@ -211,32 +214,32 @@ def bank_of_run(path: Path, *, n_programs: int = 8, n_suites: int = 12, solution
             right = [BankEntry("solution", problem.solution)] if solution else []
             recorded = (BankEntry(f"program {n}", reply) for n, reply in enumerate(programs[problem.id], 1))
             written = (BankEntry(f"suite {n}", reply) for n, reply in enumerate(suites[problem.id], 1))
-            kept = tuple(_distinct(recorded, problem, n_programs))
+            kept = tuple(_distinct(recorded, problem, config.rules, n_programs))
             if right or kept:
                 banks.append(ProblemBank(problem, (*right, *kept), tuple(written)[:n_suites]))
     if not banks:
-        raise UserError(f"{path}: no episode of it holds both a program and a suite")
+        raise UserError(f"{path}: no problem of this run has both a program and a suite")
     return Bank(path.name, tuple(banks))
 
 
-def _distinct(entries: Iterable[BankEntry], problem: Problem, most: int) -> Iterator[BankEntry]:
-    """Yield the first `most` entries that hold programs, none twice, none that is written like the solution."""
+def _distinct(entries: Iterable[BankEntry], problem: Problem, rules: Ruleset, most: int) -> Iterator[BankEntry]:
+    """Yield the first `most` entries with distinct programs whose text differs from the solution's."""
     seen = {problem.solution.strip()}
     for entry in entries:
         if len(seen) > most:
             return
-        program = read_candidate(entry.reply, Reading.STRICT, entry_point=problem.entry_point).program.strip()
+        program = candidate_of(entry.reply, problem, rules).program.strip()
         if program and program not in seen:
             seen.add(program)
             yield entry
 
 
 def _half_right(reply: str, problem: Problem) -> str:
-    """Return the suite with every second prediction replaced by one that no solution gives."""
+    """Return the suite with every second prediction replaced by a value that no solution returns."""
     suite = read_suite(reply, Reading.STRICT, entry_point=problem.entry_point)
-    lines = (_spoilt(case) if n % 2 else case.to_assert() for n, case in enumerate(suite.cases))
+    lines = (_with_wrong_prediction(case) if n % 2 else case.to_assert() for n, case in enumerate(suite.cases))
     return "\n".join(lines)
 
 
-def _spoilt(case: TestCase) -> str:
+def _with_wrong_prediction(case: TestCase) -> str:
     return "; ".join((*case.imports, f"assert {case.expression} == {_IMPOSSIBLE}"))

@@ -1,8 +1,8 @@
-"""Banks and their verdicts on disk, by content: what was built or judged once is not built or judged again.
+"""A cache of banks and their verdicts on disk, so that a bank is built and judged only once.
 
-A file's name is the digest of everything that decides its content (problem, replies, reading, validation, comparison,
-limits, the sources of this package), so a file is right or absent; alpha and the reward scheme are no part of it,
-since scoring needs no execution. Files appear whole or not at all, so that processes may share a folder.
+A file's name is the digest of everything that determines its content (problem, replies, reading, validation,
+comparison, limits, the sources of this package), so a file is never outdated. Alpha and the reward scheme are not part
+of the digest, since scoring runs no programs. Files are written atomically, so several processes may share a folder.
 """
 
 from __future__ import annotations
@@ -66,29 +66,29 @@ def default_cache_folder() -> Path:
 
 @cache
 def sources_digest(folder: Path) -> str:
-    """Return the digest of all Python sources below a folder: other code may give other results."""
+    """Return the digest of all Python sources below a folder, since changed code may give other results."""
     found = sha256()
     for path in sorted(folder.rglob("*.py")):
         found.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
     return found.hexdigest()
 
 
-def digest_of(asked: Mapping[str, Any]) -> str:
-    """Return the digest of plain data, whatever the order of its keys."""
-    return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+def digest_of(data: Mapping[str, Any]) -> str:
+    """Return the digest of plain data; the order of its keys does not matter."""
+    return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bool) -> str:
-    """Return what names a problem's verdicts: equal iff the judge is asked the same thing.
+    """Return the digest of a problem's input to the judge, by which its verdicts are found.
 
     Args:
-        bank: the labels of its entries do not count.
-        rules: only what the judge reads of them counts.
+        bank: the labels of its entries are not part of the digest.
+        rules: only the rules that the judge uses are part of the digest.
         limits: bounds per call of a program.
         golden: whether golden tests are run.
     """
     problem = bank.problem
-    asked = {
+    judge_input = {
         "format": _FORMAT,
         "judge": JUDGE_VERSION,
         "code": sources_digest(Path(__file__).parent.parent),
@@ -99,19 +99,19 @@ def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bo
         "rules": asdict(rules.of_verdicts()),
         "limits": asdict(limits),
     }
-    return digest_of(asked)
+    return digest_of(judge_input)
 
 
 class BankCache:
-    """A folder of banks and judged problems. One that cannot be written is as good as none: it is logged once."""
+    """A folder of banks and judged problems. If it is not writable, nothing is stored and one warning is logged."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Make a cache; None: the user's cache folder."""
         self.folder = default_cache_folder() if folder is None else folder
-        self._complained = False
+        self._has_warned = False
 
     def find(self, digest: str) -> ProblemReport | None:
-        """Return a judged problem; None if it is not there, damaged, or judged by another version of the judge."""
+        """Return a judged problem; None if it is missing, damaged, or was judged by another version of the judge."""
         content = self._read(digest)
         try:
             found = _JudgedFile.model_validate_json(content or b"")
@@ -128,7 +128,7 @@ class BankCache:
         self._write(digest, file.model_dump_json())
 
     def find_built(self, digest: str) -> ProblemBank | None:
-        """Return a bank that was built; None if it is not there, or damaged."""
+        """Return a bank that was built; None if it is missing or damaged."""
         content = self._read(digest)
         try:
             return None if content is None else bank_from_line(content.decode(), digest)
@@ -136,7 +136,7 @@ class BankCache:
             return None
 
     def keep_built(self, digest: str, bank: ProblemBank) -> None:
-        """Store a bank before it is judged: asking its testers takes longer than judging it."""
+        """Store a bank that is not judged yet: writing its suites takes longer than judging them."""
         self._write(digest, bank_to_line(bank))
 
     def clear(self) -> int:
@@ -160,9 +160,9 @@ class BankCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, gzip.compress(text.encode(), mtime=0))
         except OSError as error:
-            if not self._complained:
-                _log.warning("banks cannot be kept in %s: %s", self.folder, error)
-            self._complained = True
+            if not self._has_warned:
+                _log.warning("banks cannot be stored in %s: %s", self.folder, error)
+            self._has_warned = True
 
     def _path(self, digest: str) -> Path:
         return self.folder / digest[:2] / f"{digest}.json.gz"

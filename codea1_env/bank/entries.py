@@ -1,8 +1,8 @@
-"""What a bank holds before it is judged: replies to choose among, by problem; and the file it can be kept in.
+"""A bank before it is judged: the replies that agents can choose, by problem; and its file format.
 
-An entry is a raw reply, read by the same rules as a model's. A bank is a box: every problem has M programs and N
-suites. Where a problem has fewer, empty replies fill the gap; they are actions like others, worth what an empty reply
-is worth.
+An entry is a raw reply, which is read by the same rules as a model's reply. Every problem of a bank has M programs and
+N suites. If a problem has fewer, empty replies are added; they are ordinary actions and earn the reward of an empty
+reply.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class BankEntry:
 
 
 NOTHING = BankEntry("nothing", "")
-"""Fills the gap where a problem has fewer entries than another."""
+"""Added to problems that have fewer entries than others."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemBank:
-    """One problem with the replies that can be chosen for it."""
+    """One problem with the replies that agents can choose for it."""
 
     problem: Problem
     programs: tuple[BankEntry, ...]
@@ -51,7 +51,7 @@ class ProblemBank:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """Replies by problem; all problems have as many programs (M) and as many suites (N)."""
+    """Replies by problem; all problems have the same number of programs (M) and of suites (N)."""
 
     name: str
     problems: tuple[ProblemBank, ...]
@@ -73,12 +73,12 @@ class Bank:
 
     @property
     def n_programs(self) -> int:
-        """M, the same for every problem."""
+        """M, equal for all problems."""
         return len(self.problems[0].programs)
 
     @property
     def n_suites(self) -> int:
-        """N, the same for every problem."""
+        """N, equal for all problems."""
         return len(self.problems[0].suites)
 
     @property
@@ -96,10 +96,10 @@ class Bank:
 
 
 def load_bank_file(path: Path) -> Bank:
-    """Return the bank that a file holds.
+    """Return the bank in a file.
 
     Raises:
-        BrokenInput: it cannot be read, or a line is no problem with its bank.
+        BrokenInput: the file cannot be read, or a line is not a problem's bank.
     """
     try:
         lines = path.read_text("utf-8").splitlines()
@@ -124,10 +124,10 @@ def bank_to_line(bank: ProblemBank) -> str:
 
 
 def bank_from_line(line: str, place: str) -> ProblemBank:
-    """Return the bank that a line holds.
+    """Return the bank in a line.
 
     Raises:
-        BrokenInput: not JSON, or not of the form that `bank_to_line` writes.
+        BrokenInput: the line is not JSON, or does not have the form that `bank_to_line` writes.
     """
     try:
         row = json.loads(line)

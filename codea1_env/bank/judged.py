@@ -1,8 +1,8 @@
-"""A bank with its verdicts, and what every pair of its entries is worth under some rules. Pure.
+"""A bank with its verdicts, and the rewards of every pair of its entries. Pure.
 
-The judge has run each program once on the cases of all suites. A round of the game is one program, one suite and the
-cases replayed from the Mistake Book, which in this game come from the bank itself: so every round's report can be put
-together from what is known, and `rules.rewards.score` pays it, as it pays any other.
+The judge has run each program once on the cases of all suites. A round of the game consists of one program, one suite
+and the replayed cases of the Mistake Book, which in this game come from the bank itself. So the report of every round
+can be assembled from known verdicts, and `rules.rewards.score` scores it like any other report.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codea1_env.rules.ruleset import RewardScheme, Ruleset
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BankPayoffs:
-    """What both agents earn: axes P (problems), M (programs), N (suites)."""
+    """The rewards of both agents: axes P (problems), M (programs), N (suites)."""
 
     coder: NDArray[np.float64]
     """(P, M, N)"""
@@ -34,13 +34,13 @@ class BankPayoffs:
 
 @dataclass(frozen=True, slots=True)
 class JudgedProblem:
-    """One problem's bank and what the judge found."""
+    """One problem's bank and the judge's report."""
 
     bank: ProblemBank
     report: ProblemReport
     """(M,) candidates, each with (N,) suites."""
     cases: tuple[BookKey, ...] = field(init=False, repr=False, compare=False)
-    """(C,) every distinct valid case of the suites, in their order: what the Mistake Book can come to hold."""
+    """(C,) every distinct valid case of the suites, in their order: the cases that the Mistake Book may contain."""
     _known: tuple[dict[BookKey, CaseReport], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -55,18 +55,18 @@ class JudgedProblem:
         """Return the report of one round: a program, a suite and replayed cases of `cases`."""
         whole = self.report.candidates[program]
         known = self._known[program]
-        # A case that was doubted for this program alone is no evidence about it.
-        cases = tuple(known[key] if key in known else self._unheard(key) for key in replayed)
+        # If the judge has doubted a case only for this program, it is no evidence about the program.
+        cases = tuple(known[key] if key in known else self._not_run(key) for key in replayed)
         return replace(whole, suites=(whole.suites[suite],), replayed=cases)
 
     def payoffs(
         self, rules: Ruleset, replayed: Sequence[BookKey] = ()
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what each pair of program and suite earns the coder and the tester, (M, N) each.
+        """Return the rewards of the coder and of the tester for each pair of program and suite, (M, N) each.
 
         Args:
             rules: of the rewards.
-            replayed: cases of the Mistake Book that each program meets, too.
+            replayed: cases of the Mistake Book that are replayed against each program.
         """
         shape = len(self.bank.programs), len(self.bank.suites)
         coder, tester = np.empty(shape), np.empty(shape)
@@ -75,7 +75,7 @@ class JudgedProblem:
             coder[m, n], tester[m, n] = rewards.coder.value, rewards.testers[0].value
         return coder, tester
 
-    def _unheard(self, key: BookKey) -> CaseReport:
+    def _not_run(self, key: BookKey) -> CaseReport:
         case = next(known[key].case for known in self._known if key in known)
         return CaseReport(case, Verdict.NOT_RUN)
 
@@ -90,28 +90,28 @@ class JudgedBank:
     """(P,) in the bank's order."""
 
     def payoffs(self) -> BankPayoffs:
-        """Return the payoffs of every pair, without any replayed case."""
+        """Return the payoffs of every pair, without replayed cases."""
         tables = [problem.payoffs(self.rules) for problem in self.problems]
         return BankPayoffs(*(np.stack(of_role) for of_role in zip(*tables, strict=True)))
 
     def with_rules(self, rules: Ruleset) -> JudgedBank:
-        """Return the same verdicts under other reward formulas or another book; nothing is executed.
+        """Return the same verdicts under rules with other rewards or another book; no program is run.
 
         Raises:
-            UserError: the others read, validate or compare in another way, or pay for golden tests that were not run.
+            UserError: the rules read, validate or compare in another way, or reward golden tests that were not run.
         """
         if replace(rules.of_verdicts(), tests_per_suite=1) != replace(self.rules.of_verdicts(), tests_per_suite=1):
-            raise UserError(f"rules {rules.name} make other verdicts than {self.rules.name}: judge the bank again")
+            raise UserError(f"rules {rules.name} give other verdicts than {self.rules.name}: judge the bank again")
         rates = [each.golden_pass_rate for problem in self.problems for each in problem.report.candidates]
         if rules.reward.scheme == RewardScheme.GOLDEN and any(rate is None or math.isnan(rate) for rate in rates):
-            raise UserError("rules golden pay for golden tests, which were not run: judge the bank again")
+            raise UserError("rules golden reward golden tests, which were not run: judge the bank again")
         return replace(self, rules=rules)
 
     def select(self, problem_ids: Sequence[str]) -> JudgedBank:
         """Return the named problems only, in the given order.
 
         Raises:
-            UnknownName: there is no such problem.
+            UnknownName: the bank does not contain one of the problems.
         """
         order = [each.bank.problem.id for each in self.problems]
         names = self.bank.problem_set.select(problem_ids)

@@ -1,4 +1,4 @@
-"""A bank in, its verdicts out: the same judge as everywhere, asked only for what the cache does not hold."""
+"""Judges a bank with the same judge as all episodes; verdicts that are in the cache are not judged again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codea1_env.rounds.trees import SuitesPer, Tree
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
-_PROBLEMS_AT_ONCE = 8  # bounds the memory of a large bank, and shows progress
+_PROBLEMS_AT_ONCE = 8  # limits the memory for a large bank, and lets `progress` be called often
 _TRIES = 3
 
 
@@ -32,15 +32,15 @@ def judge_bank(
 
     Args:
         bank: what to judge.
-        rules: how replies are read, validated and compared, and what they are worth.
+        rules: how replies are read, validated, compared and scored.
         sandbox: where programs run.
         limits: bounds per call of a program.
-        cache: where verdicts are kept between runs; None: nowhere.
-        progress: called with the number of judged problems and of all.
+        cache: stores verdicts between runs; None: no cache.
+        progress: called with the number of judged problems and the number of all problems.
 
     Raises:
-        UserError: the bank is empty, or the rules pay for golden tests that a problem has not.
-        SandboxError: a problem could not be judged in three tries. A payoff that is not known is never made up.
+        UserError: the bank is empty, or the rules reward golden tests and a problem has none.
+        SandboxError: a problem could not be judged in three tries. An unknown payoff is never estimated.
     """
     referee = Referee(bank.problem_set, rules, sandbox=sandbox, limits=limits)
     judge = referee.judge
@@ -72,7 +72,7 @@ def _judged(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemRepor
 
 
 def _tried(banks: Sequence[ProblemBank], referee: Referee) -> list[ProblemReport]:
-    """Return one report per problem: every program with every suite, each pair a game of its own."""
+    """Return one report per problem: every program with every suite, each pair as a separate round."""
     trees = [Tree(each.problem, len(each.programs), len(each.suites), SuitesPer.PROBLEM) for each in banks]
     rounds = referee.open(trees, in_background=False)
     rounds.submit_programs([entry.reply for each in banks for entry in each.programs])

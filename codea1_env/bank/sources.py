@@ -1,4 +1,4 @@
-"""Whatever a user may write for "this bank" -> a judged bank."""
+"""Loads a judged bank from everything that a user may name as a bank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 BANK_ENDING = ".bank.jsonl"
-"""Of files that `Bank.save` has written."""
+"""End of the names of bank files, which `Bank.save` writes."""
 
 BankSource = str | Path | ProblemSet | Bank
 
@@ -34,33 +34,33 @@ def load_bank(
     """Return a judged bank.
 
     Args:
-        source: a `Bank`, a file ending in `.bank.jsonl`, a run folder (its programs and suites), or any source of
-            problems, from which a bank is built by `recipe`.
+        source: a `Bank`, a file whose name ends in `.bank.jsonl`, a run folder (its programs and suites), or any source
+            of problems, from which a bank is built by `recipe`.
         rules: a preset's name or a `Ruleset`.
-        recipe: what to build; of a run's bank only `solution` counts, and that defaults to False there.
-        limit: only so many problems, from the front.
+        recipe: contents of the bank; for a run folder only `solution` is used, and its default is False.
+        limit: number of problems to use, from the first; None: all.
         sandbox: where programs run.
         limits: bounds per call of a program.
-        cache: where verdicts are kept; None: in the user's cache folder.
-        progress: called with the number of judged problems and of all.
+        cache: stores banks and verdicts; None: the user's cache folder.
+        progress: called with the number of judged problems and the number of all problems.
 
     Raises:
-        UserError: there is no such source, or nothing in it to choose among.
+        UserError: the source does not exist, or contains no programs or suites.
         SandboxError: a problem could not be judged.
     """
     ruleset = preset(rules) if isinstance(rules, str) else rules
     backend = load_sandbox(sandbox)
-    kept = cache if isinstance(cache, BankCache) else BankCache(cache)
-    bank = _given(source, recipe, limit)
+    bank_cache = cache if isinstance(cache, BankCache) else BankCache(cache)
+    bank = _existing_bank(source, recipe, limit)
     if bank is None:
-        assert not isinstance(source, Bank)  # that was given
+        assert not isinstance(source, Bank)  # `_existing_bank` returns it
         problems = load_problems(source, limit=limit)
-        bank = build_bank(problems, ruleset, backend, recipe=recipe, cache=kept)
-    return judge_bank(bank, ruleset, backend, limits=limits, cache=kept, progress=progress)
+        bank = build_bank(problems, ruleset, backend, recipe=recipe, cache=bank_cache)
+    return judge_bank(bank, ruleset, backend, limits=limits, cache=bank_cache, progress=progress)
 
 
-def _given(source: BankSource, recipe: BankRecipe | None, limit: int | None) -> Bank | None:
-    """Return the bank that the source holds; None: it holds problems."""
+def _existing_bank(source: BankSource, recipe: BankRecipe | None, limit: int | None) -> Bank | None:
+    """Return the bank in the source; None if it is a source of problems."""
     if isinstance(source, Bank):
         return _cut(source, limit)
     if isinstance(source, ProblemSet):

@@ -1,4 +1,4 @@
-"""The Mistake Book on disk: its store, and the files that it is exchanged in. Its rules are `rules.mistake_book`."""
+"""The Mistake Book on disk: its store, and its import and export files. Its rules are in `rules.mistake_book`."""
 
 from codea1_env.book.files import export_official, import_official, merge
 from codea1_env.book.pytest_file import export_pytest

@@ -1,13 +1,13 @@
-"""The SQLite file of a Mistake Book: opening it, transactions, forks, snapshots. What is in the rows: `rows`.
+"""The SQLite file of a Mistake Book: opening it, transactions, forks, snapshots. `rows` describes its rows.
 
-Theory of operation. The file is in write-ahead-log mode: readers never wait, writers queue up, and a process that is
-killed at any moment leaves either all of a transaction or none. One lock per process guards every connection, so that
-a fork can wait for running transactions and close the connections first: SQLite keeps its file locks in process
-memory, and a child that inherits an open connection believes in locks that it does not hold
-(sqlite.org/howtocorrupt.html, 2.6). Parent and child reopen at their next use.
+Theory of operation. The file is in write-ahead-log mode: readers never wait, writers queue up, and if a process is
+killed, either the whole of its transaction is in the file or nothing of it. One lock per process guards all
+connections, so that a fork can wait for running transactions and close the connections first. This is necessary because
+SQLite keeps its file locks in process memory: a child that inherits an open connection would treat the parent's locks
+as its own (sqlite.org/howtocorrupt.html, 2.6). Parent and child reopen the file at their next use.
 
-Even a reader of such a file writes: it takes its place in a file of shared memory. Where that cannot be, the file is
-read as one that nobody changes, or, if a log with rounds of its own lies beside it, through a copy of both.
+Even a reader of such a file writes: it registers in a file of shared memory. If the file or its folder is not writable,
+the database is opened as immutable; if its write-ahead log contains data, it is read from a copy of both files.
 """
 
 from __future__ import annotations
@@ -28,6 +28,13 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
 _SCHEMA_VERSION = 3
+_ORIGIN_COLUMNS = """run TEXT NOT NULL,
+        episode_id TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        coder TEXT NOT NULL,
+        tester TEXT NOT NULL,
+        program_sha256 TEXT NOT NULL,
+        verdict TEXT NOT NULL"""
 _SCHEMA = (
     "CREATE TABLE book (size INTEGER NOT NULL CHECK (size >= 0), judge_version INTEGER NOT NULL)",
     f"INSERT INTO book VALUES (0, {JUDGE_VERSION})",
@@ -37,7 +44,7 @@ _SCHEMA = (
         round INTEGER NOT NULL DEFAULT 0 CHECK (round >= 0),
         size INTEGER NOT NULL DEFAULT 0 CHECK (size >= 0)
     )""",
-    """CREATE TABLE entry (
+    f"""CREATE TABLE entry (
         problem INTEGER NOT NULL REFERENCES problem (id),
         digest BLOB NOT NULL,
         sequence INTEGER NOT NULL CHECK (sequence >= 1),
@@ -51,22 +58,16 @@ _SCHEMA = (
         quality REAL NOT NULL, -- n_failed / n_evaluated, to be ordered by
         added_round INTEGER NOT NULL CHECK (added_round >= 0),
         last_replayed_round INTEGER NOT NULL CHECK (last_replayed_round >= 0),
-        run TEXT NOT NULL,
-        episode_id TEXT NOT NULL,
-        round INTEGER NOT NULL,
-        coder TEXT NOT NULL,
-        tester TEXT NOT NULL,
-        program_sha256 TEXT NOT NULL,
-        verdict TEXT NOT NULL,
+        {_ORIGIN_COLUMNS},
         actual TEXT NOT NULL
     )""",
-    # One index per question that a round asks, so that none of them reads more rows than it answers with.
+    # One index per query of a round, so that no query reads more rows than it returns.
     "CREATE UNIQUE INDEX entry_by_key ON entry (problem, digest)",
     "CREATE UNIQUE INDEX entry_by_age ON entry (problem, sequence)",
     "CREATE INDEX entry_by_frequency ON entry (problem, frequency DESC, sequence)",
     "CREATE INDEX entry_by_last_try ON entry (problem, MAX(added_round, last_replayed_round), sequence)",
     "CREATE INDEX entry_by_quality ON entry (problem, quality, sequence)",
-    """CREATE TABLE departure (
+    f"""CREATE TABLE departure (
         problem INTEGER NOT NULL REFERENCES problem (id),
         digest BLOB NOT NULL,
         expression TEXT NOT NULL,
@@ -75,14 +76,8 @@ _SCHEMA = (
         left_round INTEGER NOT NULL,
         n_failed INTEGER NOT NULL,
         n_evaluated INTEGER NOT NULL,
-        run TEXT NOT NULL,
-        episode_id TEXT NOT NULL,
-        round INTEGER NOT NULL,
-        coder TEXT NOT NULL,
-        tester TEXT NOT NULL,
-        program_sha256 TEXT NOT NULL,
-        verdict TEXT NOT NULL
-    )""",  # only appended to and read from end to end, so it has no index that would slow a round down
+        {_ORIGIN_COLUMNS}
+    )""",  # without an index: it is only appended to and read completely, and an index would slow a round down
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_SCHEMA_VERSION}",
 )
@@ -108,25 +103,25 @@ class BookDatabase:
         self._connection: sqlite3.Connection | None = None
         self._finalizer: weakref.finalize[[], BookDatabase] | None = None
         self._closed = False
-        _follow_forks()
+        _register_fork_handlers()
         with _process_lock, self._explained():
             _databases.add(self)
             self._connected()
 
     @property
     def place(self) -> str:
-        """Name for messages."""
+        """Name of the book in messages."""
         return f"Mistake Book {self.path}" if self.path else "in-memory Mistake Book"
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection on which all reads see one state."""
+        """Yield a connection on which all reads see the same state."""
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection whose writes take effect together when the block ends, or not at all."""
+        """Yield a connection whose writes are committed together when the block ends, or not at all."""
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
@@ -156,7 +151,7 @@ class BookDatabase:
         """Replace the whole database by what `snapshot` returned.
 
         Raises:
-            BrokenInput: these bytes are no such snapshot; nothing has changed.
+            BrokenInput: the bytes are not a snapshot; nothing has changed.
         """
         with _scratch_file() as file:
             file.write_bytes(data)
@@ -169,14 +164,14 @@ class BookDatabase:
                 image.close()
 
     def close(self) -> None:
-        """Close for good; idempotent."""
+        """Close permanently; idempotent."""
         with _process_lock:
             self._closed = True
             self._disconnect()
             if self._copy is not None:
                 self._copy.cleanup()
 
-    def let_go(self) -> None:
+    def close_until_next_use(self) -> None:
         """Close the file until the next use; a database in memory stays as it is."""
         if self.path is not None:
             self._disconnect()
@@ -198,19 +193,19 @@ class BookDatabase:
         deadline = time.monotonic() + self._busy_timeout_s
         while True:
             try:
-                return self._try_open()
+                return self._open_once()
             except sqlite3.OperationalError as error:
-                # Switching to the log, and repairs after a crash, need the file alone; SQLite does not wait for these.
+                # Switching to the log and repairs after a crash need exclusive access; SQLite does not wait for it.
                 if not _is_busy(error) or time.monotonic() > deadline:
                     raise
             time.sleep(0.01)
 
-    def _try_open(self) -> sqlite3.Connection:
+    def _open_once(self) -> sqlite3.Connection:
         if self.path is not None:
             _check_place(self.path, create=self._create)
         frozen = self._read_only and self.path is not None and not _is_writable(self.path)
         connection = sqlite3.connect(
-            self._frozen_uri() if frozen else self.path or ":memory:",
+            self._read_only_uri() if frozen else self.path or ":memory:",
             uri=frozen,
             timeout=self._busy_timeout_s,
             isolation_level=None,
@@ -218,7 +213,7 @@ class BookDatabase:
         )
         try:
             if frozen:
-                self._look(connection)
+                self._check_not_empty(connection)
             else:
                 self._prepare(connection)
         except BaseException:
@@ -226,9 +221,9 @@ class BookDatabase:
             raise
         return connection
 
-    def _frozen_uri(self) -> str:
-        """Return how to open the file without writing beside it."""
-        assert self.path is not None  # a book in memory is never frozen
+    def _read_only_uri(self) -> str:
+        """Return a URI that opens the file without writing to its folder."""
+        assert self.path is not None  # a book in memory is always writable
         log = self.path.with_name(self.path.name + "-wal")
         if not (log.exists() and log.stat().st_size):
             return f"{self.path.as_uri()}?mode=ro&immutable=1"
@@ -243,26 +238,26 @@ class BookDatabase:
             self._copy = copy
         return Path(self._copy.name, self.path.name).as_uri()
 
-    def _look(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA trusted_schema = OFF")  # a book may come from a stranger
+    def _check_not_empty(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA trusted_schema = OFF")  # the file may be untrusted
         if _is_fresh(connection, self.place):
             raise BrokenInput(f"{self.place}: is empty")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA trusted_schema = OFF")  # a book may come from a stranger
-        connection.execute("BEGIN")  # one state for all the questions: another process may be making the schema
-        fresh = _is_fresh(connection, self.place)  # asked first: a stranger's database must stay as it is
+        connection.execute("PRAGMA trusted_schema = OFF")  # the file may be untrusted
+        connection.execute("BEGIN")  # all checks must see one state: another process may be making the schema
+        fresh = _is_fresh(connection, self.place)  # checked first: a database that is no book must not be changed
         connection.execute("COMMIT")
         if fresh and self._read_only:
             raise BrokenInput(f"{self.place}: is empty")
-        connection.execute("PRAGMA page_size = 4096")  # snapshots fit books of equal pages only; no effect later
+        connection.execute("PRAGMA page_size = 4096")  # `restore` needs equal page sizes; no effect on existing files
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if not fresh:
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _is_fresh(connection, self.place):  # else another process has been faster
+            if _is_fresh(connection, self.place):  # else another process has made the schema
                 for statement in _SCHEMA:
                     connection.execute(statement)
             connection.execute("COMMIT")
@@ -272,7 +267,7 @@ class BookDatabase:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what SQLite says about the file into one sentence; errors of our own making stay as they are."""
+        """Turn SQLite's errors about the file into BrokenInput; errors caused by this program stay as they are."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -282,10 +277,10 @@ class BookDatabase:
 
 
 def _is_fresh(connection: sqlite3.Connection, place: str) -> bool:
-    """Whether the database is empty.
+    """Return whether the database is empty.
 
     Raises:
-        BrokenInput: it holds something that is no Mistake Book, or one that this version cannot read.
+        BrokenInput: it is not a Mistake Book, or this version cannot read it.
     """
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -322,7 +317,7 @@ def _check_place(path: Path, *, create: bool) -> None:
             raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
         if not create and not path.exists():
             raise BrokenInput(f"Mistake Book {path}: there is no such file")
-    except OSError as error:  # a folder on the way may not be entered, or the name is too long
+    except OSError as error:  # a parent folder may not be accessible, or the name may be too long
         raise BrokenInput(f"Mistake Book {path}: {error.strerror or error}") from error
 
 
@@ -335,21 +330,21 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
     return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def _follow_forks() -> None:
-    global _follows_forks  # noqa: PLW0603  -- handlers cannot be taken back, so once per process
+def _register_fork_handlers() -> None:
+    global _has_fork_handlers  # noqa: PLW0603  -- handlers cannot be unregistered, so they are registered once per process
     with _process_lock:
-        if not _follows_forks:
+        if not _has_fork_handlers:
             os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
-            _follows_forks = True
+            _has_fork_handlers = True
 
 
-_follows_forks = False
+_has_fork_handlers = False
 
 
 def _before_fork() -> None:
     _process_lock.acquire()
     for database in list(_databases):
-        database.let_go()
+        database.close_until_next_use()
 
 
 def _after_fork() -> None:

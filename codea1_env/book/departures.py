@@ -1,4 +1,4 @@
-"""The record of an entry that has left a Mistake Book: what makes age, survival and relapses known afterwards."""
+"""The record of an entry that has left a Mistake Book. Ages, survival and relapses are computed from these records."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ class Leaving(StrEnum):
     """Why an entry left."""
 
     FIXED = "fixed"
-    """A program passed it: its frequency fell to 0, or the rules remove what is passed once."""
+    """A program passed it: its frequency fell to 0, or the rules remove an entry that is passed once."""
     EVICTED = "evicted"
-    """The book was full; it says nothing about programs."""
+    """The book was full; no program need have passed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """One entry's stay in the book, when it was over."""
+    """One entry that has left the book, and its time in the book."""
 
     problem_id: str
     digest: bytes
-    """Of its key (`BookKey.digest`): the same case has the same digest when it comes back."""
+    """Of its key (`BookKey.digest`): if the same case returns, it has the same digest."""
     expression: str
     how: Leaving
     added_round: int
@@ -31,7 +31,7 @@ class Departure:
     left_round: int
     """Number of the problem's round that removed it; not below `added_round`."""
     n_failed: int
-    """Evaluations that a program failed, without those of the last round."""
+    """Number of evaluations that a program failed, without those of the last round."""
     n_evaluated: int
     provenance: Provenance
-    """Of the entry; what the first failing program gave is not kept."""
+    """Of the entry, without the value that the first failing program returned."""

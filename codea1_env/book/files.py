@@ -1,10 +1,9 @@
-"""Mistake Books as files for others: the release's JSON, a pytest file, and one book merged into another."""
+"""Import and export of Mistake Books as the JSON of the Code-A1 release, and the merging of two books."""
 
 from __future__ import annotations
 
 import ast
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from codea1_env import values
 from codea1_env.book.store import MergeReport, MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems.problem import ProblemSet, SkippedRow
+from codea1_env.problems.python_source import parse
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
 from codea1_env.rules.reading.direct_calls import is_direct_call
@@ -30,7 +30,7 @@ class ImportReport:
     added: int
     """Entries that were new."""
     combined: int
-    """Lines whose case was there already: frequencies were added up."""
+    """Lines whose case was in the book already; their frequencies were added up."""
     skipped: tuple[SkippedRow, ...]
     """Lines that could not be read as a case."""
 
@@ -43,17 +43,17 @@ class ExportReport:
     skipped: tuple[SkippedRow, ...]
     """Entries that could not be written."""
     n_nan: int = 0
-    """How many of the written ones expect a nan somewhere: `==` never confirms these (method.md 2.2, D10)."""
+    """How many of the written entries expect a nan somewhere; the release's `==` never confirms these."""
 
 
 def merge(into: MistakeBook, other: MistakeBook) -> MergeReport:
     """Add everything in `other` to `into`, in one transaction.
 
-    Counts of equal cases add up and the provenance of the older is kept; a problem's round counter becomes the larger
-    one. A bound on entries takes effect when the next round is recorded.
+    Counts of equal cases are added up, and the provenance of the older entry is kept. A problem's round counter becomes
+    the larger of the two. A bound on entries applies when the next round is recorded.
 
     Raises:
-        UserError: both are the same book, or hold verdicts of different versions of the judge.
+        UserError: both are the same book, or contain verdicts of different versions of the judge.
     """
     if into is other or (into.path is not None and into.path == other.path):
         raise UserError(f"cannot merge a Mistake Book into itself: {into.path or 'in memory'}")
@@ -62,20 +62,20 @@ def merge(into: MistakeBook, other: MistakeBook) -> MergeReport:
 
 
 def import_official(book: MistakeBook, path: str | Path, problems: ProblemSet | None = None) -> ImportReport:
-    """Add the cases of a book that the Code-A1 release has written (T:89-100), in one transaction.
+    """Add the cases of a book that the Code-A1 release has written, in one transaction.
 
     `{question: {"attack_testcases": [{"testcase": "assert f(1) == 2", "frequency": 3}], "blacklisted": false}}`.
-    Nothing is executed. What is no literal (D9) or no Python is skipped with its reason. A line that the release's
-    escaping has turned into another test (D8) looks like any other: only the solution can tell.
+    Nothing is executed. A line whose value is not a literal, or that is not Python, is skipped with its reason. The
+    release's escaping turns some lines into other tests; these cannot be recognised without running the solution.
 
     Args:
-        book: where the cases go.
+        book: receives the cases.
         path: the JSON file.
-        problems: tells the entry points; for unknown problems it is the outermost call of each expression.
+        problems: give the entry points; for unknown problems it is the outermost call of each expression.
 
     Raises:
         BrokenInput: the file cannot be read or has another layout.
-        UserError: the book holds verdicts of another version of the judge.
+        UserError: the book contains verdicts of another version of the judge.
     """
     source = Path(path)
     skipped: list[SkippedRow] = []
@@ -85,9 +85,10 @@ def import_official(book: MistakeBook, path: str | Path, problems: ProblemSet | 
 
 
 def export_official(book: MistakeBook, path: str | Path) -> ExportReport:
-    """Write the book as the release's JSON (see `import_official`), whole or not at all.
+    """Write the book as the release's JSON (see `import_official`), completely or not at all.
 
-    Every line written reads back as the same case; entries that no assert can state (dataclasses) are reported.
+    `import_official` reads every written line as the same case. Entries that no assert can express (dataclasses) are
+    skipped and reported.
 
     Raises:
         UserError: the file cannot be written.
@@ -99,7 +100,7 @@ def export_official(book: MistakeBook, path: str | Path) -> ExportReport:
         text = assert_text(stored.entry.key)
         if text is None:
             place = f"{stored.problem_id} entry {stored.entry.sequence}"
-            skipped.append(SkippedRow(place, f"no assert can state this case: {stored.entry.key.expression}"[:300]))
+            skipped.append(SkippedRow(place, f"no assert can express this case: {stored.entry.key.expression}"[:300]))
             continue
         question = questions.setdefault(stored.problem_id, {"attack_testcases": [], "blacklisted": False})
         question["attack_testcases"].append({"testcase": text, "frequency": stored.entry.frequency})
@@ -110,12 +111,12 @@ def export_official(book: MistakeBook, path: str | Path) -> ExportReport:
 
 
 def assert_text(key: BookKey) -> str | None:
-    """Return one line of Python that states the case and reads back as the same; None if there is none."""
+    """Return one line of Python that states the case and that is read as the same case; None if there is none."""
     expected = values.to_source(key.expected)
     if expected is None:
         return None
     imports = dict.fromkeys((*key.imports, *expected.imports))
-    for expression in (key.expression, f"({key.expression})"):  # brackets for what binds weaker than ==
+    for expression in (key.expression, f"({key.expression})"):  # parentheses for operators weaker than ==
         text = "; ".join((*imports, f"assert {expression} == {expected.expression}"))
         try:
             found = _read_assert(text)
@@ -186,11 +187,9 @@ def _read_assert(text: str) -> BookKey:
     if len(text) > _MAX_TEXT:
         raise LiteralError(f"longer than {_MAX_TEXT} characters")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other people's strings
-            body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise LiteralError(f"not Python: {error}"[:200]) from error
+        body = parse(text, "it").body
+    except BrokenInput as error:
+        raise LiteralError(str(error)[:200]) from error
     match body:
         case [*imports, ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]))]:
             kept = [node for node in imports if not _serves_only(node, left, right)]
@@ -200,7 +199,7 @@ def _read_assert(text: str) -> BookKey:
 
 
 def _serves_only(statement: ast.stmt, expression: ast.expr, value: ast.expr) -> bool:
-    """Whether an import is there for the value alone."""
+    """Return whether only the value needs an import."""
     if not isinstance(statement, ast.Import | ast.ImportFrom):
         raise LiteralError("not of the form `assert expression == value`")
     bound = {alias.asname or alias.name.partition(".")[0] for alias in statement.names}

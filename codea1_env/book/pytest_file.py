@@ -1,4 +1,4 @@
-"""A Mistake Book as a pytest file: the mistakes of a run as a regression suite for programs that you trust."""
+"""Exports a Mistake Book as a pytest file, a regression suite for programs that you trust."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from codea1_env.records.whole_files import write_text
 from codea1_env.rules.mistake_book import BookEntry
 
 _HEADER = '''\
-"""Cases that once beat a program, from a Mistake Book.
+"""Cases that a program once failed, from a Mistake Book.
 
     CANDIDATES=folder python -m pytest {file_name}
 
-The folder (`candidates` beside this file if the variable is not set) holds one program per problem, under the name that
-stands in the comment above each test. A problem without a program is skipped.
+The folder (by default `candidates` beside this file) contains one program per problem, with the name in the comment
+above each test. A problem without a program is skipped.
 
-Programs run inside pytest's own process, unguarded: test only programs that you trust.
+Programs run inside pytest's own process without a sandbox: test only programs that you trust.
 """
 
 import math
@@ -37,7 +37,7 @@ def case(expression, expected, *imports):
 
 
 def value_of(expression, imports, file_name, preamble):
-    """Run the problem's program afresh and evaluate one expression beside it."""
+    """Run the problem's program and evaluate one expression in its namespace."""
     path = CANDIDATES / file_name
     if not path.exists():
         pytest.skip(f"no program {{path}}")
@@ -48,7 +48,7 @@ def value_of(expression, imports, file_name, preamble):
 
 
 def fits(number):
-    """Whether a float can hold it."""
+    """Return whether a float can represent the number."""
     try:
         float(number)
     except OverflowError:
@@ -88,15 +88,15 @@ def test_{slug}(expression, expected, imports):
 
 
 def export_pytest(book: MistakeBook, path: str | Path, problems: ProblemSet) -> ExportReport:
-    """Write one pytest file with a test per problem, parametrised over its cases; whole or not at all.
+    """Write one pytest file with one parametrised test per problem, completely or not at all.
 
-    How programs are found is said at the top of the file. Expressions stand in it as text and are evaluated one by
-    one, so that none can break the others.
+    The top of the file says how programs are found. The file contains the expressions as text and evaluates them one by
+    one, so that a broken expression does not affect the others.
 
     Args:
         book: the cases.
         path: the file.
-        problems: tells entry points and imports; entries of other problems are reported as skipped.
+        problems: give entry points and imports; entries of other problems are reported as skipped.
 
     Raises:
         UserError: the file cannot be written.
@@ -114,7 +114,7 @@ def export_pytest(book: MistakeBook, path: str | Path, problems: ProblemSet) -> 
 
 
 class _PytestFile:
-    """The file while it is put together."""
+    """Builds the text of the file."""
 
     def __init__(self) -> None:
         self.written = 0
@@ -125,7 +125,7 @@ class _PytestFile:
         self._slugs: set[str] = set()
 
     def add(self, problem: Problem, entries: list[BookEntry]) -> None:
-        """Write the test of one problem, if it has cases."""
+        """Add the test of one problem, if it has cases."""
         cases = [text for entry in entries if (text := self._case(problem, entry)) is not None]
         if not cases:
             return
@@ -150,7 +150,7 @@ class _PytestFile:
         expected = values.to_source(entry.key.expected)
         if expected is None:
             place = f"{problem.id} entry {entry.sequence}"
-            self.skipped.append(SkippedRow(place, f"no source has its value: {entry.key.expression}"[:300]))
+            self.skipped.append(SkippedRow(place, f"no Python source gives its value: {entry.key.expression}"[:300]))
             return None
         self._imports.update(expected.imports)
         self.written += 1

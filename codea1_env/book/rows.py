@@ -1,6 +1,6 @@
-"""The rows of one problem in a Mistake Book's database: questions and writes, each answered through an index.
+"""The rows of one problem in a Mistake Book's database: queries and writes, each of which uses an index.
 
-A test counts the steps of SQLite's virtual machine in small and large books, so a scan cannot slip in.
+A test counts the steps of SQLite's virtual machine in small and large books, so that no query scans a table.
 """
 
 from __future__ import annotations
@@ -60,28 +60,28 @@ class ProblemRows:
         self._saved_size = size
         self._youngest: int | None = None
         self.round = round_number
-        """Number of the problem's last round; saved by `save_counts`."""
+        """Number of the problem's last round; `save_counts` writes it."""
         self.size = size
-        """Number of entries; kept up to date by the writes, saved by `save_counts`."""
+        """Number of entries; every write updates it, and `save_counts` writes it."""
 
     @classmethod
     def find(cls, connection: sqlite3.Connection, problem_id: str) -> ProblemRows | None:
-        """Return the problem's rows; None: it has none and never had a round."""
+        """Return the problem's rows; None if the book does not know the problem."""
         query = "SELECT id, round, size FROM problem WHERE name = ?"
         row = connection.execute(query, (_checked(problem_id),)).fetchone()
         return None if row is None else cls(connection, *row)
 
     @classmethod
     def find_or_add(cls, connection: sqlite3.Connection, problem_id: str) -> ProblemRows:
-        """Return the problem's rows, after making it known."""
+        """Return the problem's rows; add the problem if the book does not know it."""
         connection.execute("INSERT OR IGNORE INTO problem (name) VALUES (?)", (_checked(problem_id),))
         found = cls.find(connection, problem_id)
         if found is None:
-            raise AssertionError(f"problem {problem_id!r} was added and is not there")
+            raise AssertionError(f"problem {problem_id!r} was added but is missing")
         return found
 
     def get(self, key: BookKey) -> BookEntry | None:
-        """Return the entry of this key."""
+        """Return the entry with this key; None if there is none."""
         found = self._select("AND digest = ?", key.digest())
         return found[0] if found else None
 
@@ -90,7 +90,7 @@ class ProblemRows:
         return self._select("AND sequence > ? ORDER BY sequence LIMIT ?", sequence, limit)
 
     def pool(self, rules: BookRules) -> list[BookEntry]:
-        """Return entries among which are all that `select_replayed` could choose."""
+        """Return a set of entries that contains all that `select_replayed` can choose."""
         n_slots = max(0, rules.n_replayed)
         if rules.retrieval is BookRetrieval.QUALITY_SAMPLED:
             return self._select("ORDER BY sequence")
@@ -100,14 +100,14 @@ class ProblemRows:
         return list({entry.sequence: entry for entry in (*frequent, *stale)}.values())
 
     def next_sequence(self) -> int:
-        """Return the age number of an entry that would arrive now."""
+        """Return the sequence number of the next new entry."""
         if self._youngest is None:
             query = "SELECT COALESCE(MAX(sequence), 0) FROM entry WHERE problem = ?"
             (self._youngest,) = self._connection.execute(query, (self._id,)).fetchone()
         return self._youngest + 1
 
     def insert(self, entry: BookEntry) -> None:
-        """Write an entry that is not there yet, as the youngest."""
+        """Write a new entry, as the youngest."""
         key = entry.key
         case = (key.expression, json.dumps(key.imports), key.expected, entry.direct)
         values = (self._id, key.digest(), entry.sequence, *case, *_counts(entry), *_origin(entry))
@@ -116,18 +116,18 @@ class ProblemRows:
         self.size += 1
 
     def update(self, entry: BookEntry) -> None:
-        """Overwrite what may change of the entry with this sequence number."""
+        """Overwrite the counts and the provenance of the entry with this sequence number."""
         self._connection.execute(_UPDATE, (*_counts(entry), *_origin(entry), self._id, entry.sequence))
 
     def delete(self, sequence: int, how: Leaving) -> None:
-        """Remove one entry, and keep for the record that it was here."""
+        """Remove one entry and write its departure."""
         self._connection.execute(_DEPART, (how.value, self.round, self._id, sequence))
         self._connection.execute("DELETE FROM entry WHERE problem = ? AND sequence = ?", (self._id, sequence))
         self._youngest = None
         self.size -= 1
 
     def add_departure(self, departure: Departure) -> None:
-        """Take in the record of an entry that has left another book."""
+        """Write the departure of an entry that has left another book."""
         origin = departure.provenance
         values = [getattr(origin, name) for name in _KEPT_ORIGIN]
         what = (self._id, departure.digest, departure.expression, departure.how.value)
@@ -135,12 +135,12 @@ class ProblemRows:
         self._connection.execute(_ADD_DEPARTURE, (*what, *counts, *values))
 
     def trim(self, rules: BookRules) -> int:
-        """Remove the weakest entries, the oldest of equals first, beyond `max_entries`; return how many."""
+        """Remove the weakest entries (of equal ones the oldest first) above `max_entries`; return how many."""
         if rules.max_entries is None:
             return 0
         surplus = max(0, self.size - max(0, rules.max_entries))
         column = "quality" if rules.update is BookUpdate.QUALITY else "frequency"
-        # Two steps, since the index by frequency runs from high to low, and within one frequency from old to young.
+        # Two steps: the index sorts by falling frequency, but equal frequencies by rising sequence number.
         least = f"SELECT MIN({column}) FROM entry WHERE problem = ?"
         weakest = f"SELECT sequence FROM entry WHERE problem = ? AND {column} = ? ORDER BY sequence LIMIT ?"
         left = surplus
@@ -153,7 +153,7 @@ class ProblemRows:
         return surplus
 
     def save_counts(self) -> None:
-        """Write round and size, once at the end of the transaction."""
+        """Write round and size; call it once at the end of the transaction."""
         self._connection.execute(
             "UPDATE problem SET round = ?, size = ? WHERE id = ?", (self.round, self.size, self._id)
         )
@@ -171,7 +171,7 @@ def _counts(entry: BookEntry) -> tuple[object, ...]:
 
 
 def _origin(entry: BookEntry) -> tuple[object, ...]:
-    # For people: better written with a backslash than refused for a character that is none.
+    # These texts are only shown to people, so lone surrogates are escaped instead of refused.
     values = astuple(entry.provenance)
     return tuple(v.encode("utf-8", "backslashreplace").decode() if isinstance(v, str) else v for v in values)
 

@@ -1,8 +1,8 @@
-"""The Mistake Book on disk: one SQLite file, or memory. The rules that fill it: `rules.mistake_book`.
+"""The Mistake Book on disk: one SQLite file, or memory. `rules.mistake_book` contains the rules that fill it.
 
-A round reads and writes the rows that it touches, found through indexes, and nothing else; sizes and round numbers
-are counters. So its cost does not grow with the book (`benchmarks/book.py`), unlike the release's, which writes the
-whole book after every step (T:89-100; method.md 2.2, D13).
+A round finds its rows through indexes and reads and writes no others; sizes and round numbers are counters. So the cost
+of a round does not grow with the book (`benchmarks/book.py`). The Code-A1 release writes the whole book after every
+step.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from codea1_env.rules.mistake_book import (
 )
 from codea1_env.rules.ruleset import BookRules, BookUpdate
 
-_PAGE = 1000  # entries read at a time, so that a slow reader holds nothing up
+_PAGE = 1000  # entries read at a time, so that a slow reader does not block writers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,22 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """What came into a book from elsewhere."""
+    """What a merge added to a book."""
 
     added: int
     """Entries that were new."""
     combined: int
-    """Entries whose case was there already: their counts were added up."""
+    """Entries whose case was in the book already; their counts were added up."""
 
 
 class MistakeBook(Closing):
-    """Cases that once beat a program, by problem.
+    """The test cases that programs have failed, by problem.
 
-    Any number of threads and processes of one machine may use one file, also across `os.fork`; each round is one
-    transaction. When `record` returns, the round survives `kill -9` of any process and, unless given up by
-    `survives_power_loss=False`, the loss of power. Not for network file systems: SQLite's log needs shared memory.
+    Any number of threads and processes of one machine may use the same file, also across `os.fork`; each round is one
+    transaction. When `record` returns, the round survives `kill -9` of any process and, unless
+    `survives_power_loss=False`, a loss of power. Not for network file systems: SQLite's log needs shared memory.
 
-    A book pickles as its path, and unpickles only where the file is; one in memory does not pickle.
+    A book pickles as its path and can be unpickled only if the file exists. A book in memory cannot be pickled.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class MistakeBook(Closing):
         """Open a book.
 
         Args:
-            path: the file; None: a new one in memory.
-            create: whether a file that is not there is made.
-            read_only: for a book that is only looked at, also where file or folder cannot be written. There it is
-                seen as it is now; elsewhere nothing changes.
-            survives_power_loss: whether every round waits for the disk. Without, a power cut may take the last rounds
-                (never a part of one).
-            busy_timeout_s: how long to wait for other processes' writes.
+            path: the file; None: a new book in memory.
+            create: whether a missing file is created.
+            read_only: whether the book is only read; works also if the file or its folder is not writable. In that
+                case the content is that at the time of opening.
+            survives_power_loss: whether every round waits for the disk. If False, a power loss may remove the last
+                rounds, but never a part of a round.
+            busy_timeout_s: seconds to wait for writes of other processes.
 
         Raises:
-            BrokenInput: no such file or folder, not a Mistake Book, or one from a newer version.
+            BrokenInput: the file or folder does not exist, or it is not a Mistake Book of this schema version.
         """
         self._options: dict[str, Any] = {
             "create": create and not read_only,
@@ -101,15 +101,15 @@ class MistakeBook(Closing):
 
     @property
     def judge_version(self) -> int:
-        """Version of the judge whose verdicts the book holds."""
+        """Version of the judge that made the verdicts in the book."""
         with self._database.reading() as connection:
             return int(connection.execute("SELECT judge_version FROM book").fetchone()[0])
 
     def require_this_judge(self) -> None:
-        """Do nothing if the book may take in new rounds.
+        """Do nothing if new rounds can be recorded in the book.
 
         Raises:
-            UserError: it holds verdicts of another version of the judge.
+            UserError: it contains verdicts of another version of the judge.
         """
         if self.problem_ids():
             place = self.path or "the Mistake Book in memory"
@@ -117,16 +117,16 @@ class MistakeBook(Closing):
 
     @property
     def path(self) -> Path | None:
-        """The file, absolute; None: in memory."""
+        """Absolute path of the file; None for a book in memory."""
         return self._database.path
 
     def retrieve(
         self, problem_id: str, rules: BookRules, rng: np.random.Generator | None = None
     ) -> tuple[BookEntry, ...]:
-        """Return the entries to replay, as `select_replayed` chooses them; changes nothing.
+        """Return the entries to replay, as `select_replayed` chooses them; does not change the book.
 
-        Reads at most `2 * n_replayed` rows, except for QUALITY_SAMPLED, which weighs all entries of the problem: bound
-        them by `max_entries`.
+        Reads at most `2 * n_replayed` rows, except for QUALITY_SAMPLED, which reads all entries of the problem: set
+        `max_entries` to limit their number.
 
         Raises:
             UserError: QUALITY_SAMPLED without `rng`.
@@ -144,19 +144,20 @@ class MistakeBook(Closing):
         *,
         judge_version: int = JUDGE_VERSION,
     ) -> BookDelta:
-        """Take in one judged round of one problem, in one transaction; return what it changed.
+        """Record one judged round of one problem, in one transaction; return what it changed.
 
-        The round counts for the problem's round number, and its replayed entries as replayed, even where it brought
-        no evidence. Under OFF nothing is written.
+        The round increases the problem's round number and marks its replayed entries as replayed, even if it brought no
+        evidence. With the update rule OFF nothing is written.
 
         Args:
             report: the round; its `replayed` cases are those that `retrieve` returned.
-            rules: what a round changes.
-            provenance: who played; the failing program's digest, verdict and value are filled in for each newcomer.
-            judge_version: of the judge that has judged the round; a book without any problem takes it over.
+            rules: how a round changes the book.
+            provenance: run, episode and agents of the round; the failing program's digest, verdict and value are added
+                for each new entry.
+            judge_version: version of the judge that judged the round; a book without problems adopts it.
 
         Raises:
-            UserError: the book holds verdicts of another version of the judge.
+            UserError: the book contains verdicts of another version of the judge.
         """
         wanted = changes(report, rules)
         if rules.update is BookUpdate.OFF:
@@ -177,21 +178,21 @@ class MistakeBook(Closing):
         *,
         judge_version: int = JUDGE_VERSION,
     ) -> MergeReport:
-        """Add entries from elsewhere, all or none: counts of equal cases add up (`combined`), others are appended.
+        """Add entries of another book, all or none. Counts of equal cases are added up; other entries are appended.
 
         Args:
-            entries: in age order within each problem. Each newcomer becomes its problem's youngest.
-            rounds: round number by problem; a problem's counter becomes the larger of its own and this one.
-            departures: what has left the other book, for the record.
-            judge_version: of the judge that has found the entries; a book without any problem takes it over.
+            entries: in order of age within each problem. Each new entry becomes the youngest of its problem.
+            rounds: problem id -> round number; a problem's counter becomes the larger of its own and this one.
+            departures: departures of the other book, which are copied.
+            judge_version: version of the judge that made the entries' verdicts; a book without problems adopts it.
 
         Raises:
-            UserError: this book holds verdicts of another version of the judge.
+            UserError: this book contains verdicts of another version of the judge.
         """
         n_added = n_combined = 0
         with self._database.writing() as connection:
             _agree_on_judge(connection, judge_version, self.path)
-            problems = _OpenProblems(connection)
+            problems = _TouchedProblems(connection)
             for stored in entries:
                 rows = problems[stored.problem_id]
                 known = rows.get(stored.entry.key)
@@ -211,9 +212,9 @@ class MistakeBook(Closing):
         return MergeReport(n_added, n_combined)
 
     def entries(self, problem_id: str | None = None) -> Iterator[StoredEntry]:
-        """Yield the entries of one problem or of all, oldest first within a problem.
+        """Yield the entries of one problem or of all problems, oldest first within a problem.
 
-        Reads a page at a time and holds no lock between pages: what is recorded meanwhile may be among them.
+        Reads one page at a time and holds no lock between pages: entries that are recorded meanwhile may be included.
         """
         for name in self.problem_ids() if problem_id is None else (problem_id,):
             after = 0
@@ -222,7 +223,7 @@ class MistakeBook(Closing):
                 after = page[-1].sequence
 
     def departures(self) -> Iterator[Departure]:
-        """Yield what has left the book, of all problems, in the order of leaving; a page at a time, as `entries`."""
+        """Yield the departures of all problems, in order of time; reads one page at a time, as `entries` does."""
         after = 0
         while True:
             with self._database.reading() as connection:
@@ -233,12 +234,12 @@ class MistakeBook(Closing):
             after = page[-1][0]
 
     def problem_ids(self) -> tuple[str, ...]:
-        """Return every problem that had a round, in the order of the first ones; some may hold no entry (any more)."""
+        """Return the ids of all problems that had a round, in the order of their first rounds; some have no entries."""
         with self._database.reading() as connection:
             return tuple(name for (name,) in connection.execute("SELECT name FROM problem ORDER BY id"))
 
     def size(self, problem_id: str | None = None) -> int:
-        """Return how many entries there are, of one problem or in all; read from a counter."""
+        """Return the number of entries, of one problem or in all; reads a counter."""
         with self._database.reading() as connection:
             if problem_id is None:
                 return int(connection.execute("SELECT size FROM book").fetchone()[0])
@@ -246,25 +247,25 @@ class MistakeBook(Closing):
             return 0 if rows is None else rows.size
 
     def round_of(self, problem_id: str) -> int:
-        """Return how many rounds of the problem were recorded; 0 for an unknown one."""
+        """Return how many rounds of the problem were recorded; 0 for an unknown problem."""
         with self._database.reading() as connection:
             rows = ProblemRows.find(connection, problem_id)
             return 0 if rows is None else rows.round
 
     def snapshot(self) -> bytes:
-        """Return the whole book as bytes (those of an SQLite file), for a checkpoint."""
+        """Return the whole book as the bytes of an SQLite file, for a checkpoint."""
         return self._database.snapshot()
 
     def restore(self, data: bytes) -> None:
-        """Replace everything in the book by a snapshot, at once for every process that uses it.
+        """Replace the whole content by a snapshot, for every process that uses the book.
 
         Raises:
-            BrokenInput: not a snapshot of a book; nothing has changed.
+            BrokenInput: the data is not a snapshot of a book; nothing has changed.
         """
         self._database.restore(data)
 
     def close(self) -> None:
-        """Close for good; idempotent. A book in memory is gone then."""
+        """Close permanently; idempotent. The content of a book in memory is lost."""
         self._database.close()
 
     def _page(self, problem_id: str, after: int) -> list[BookEntry]:
@@ -278,14 +279,14 @@ class MistakeBook(Closing):
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             raise UserError("a Mistake Book in memory belongs to its process: give it a path, or send its snapshot()")
-        options = {**self._options, "create": False}  # elsewhere: an error, not an empty book
+        options = {**self._options, "create": False}  # if the file is missing there: an error, not an empty book
         return partial(MistakeBook, str(self.path), **options), ()
 
 
 def _resolved(path: str | Path) -> Path:
     try:
         return Path(path).expanduser().resolve()
-    except (OSError, RuntimeError, TypeError, ValueError) as error:  # a loop of links, no home, no path at all, a NUL
+    except (OSError, RuntimeError, TypeError, ValueError) as error:  # e.g. a loop of links, no home folder, a NUL
         raise BrokenInput(f"Mistake Book {str(path)!r}: {error}") from error
 
 
@@ -297,13 +298,13 @@ def _agree_on_judge(connection: sqlite3.Connection, version: int, path: Path | N
         connection.execute("UPDATE book SET judge_version = ?", (version,))
     else:
         raise UserError(
-            f"{path or 'the Mistake Book in memory'} holds verdicts of version {own} of the judge, and what is to be"
-            f" added of version {version}: the two do not mix"
+            f"{path or 'the Mistake Book in memory'} holds verdicts of version {own} of the judge, and the new ones are"
+            f" of version {version}: the two do not mix"
         )
 
 
-class _OpenProblems(dict[str, ProblemRows]):
-    """The problems that one transaction has touched; a new one gets its row with the first look."""
+class _TouchedProblems(dict[str, ProblemRows]):
+    """The problems that one transaction has used; the first access to a problem adds its row."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

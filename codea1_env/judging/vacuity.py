@@ -22,12 +22,12 @@ from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import may_see_arguments
 from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
-from codea1_env.sandbox.inside.changes import CHANGES_OF_ARGUMENTS, N_CHANGES, N_TELLING, NoChange
+from codea1_env.sandbox.inside.changes import CHANGES_OF_ARGUMENTS, N_CHANGES, N_DECISIVE, NoChange
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
 _MAX_JOB_BYTES = 1 << 20  # of records
-_ROUNDS = (range(1), range(1, N_TELLING), range(N_TELLING, N_CHANGES))  # most cases are false under the first change
+_ROUNDS = (range(1), range(1, N_DECISIVE), range(N_DECISIVE, N_CHANGES))  # most cases are false under the first
 
 
 def change_evidence(

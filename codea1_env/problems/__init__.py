@@ -1,4 +1,4 @@
-"""Problems: what they are, and where they come from."""
+"""Programming problems, and the sources from which they are loaded."""
 
 from codea1_env.problems.files import dump_jsonl, load_file
 from codea1_env.problems.hugging_face import load_dataset_problems

@@ -1,4 +1,4 @@
-"""BigCodeBench: rows whose test is a `unittest` class and whose statement comes in a complete and an instruct form."""
+"""BigCodeBench: rows whose test is a `unittest` class and whose statement has a complete and an instruct form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from codea1_env.problems.snippets import read_test
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with `task_id`, `complete_prompt`, `canonical_solution`, `test` and `entry_point`.
 
-    The statement is the complete form; its imports and constants stand before the solution, before candidates and
-    before the tests. The golden test is one harness that runs every method of the `unittest` class, each on a fresh
-    object with its `setUp` and `tearDown`; `setUpClass` is not called.
+    The statement is the complete form. Its imports and constants are put before the solution, the candidates and the
+    tests. The golden test is one harness that runs every method of the `unittest` class, each on a new object with
+    `setUp` and `tearDown`; `setUpClass` is not called.
 
-    Candidates never share a process with tests here, and only plain data crosses between them. So rows whose tests
-    look at figures or data frames, or patch a library below the candidate, fail with their own solution
-    (`codea1 check problems` names them), and need the benchmark's own evaluator.
+    Candidates and tests run in separate processes, and only plain data crosses between them. So if the tests of a row
+    examine figures or data frames, or patch a library for the candidate, its own solution fails them
+    (`codea1 check problems` names such rows); they need the benchmark's own evaluator.
 
     Raises:
         UserError: a column is missing, or the solution is not a program that defines the entry point.

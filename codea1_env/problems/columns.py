@@ -1,4 +1,4 @@
-"""Typed access to one row of a problem file; every complaint names the column."""
+"""Typed access to one row of a problem file; every error names the column."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Row = Mapping[str, Any]
 
 
 def text(row: Row, column: str) -> str:
-    """Return a column that must hold text other than white space.
+    """Return a column that must contain text other than white space.
 
     Raises:
-        BrokenInput: missing, empty, not text, or text that no source file could hold.
+        BrokenInput: it is missing, empty, not text, or text that a source file cannot contain.
     """
     value = optional_text(row, column)
     if not value.strip():
@@ -23,20 +23,20 @@ def text(row: Row, column: str) -> str:
 
 
 def optional_text(row: Row, column: str) -> str:
-    """Return a column's text, "" where it is absent or null.
+    """Return a column's text, "" if it is absent or null.
 
     Raises:
-        BrokenInput: not text, or text that no source file could hold.
+        BrokenInput: it is not text, or text that a source file cannot contain.
     """
     value = row.get(column)
     return "" if value is None else checked_text(value, f"column {column!r}")
 
 
 def checked_text(value: object, what: str) -> str:
-    """Return `value` if it is text that can be written as UTF-8 and holds no NUL.
+    """Return `value` if it is text that can be encoded as UTF-8 and contains no NUL.
 
     Raises:
-        BrokenInput: it is not; `what` names it in the message.
+        BrokenInput: otherwise; the message calls it `what`.
     """
     if not isinstance(value, str):
         raise BrokenInput(f"{what} holds {type(value).__name__}, not text")
@@ -50,10 +50,10 @@ def checked_text(value: object, what: str) -> str:
 
 
 def sub_row(row: Row, column: str) -> Row:
-    """Return a column that holds named fields, {} where it is absent or null.
+    """Return a column that contains named fields, {} if it is absent or null.
 
     Raises:
-        BrokenInput: it holds something else.
+        BrokenInput: it contains something else.
     """
     value = row.get(column)
     if value is None:

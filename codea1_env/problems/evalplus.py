@@ -1,12 +1,12 @@
 """EvalPlus' own JSONL (HumanEvalPlus, MbppPlus): inputs without expected values.
 
-The expected values are what the canonical solution returns. So the golden test is a harness that carries the canonical
-solution in a namespace of its own, runs it on every input, and compares the candidate's value with its value as
-EvalPlus does: exactly, or within `atol` (and a relative 1e-7) where floats are about. The candidate never shares a
-process with the harness, so the solution stays secret.
+The canonical solution computes the expected values. So the golden test is a harness that contains the canonical
+solution in a separate namespace, runs it on every input, and compares the candidate's value with its value as EvalPlus
+does: exactly, or for floats within `atol` (and a relative 1e-7). The candidate never runs in the process of the
+harness, so the solution stays secret.
 
-Two kinds of knowledge stand in EvalPlus' program rather than in its data, and are repeated here as tables: which MBPP+
-inputs are tuples, sets or complex numbers, which JSON cannot say, and which problems have more than one right answer.
+Two kinds of facts are in EvalPlus' code rather than in its data, and are repeated here as tables: which MBPP+ inputs
+are tuples, sets or complex numbers, which JSON cannot express, and which problems have more than one right answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RULES = {
     "find_dissimilar": "set",
     "Diff": "set",
 }
-"""By entry point, how two values are compared where several answers are right."""
+"""By entry point, how two values are compared if a problem has several right answers."""
 
 _HARNESS = """
 import copy as _copy
@@ -151,14 +151,14 @@ def _atol(row: Row) -> float:
 
 
 def restore_types(task_id: str, inputs: list[list[Any]]) -> list[list[Any]]:
-    """Return the inputs with the tuples, sets and complex numbers of MBPP+, of which JSON makes lists and strings.
+    """Return the inputs with the tuples, sets and complex numbers of MBPP+, which are lists and strings in JSON.
 
     Args:
         task_id: e.g. `Mbpp/2`; the inputs of other families are returned as they are.
         inputs: one list of arguments per call.
 
     Raises:
-        BrokenInput: an input is not of the shape that its problem's inputs have.
+        BrokenInput: an input does not have the shape of its problem's inputs.
     """
     family, _, number = task_id.partition("/")
     restore = _RESTORED.get(number) if family == "Mbpp" else None
@@ -213,7 +213,7 @@ def _values_of_first(arguments: _Arguments) -> _Arguments:
 
 
 def _sets_in_first(arguments: _Arguments) -> _Arguments:
-    # An empty list stands for an empty dict there, not for an empty set.
+    # In this problem an empty list is an empty dict, not an empty set.
     return [[set(item) if isinstance(item, list) and item else {} for item in arguments[0]]]
 
 

@@ -1,9 +1,9 @@
-"""The examples that a problem's statement gives in its own words -> asserts.
+"""Converts the examples in a problem's statement into asserts.
 
-Read are doctest prompts (`>>> f(1)` with the value below, or `>>> f(1) == 2`), assert lines, and lines of the form
-`f(1) == 2`, with `=>`, `==>`, `->`, an arrow, `=`, `returns` or `should return` in place of the operator. A line that
-says anything beyond a call with literal arguments and a literal value is left alone: no example is better than a
-wrong one.
+It reads doctest prompts (`>>> f(1)` with the value below, or `>>> f(1) == 2`), assert lines, and lines of the form
+`f(1) == 2`, also with `=>`, `==>`, `->`, an arrow, `=`, `returns` or `should return` instead of the operator. It
+ignores a line that contains more than a call with literal arguments and a literal value: a missing example is better
+than a wrong one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from codea1_env.problems.python_source import calls_of, expression, imports_of, 
 
 _MOST_LINES = 12
 _MOST_CHARACTERS = 4_000
-"""How much one example may span."""
+"""Maximal length of one example."""
 
 _LEAD = r"^\s*(?:[-*•]\s+|\d+[.)]\s+)?(?:for\s+|e\.g\.,?\s+|example\s*\d*:\s*)?"
-_SAYS = re.compile(r"\s*(?:(?:#|//)\s*)?(?:={1,2}>|-+>|={1,2}|➞|→|⇒|(?:should\s+)?returns?\b:?)\s*")
+_RELATION = re.compile(r"\s*(?:(?:#|//)\s*)?(?:={1,2}>|-+>|={1,2}|➞|→|⇒|(?:should\s+)?returns?\b:?)\s*")
 _ARITHMETIC = re.compile(r"[-+*/\d\s.()]+=\s*(?=[^=]+$)")
 _REMARK = re.compile(r"\s+\([^()]*\)$")
 _WORDS = {"true": "True", "false": "False"}
@@ -38,11 +38,11 @@ _MISTAKEN = frozenset(
         "assert tri(4) == 3",
     }
 )
-"""What statements of HumanEval say and its solutions contradict (47, 116), or say of elements of the result (130)."""
+"""Examples in HumanEval's statements that its solutions contradict (47, 116), or that describe single items (130)."""
 
 
 def find_examples(statement: str, entry_point: str) -> tuple[str, ...]:
-    """Return the examples as asserts of one line each, in order, each once."""
+    """Return the examples as asserts of one line each, in order, without duplicates."""
     lines = [line.rstrip().removesuffix('"""').removesuffix("'''") for line in statement.splitlines()]
     found = dict.fromkeys(_examples(lines, entry_point, _BUILTINS | _imported_names(statement)))
     return tuple(example for example in found if example not in _MISTAKEN)
@@ -61,13 +61,13 @@ def _examples(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
                 lead = stated.match(line)
                 found = _stated([line[lead.end() :], *following], entry_point) if lead else None
         except BrokenInput:
-            continue  # nested too deeply to be written in one line
+            continue  # nested too deeply to be unparsed
         if found:
             yield found
 
 
 def _prompted(source: str, following: Sequence[str], entry_point: str, known: frozenset[str]) -> str | None:
-    """A doctest prompt: the value stands in the same line behind `==`, or in the lines below."""
+    """Read a doctest prompt: the value is in the same line after `==`, or in the lines below."""
     n_more = next((i for i, line in enumerate(following) if not line.lstrip().startswith("...")), len(following))
     source = "\n".join([source.strip(), *(line.lstrip()[3:] for line in following[:n_more])])
     if source.startswith("assert"):
@@ -82,7 +82,7 @@ def _prompted(source: str, following: Sequence[str], entry_point: str, known: fr
         if not line.strip() or line.lstrip().startswith(">>>"):
             break
         want.append(line.strip())
-    if not want:  # a prompt shows nothing for None; behind anything but a call it is a slip
+    if not want:  # a prompt shows nothing for None; after anything but a plain call it is an error of the statement
         return f"assert {unparse(shown)} == None" if _is_plain_call(shown, entry_point) else None
     return _assert(shown, _value("\n".join(want)))
 
@@ -101,32 +101,32 @@ def _asserted(lines: Sequence[str], entry_point: str, known: frozenset[str]) -> 
 
 
 def _stated(lines: Sequence[str], entry_point: str) -> str | None:
-    """A line that begins with the call: `f(1) == 2`, `f(1) => 2`, `f(1) should return 2.`"""
+    """Read a line that begins with the call: `f(1) == 2`, `f(1) => 2`, `f(1) should return 2.`"""
     whole = "\n".join(lines)[:_MOST_CHARACTERS]
     for bracket in re.finditer(r"\)", whole):
         call = expression(whole[: bracket.end()])
         if call is None:
             continue
-        says = _SAYS.match(whole, bracket.end())
-        if not says or not _is_plain_call(call, entry_point):
+        relation = _RELATION.match(whole, bracket.end())
+        if not relation or not _is_plain_call(call, entry_point):
             return None
-        return _assert(call, _first_value(whole[says.end() :].split("\n")))
+        return _assert(call, _first_value(whole[relation.end() :].split("\n")))
     return None
 
 
 def _first_value(lines: Sequence[str]) -> ast.expr | None:
-    """The shortest run of lines that is a value."""
+    """Return the value in the fewest first lines that form one."""
     values = (_value("\n".join(lines[:n_lines])) for n_lines in range(1, len(lines) + 1))
     return next((value for value in values if value is not None), None)
 
 
-def _value(said: str) -> ast.expr | None:
-    said = said.strip()
-    without_sum = _ARITHMETIC.sub("", said, count=1) if _ARITHMETIC.match(said) else said
-    for reading in (said.removesuffix("."), said, _REMARK.sub("", said), without_sum):
+def _value(text: str) -> ast.expr | None:
+    text = text.strip()
+    without_sum = _ARITHMETIC.sub("", text, count=1) if _ARITHMETIC.match(text) else text
+    for reading in (text.removesuffix("."), text, _REMARK.sub("", text), without_sum):
         value = expression(_WORDS.get(reading.lower(), reading))
         if value is not None and literal(value):
-            # `("x")` is a string to Python and a tuple to whoever wrote it.
+            # `("x")` is a string in Python, but its writer probably meant a tuple.
             return None if reading.startswith("(") and not isinstance(value, ast.Tuple) else value
     return None
 

@@ -23,14 +23,15 @@ _BATCH_ROWS = 64
 
 
 def load_file(path: str | os.PathLike[str], *, strict: bool = False) -> ProblemSet:
-    """Return the problems of one file, in its order; each row's layout is known by its columns.
+    """Return the problems of one file, in its order; the columns of a row determine its layout.
 
     Args:
-        path: JSON lines (with or without gzip), a JSON array, or Parquet; told apart by content, not by name.
-        strict: fail at the first broken row rather than skip it.
+        path: JSON lines (with or without gzip), a JSON array, or Parquet; recognised by content, not by name.
+        strict: fail at the first broken row instead of skipping it.
 
     Raises:
-        BrokenInput: no such file, not readable, of another kind, no usable row; or, if `strict`, any broken row.
+        BrokenInput: the file does not exist, cannot be read, has another format, or has no usable row; or, if `strict`,
+            a row is broken.
         MissingExtra: Parquet without `codea1-env[data]`.
     """
     path = Path(path)
@@ -38,7 +39,7 @@ def load_file(path: str | os.PathLike[str], *, strict: bool = False) -> ProblemS
 
 
 def find_rows(path: Path) -> Iterator[FoundRow]:
-    """Yield the rows of a file, unread, or the reason why one cannot be had.
+    """Yield the raw rows of a file; for a row that cannot be read, the reason.
 
     Raises:
         BrokenInput: the file as a whole cannot be read.
@@ -52,9 +53,9 @@ def find_rows(path: Path) -> Iterator[FoundRow]:
 
 
 def dump_jsonl(problems: Iterable[Problem], path: str | os.PathLike[str]) -> None:
-    """Write problems as JSON lines in our own layout, which `load_file` reads back to equal problems.
+    """Write problems as JSON lines in this project's layout; `load_file` reads equal problems from it.
 
-    A path that ends in `.gz` is compressed. The file appears whole or not at all.
+    If the path ends in `.gz`, the file is compressed. It is replaced atomically.
 
     Raises:
         UserError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""Rows of a HuggingFace dataset: a folder that `save_to_disk` wrote, or an id of the hub."""
+"""Loads a HuggingFace dataset: a folder that `save_to_disk` wrote, or an id of the hub."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codea1_env.problems.problem import ProblemSet
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Whether `save_to_disk` wrote the folder."""
+    """Return whether `save_to_disk` wrote the folder."""
     return any((folder / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
 
 
@@ -20,14 +20,14 @@ def load_dataset_problems(path_or_id: str | Path, *, split: str | None = None, s
     """Return the problems of a dataset in any of the known row layouts.
 
     Args:
-        path_or_id: a folder, if there is one of that name; else an id of the hub, which is downloaded.
-        split: needed only where the dataset has several.
-        strict: fail at the first broken row rather than skip it.
+        path_or_id: a folder, if it exists; else an id of the hub, which is downloaded.
+        split: needed only if the dataset has several.
+        strict: fail at the first broken row instead of skipping it.
 
     Raises:
         MissingExtra: `codea1-env[datasets]` is not installed.
-        UserError: no such dataset or split, or several splits and none named.
-        BrokenInput: no row is usable; or, if `strict`, any is not.
+        UserError: an unknown dataset or split, or several splits and `split` is None.
+        BrokenInput: no row is usable; or, if `strict`, a row is not.
     """
     with extra_needed("reading a HuggingFace dataset", "datasets"):
         import datasets  # noqa: PLC0415  -- heavy, and an extra
@@ -50,8 +50,8 @@ def _split(name: str, found: Any, split: str | None) -> Any:
     if split is None and len(found) == 1:
         return next(iter(found.values()))
     if split not in found:
-        asked = "name one of its splits" if split is None else f"there is no split {split!r}"
-        raise UserError(f"dataset {name!r}: {asked}: {', '.join(found)}")
+        reason = "name one of its splits" if split is None else f"there is no split {split!r}"
+        raise UserError(f"dataset {name!r}: {reason}: {', '.join(found)}")
     return found[split]
 
 

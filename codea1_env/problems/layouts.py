@@ -1,4 +1,4 @@
-"""Which row layouts there are, and rows of any of them -> a set of problems."""
+"""The row layouts, and reading rows of any layout into a set of problems."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One way in which datasets write problems down."""
+    """One format in which datasets store a problem as a row."""
 
     name: str
     columns: frozenset[str]
-    """Columns by which a row is known to be of this layout."""
+    """A row with all these columns has this layout."""
     read: Callable[[Row], Problem]
 
 
@@ -41,12 +41,12 @@ LAYOUTS = (
         bigcodebench.problem_from_row,
     ),
 )
-"""In the order in which a row is tried; a row that has the columns of several is read by the first."""
+"""In the order in which they are tried: the first layout whose columns a row has reads it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRow:
-    """What a reader found at one place: a row, or the reason why there is none."""
+    """A row at one place of a source, or the reason why it cannot be read."""
 
     place: str
     row: object = None
@@ -57,7 +57,7 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
     """Return the problems of all rows; a row that cannot be read is skipped with its reason.
 
     Raises:
-        BrokenInput: no row is usable; or, if `strict`, any row is not.
+        BrokenInput: no row is usable; or, if `strict`, a row is not.
     """
     places: dict[str, str] = {}
     problems: list[Problem] = []
@@ -66,7 +66,7 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
         try:
             problem = _read(item)
             if problem.id in places:
-                raise BrokenInput(f"id {problem.id!r} stands already at {places[problem.id]}")
+                raise BrokenInput(f"id {problem.id!r} is already used at {places[problem.id]}")
         except UserError as error:
             if strict:
                 raise BrokenInput(f"{item.place}: {error}") from error
@@ -86,7 +86,7 @@ def read_row(row: Row) -> Problem:
     """Return the problem of a row of any known layout.
 
     Raises:
-        UserError: no layout fits, or the row is broken.
+        UserError: the row has no known layout, or is broken.
     """
     columns = {column for column, value in row.items() if value is not None and value != ""}
     for layout in LAYOUTS:

@@ -1,4 +1,4 @@
-"""Our own layout: a problem as one JSON object with exactly the fields of `Problem`."""
+"""This project's own layout: a problem as one JSON object with exactly the fields of `Problem`."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ _FIELDS = tuple(field.name for field in fields(Problem))
 
 
 def problem_to_row(problem: Problem) -> dict[str, Any]:
-    """Return JSON values; `problem_from_row` gives the same problem back."""
+    """Return a row of JSON values, from which `problem_from_row` makes an equal problem."""
     return asdict(problem)
 
 
 def problem_from_row(row: Row) -> Problem:
-    """Return the problem of a row with the fields of `Problem`, of which most may be left out.
+    """Return the problem of a row with the fields of `Problem`.
 
-    Needed are `id`, `statement`, `entry_point` and `solution`. Each item of `golden` is `{"expression", "expected"}`,
-    `{"source"}` (a harness that defines `check(candidate)`) or plain test text such as `"assert f(1) == 2"`.
+    Only `id`, `statement`, `entry_point` and `solution` are required. Each item of `golden` is
+    `{"expression", "expected"}`, `{"source"}` (a harness that defines `check(candidate)`), or plain test text such as
+    `"assert f(1) == 2"`.
 
     Raises:
-        UserError: an unknown, missing or wrongly typed field, or a solution that does not define the entry point.
+        UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
     """
     if unknown := sorted(set(row) - set(_FIELDS)):
         raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
@@ -64,7 +65,7 @@ def _texts(items: object, what: str) -> tuple[str, ...]:
 
 
 def _golden(item: object, entry_point: str) -> tuple[GoldenTest, ...]:
-    if isinstance(item, Mapping):  # Parquet gives a list's items the fields of all of them, most of them null
+    if isinstance(item, Mapping):  # in Parquet, each item of a list has the fields of all items, most of them null
         item = {name: value for name, value in item.items() if value is not None}
     match item:
         case str():

@@ -1,4 +1,4 @@
-"""A problem of the game, and an ordered set of them."""
+"""Programming problems and ordered sets of problems."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class GoldenCase:
     expression: str
     """Python source that calls the entry point, e.g. `f([1, 2])`."""
     expected: str
-    """Python source of the value, free of entry-point calls."""
+    """Python source of the value, without calls of the entry point."""
     imports: tuple[str, ...] = ()
-    """Import statements that either needs."""
+    """Import statements that the expression or the value needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenHarness:
-    """A golden test that is a program defining `check(candidate)`; passes iff `check` returns.
+    """A golden test that is a program that defines `check(candidate)`; passed iff `check` returns.
 
-    It runs in its own process, where `candidate` (and the entry point's name) is a stand-in that calls into the
+    It runs in a process of its own, where `candidate` (and the entry point's name) is a stand-in that calls into the
     candidate's process.
     """
 
@@ -41,7 +41,7 @@ class WrongProgram:
 
     program: str
     note: str
-    """What is wrong, in one sentence."""
+    """One sentence about what is wrong."""
     subtlety: int
     """1 (fails on most inputs) to 4 (fails on rare ones only)."""
 
@@ -53,7 +53,7 @@ class Problem:
     id: str
     """Unique within its set, e.g. `HumanEval/32`."""
     statement: str
-    """What both agents read: usually a signature with a docstring."""
+    """The text that both agents read: usually a signature with a docstring."""
     entry_point: str
     """Name of the function that candidates must define."""
     solution: str
@@ -61,11 +61,11 @@ class Problem:
     golden: tuple[GoldenTest, ...]
     """Hidden tests; secret."""
     imports: str = ""
-    """Import statements that stand before the solution and before every candidate."""
+    """Import statements that are executed before the solution and before every candidate."""
     examples: tuple[str, ...] = ()
-    """Asserts that the statement itself states, one a string; public."""
+    """The examples in the statement, one assert per string; public."""
     source: str = ""
-    """Where it comes from."""
+    """Dataset from which it comes."""
     licence: str = ""
     """Licence of the problem's text and tests."""
     wrong_programs: tuple[WrongProgram, ...] = ()
@@ -100,7 +100,7 @@ class ProblemSet(Sequence[Problem]):
     def __post_init__(self) -> None:
         for position, problem in enumerate(self.problems):
             if self._index.setdefault(problem.id, position) != position:
-                raise UserError(f"{self.name}: problem id {problem.id!r} stands twice")
+                raise UserError(f"{self.name}: two problems have the id {problem.id!r}")
 
     @overload
     def __getitem__(self, key: int) -> Problem: ...
@@ -120,7 +120,7 @@ class ProblemSet(Sequence[Problem]):
 
         Raises:
             UnknownName: there is none.
-            UserError: it is no text.
+            UserError: the id is not text.
         """
         if of_type("problem_id", problem_id, str) not in self._index:
             raise UnknownName.of(f"problem of {self.name}", problem_id, self._index)

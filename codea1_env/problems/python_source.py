@@ -1,4 +1,4 @@
-"""Questions about Python text that other people wrote: does it parse, what does it import, define, call."""
+"""Analyses Python source from datasets: whether it parses, and what it imports, defines and calls."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def parse(source: str, what: str) -> ast.Module:
     """Return the syntax tree.
 
     Raises:
-        BrokenInput: `what` is not Python; the message says where.
+        BrokenInput: the source is not Python; the message calls it `what` and names the line.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+            warnings.simplefilter("ignore")  # invalid escapes in strings of datasets
             return ast.parse(source)
     except SyntaxError as error:
         raise BrokenInput(f"{what} is not Python: {error.msg} (line {error.lineno})") from error
@@ -42,7 +42,7 @@ def unparse(node: ast.AST) -> str:
 
 
 def joined(*sources: str) -> str:
-    """Return one program out of several; what they import from `__future__` comes first."""
+    """Return one program made of several; their imports from `__future__` come first."""
     futures = dict.fromkeys(line.strip() for source in sources for line in _FUTURE.findall(source))
     return "\n".join([*futures, *(_FUTURE.sub("", source).rstrip() for source in sources)]).lstrip() + "\n"
 
@@ -51,13 +51,13 @@ def require_definition(source: str, name: str, what: str) -> None:
     """Check that a solution is a program that could define `name`.
 
     Raises:
-        BrokenInput: `what` is not a program, or nothing in it binds the name.
+        BrokenInput: it is not a program (the message calls it `what`), or nothing in it binds the name.
     """
     tree = parse(source, what)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # Finds what the grammar allows, such as a stray return.
+            # Finds errors that the grammar allows, such as a return outside a function.
             compile(tree, "<solution>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise BrokenInput(f"{what} is not Python: {error}") from error
@@ -66,9 +66,9 @@ def require_definition(source: str, name: str, what: str) -> None:
 
 
 def expression(source: str) -> ast.expr | None:
-    """Return the syntax tree of one expression, None where the text is not one."""
+    """Return the syntax tree of one expression, None if the text is not one."""
     try:
-        tree = parse(f"({source}\n)", "")  # brackets let it span lines; the line break ends a comment
+        tree = parse(f"({source}\n)", "")  # parentheses allow several lines; the line break ends a comment
     except BrokenInput:
         return None
     match tree.body:
@@ -78,7 +78,7 @@ def expression(source: str) -> ast.expr | None:
 
 
 def imports_of(source: str) -> str:
-    """Return the top-level import statements of a program, or of a statement that need not parse; "" for none."""
+    """Return the top-level import statements of a program, or of a problem's statement that does not parse."""
     try:
         tree = parse(source, "")
     except BrokenInput:
@@ -87,10 +87,9 @@ def imports_of(source: str) -> str:
 
 
 def before_function(statement: str, name: str) -> str:
-    """Return what stands before the last top-level `def name`: imports and helper functions.
+    """Return the text before the last top-level `def name`: imports and helper functions.
 
-    Where there is no such function, or what stands before it is not a program (prose, a decorator), only imports are
-    returned.
+    If there is no such function, or the text before it is not a program (prose, a decorator), return only imports.
     """
     definition = re.compile(rf"^(?:async\s+)?def\s+{re.escape(name)}\b", re.MULTILINE)
     starts = [match.start() for match in definition.finditer(statement)]
@@ -99,7 +98,7 @@ def before_function(statement: str, name: str) -> str:
 
 
 def _binds(tree: ast.Module, name: str) -> bool:
-    """Whether running the module could define `name` (by def, class, import or assignment, however nested)."""
+    """Return whether running the module could define `name` (by def, class, import or assignment at any depth)."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=found) | ast.ClassDef(name=found) | ast.AsyncFunctionDef(name=found):
@@ -121,7 +120,7 @@ def functions_of(tree: ast.Module) -> list[str]:
 
 
 def functions_of_text(source: str) -> list[str]:
-    """Return the names of the top-level functions of a text, none where it is not a program."""
+    """Return the names of the top-level functions of a text; none if it is not a program."""
     return functions_of(parse(source, "")) if _parses(source) else []
 
 
@@ -133,7 +132,7 @@ def calls_of(tree: ast.AST) -> Counter[str]:
 
 
 def literal(node: ast.expr) -> bool:
-    """Whether the expression is a literal that needs no name."""
+    """Return whether the expression is a literal, without names."""
     try:
         ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -145,7 +144,7 @@ def whole_solution(statement: str, code: str, entry_point: str) -> str:
     """Return the program that defines the entry point: `code` itself, or `statement` with `code` as the body.
 
     Raises:
-        BrokenInput: neither is a program that could define it.
+        BrokenInput: neither is a program that can define it.
     """
     if _parses(code) and _binds(parse(code, ""), entry_point):
         return code

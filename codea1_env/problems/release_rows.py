@@ -1,7 +1,4 @@
-"""The two row layouts of the Code-A1 release: training rows (`GT_test`) and validation rows (`test`).
-
-Source: method.md 1.10 and 1.11.
-"""
+"""The two row layouts of the Code-A1 release: training rows (`GT_test`) and validation rows (`test`)."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _LICENCES = {
     "kodcode": "CC-BY-NC-4.0",
     "kodcode_light": "CC-BY-NC-4.0",
 }
-"""By `data_source`: the problems' licence, and that of the tests where others added them."""
+"""By `data_source`: the licence of the problems, and that of the tests if they come from another project."""
 
 _CHECK = re.compile(r"^def check\((?P<parameter>\w+)\):", re.MULTILINE)
 
@@ -38,10 +35,10 @@ _CHECK = re.compile(r"^def check\((?P<parameter>\w+)\):", re.MULTILINE)
 def validation_problem(row: Row) -> Problem:
     """Return the problem of a row with `problem`, `GT_code`, `test` (defines `check(candidate)`) and `extra_info`.
 
-    `GT_code` is either the whole program (MBPP+) or the function's body, to stand behind `problem` (HumanEval+).
+    `GT_code` is either the whole program (MBPP+) or the function's body, which continues `problem` (HumanEval+).
 
     Raises:
-        UserError: a column is missing or of the wrong type, or the solution is no program that defines the function.
+        UserError: a column is missing or of the wrong type, or the solution is not a program that defines the function.
     """
     extra = sub_row(row, "extra_info")
     test = text(row, "test")
@@ -90,11 +87,11 @@ def _problem(row: Row, statement: str, entry_point: str, solution: str, golden: 
 
 
 def _tested_function(code: str, test: str, named: str) -> str:
-    """The function that `check` calls: in a few rows of MBPP+ `function_name` is that of a helper before it."""
+    """Return the function that `check` calls: in a few rows of MBPP+ `function_name` names a helper function."""
     check = _CHECK.search(test)
     if check is None:
         return named
-    # Looked for in the text: the tree of a test with half a megabyte of literals takes a second.
+    # Searches the text: parsing a test with half a megabyte of literals takes a second.
     body = test[check.end() :]
     if _n_calls(body, check["parameter"]):
         return named
@@ -119,7 +116,7 @@ def _snippets(row: Row) -> list[str]:
 
 
 def _last_message(row: Row) -> str:
-    """The question within the last chat message, for rows without a description."""
+    """Return the question in the last chat message, for rows without a description."""
     match row.get("prompt"):
         case str(prompt):
             message: object = prompt
@@ -140,5 +137,5 @@ def _entry_point(tree: ast.Module, snippets: Sequence[str]) -> str:
         for name in [*solution_names(test), *calls_of(test).elements()]:
             if name in votes:
                 votes[name] += 1
-    # Of equals the last, which usually builds on the others.
+    # Of equal counts the last function, which usually uses the others.
     return max(reversed(votes), key=votes.__getitem__)

@@ -1,8 +1,8 @@
-"""Test text as datasets hold it -> golden tests.
+"""Converts the test text of datasets into golden tests.
 
-A snippet of `assert f(..) == literal` lines becomes value cases. A snippet that defines `check(candidate)` is a
-harness already. Anything else (test functions, classes, loops) is moved into the body of a `check(candidate)`, where
-the entry point's name is bound to the candidate, and its tests are called there.
+A snippet of `assert f(..) == literal` lines becomes value cases. A snippet that defines `check(candidate)` is already a
+harness. Anything else (test functions, classes, loops) is moved into the body of a function `check(candidate)`, which
+binds the entry point's name to the candidate and calls the tests.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
 from codea1_env.problems.python_source import before_function, calls_of, joined, literal, parse, unparse
 
 _SOLUTION_MODULE = "solution"
-"""KodCode's tests say `from solution import f`."""
+"""KodCode's tests contain `from solution import f`."""
 
 _BUILTINS = frozenset(dir(builtins))
 
 
 def read_snippet(snippet: str, entry_point: str, what: str = "the test") -> tuple[GoldenTest, ...]:
-    """Return the golden tests that one piece of test text states: several cases, or one harness.
+    """Return the golden tests of one snippet: several cases, or one harness.
 
     Raises:
-        BrokenInput: not Python, tests nothing, or needs arguments that only pytest could give; `what` names it.
+        BrokenInput: it is not Python, tests nothing, or needs fixtures of pytest; the message calls it `what`.
     """
     tree = parse(snippet, what)
     if any(isinstance(node, ast.FunctionDef) and node.name == "check" and node.args.args for node in tree.body):
@@ -42,9 +42,9 @@ def read_snippet(snippet: str, entry_point: str, what: str = "the test") -> tupl
 
 
 def read_test(test: str, statement: str, entry_point: str, what: str = "column 'test'") -> tuple[GoldenTest, ...]:
-    """Return the golden tests that one piece of test text states, with what it may need of the statement.
+    """Return the golden tests of one snippet; see `read_snippet`.
 
-    A harness gets the statement's imports and helper functions, which some of them use.
+    A harness is extended by the statement's imports and helper functions, which some harnesses use.
 
     Raises:
         BrokenInput: as `read_snippet`.
@@ -73,7 +73,7 @@ def _case(snippet: str, node: ast.stmt, entry_point: str) -> GoldenCase | None:
 
 
 def _one_line(source: str) -> str:
-    # A literal that spans lines has lost the brackets that allowed it to.
+    # An expression of several lines needs the parentheses that were around it.
     return source if "\n" not in source else unparse(ast.parse(f"({source})", mode="eval"))
 
 
@@ -83,12 +83,12 @@ def _solution_aliases(tree: ast.Module) -> list[ast.alias]:
 
 
 def _is_left_out(node: ast.stmt, entry_point: str) -> bool:
-    """Imports of the solution, a copy of it, and what runs only as a script."""
+    """Return whether a statement imports the solution, copies it, or runs only in a script."""
     match node:
         case ast.ImportFrom(module=module):
             return module == _SOLUTION_MODULE
         case ast.FunctionDef(name=name):
-            return name == entry_point  # a test that brings its own copy would test that copy
+            return name == entry_point  # a test with its own copy would test that copy
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
     return False
@@ -120,7 +120,7 @@ def _is_pytest_import(node: ast.stmt) -> bool:
 
 @cache
 def _pytest() -> str:
-    """Python that makes `import pytest` find the stand-in."""
+    """Return Python source that makes `import pytest` find the stand-in."""
     return (
         "import sys as _sys, types as _types\n"
         "_sys.modules['pytest'] = _types.ModuleType('pytest')\n"

@@ -1,4 +1,4 @@
-"""Whatever a user may write for "these problems" -> a set of problems."""
+"""Loads a set of problems from everything that a user may name as a source."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ ProblemSource = str | Path | ProblemSet | Iterable[Problem]
 
 _HUGGING_FACE = "hf:"
 _ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
-"""Of the files that are read when a folder is named."""
+"""Endings of the files that are read in a folder."""
 
 
 def load_problems(source: ProblemSource, *, strict: bool = False, limit: int | None = None) -> ProblemSet:
-    """Return the problems that `source` names or holds.
+    """Return the problems of a source.
 
     Args:
-        source: a set or any iterable of problems; a registered name (`humaneval`), with `:OPTIONS` behind it where the
-            source takes some (`tiny:held-out`); the path of a file, or of a folder with files or a saved HuggingFace
-            dataset; `hf:ID` or `hf:FOLDER`, both with `:SPLIT` behind it where there are several; or
-            `module:attribute`, a set or a function without arguments that returns one.
-        strict: fail at the first broken row rather than skip it.
-        limit: keep only that many problems, from the front.
+        source: a set or any iterable of problems; a registered name (`humaneval`), followed by `:OPTIONS` if the source
+            takes some (`tiny:held-out`); the path of a file, of a folder with files, or of a saved HuggingFace dataset;
+            `hf:ID` or `hf:FOLDER`, followed by `:SPLIT` if there are several; or `module:attribute`, a set or a
+            function without arguments that returns one.
+        strict: fail at the first broken row instead of skipping it.
+        limit: number of problems to keep, from the first; None: all.
 
     Raises:
-        UnknownName: nothing of that name.
+        UnknownName: there is no source with this name.
         UserError: it cannot be read (see `load_file`, `load_dataset_problems`), or `limit` is less than 1.
     """
     if limit is not None and limit < 1:
@@ -73,9 +73,9 @@ def _load_text(source: str, strict: bool) -> ProblemSet:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except PermissionError:  # so that the message will be about this, not about an unknown name
+    except PermissionError:  # then reading it raises the proper error
         return True
-    except (OSError, ValueError):  # too long for a path, or holds NUL
+    except (OSError, ValueError):  # too long for a path, or contains NUL
         return False
 
 
@@ -83,7 +83,7 @@ def _from_plugin(name: str, options: str = "") -> ProblemSet:
     target: Any = plugins.resolve("problems", name)
     is_function = callable(target) and not isinstance(target, ProblemSet)
     if options and not (is_function and inspect.signature(target).parameters):
-        raise UserError(f"{name}: these problems take no options, so {options!r} says nothing")
+        raise UserError(f"{name}: these problems take no options, so {options!r} has no meaning")
     if is_function:
         target = target(options) if options else target()
     return _as_set(target, name)
@@ -117,10 +117,10 @@ def _load_path(path: Path, strict: bool) -> ProblemSet:
         if is_saved_dataset(path):
             return load_dataset_problems(path, strict=strict)
         files = sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS) and file.is_file())
-    except OSError as error:  # a folder on the way may not be entered
+    except OSError as error:  # e.g. a parent folder that this user may not enter
         raise BrokenInput(f"{path}: it cannot be read ({error.strerror or error})") from error
     if not files:
-        raise BrokenInput(f"{path}: the folder holds no problem files ({', '.join(_ENDINGS)})")
+        raise BrokenInput(f"{path}: the folder contains no problem files ({', '.join(_ENDINGS)})")
     return read_rows(path.name, _rows_of(files, strict), strict=strict)
 
 

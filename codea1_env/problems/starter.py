@@ -1,8 +1,8 @@
-"""The project's own problems, one TOML file each in `starter_data/`, from easy to subtle.
+"""The project's own problems, one TOML file each in `starter_data/`.
 
-A file is named after its entry point and holds `difficulty`, `topics`, `entry_point`, `statement`, `solution`,
+A file is named after its entry point and contains `difficulty`, `topics`, `entry_point`, `statement`, `solution`,
 `golden` (asserts), optionally `imports`, and `[[wrong_programs]]` with `subtlety`, `note` and `program`. The examples
-are not written twice: they are the doctest lines of the statement.
+are the doctest lines of the statement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIFFICULTIES = ("easy", "medium", "hard")
 
 @cache
 def load() -> ProblemSet:
-    """Return the shipped problems, easy ones first and by name within a difficulty; read once per process.
+    """Return the shipped problems, sorted by difficulty and then by name; the files are read once per process.
 
     Raises:
         BrokenInput: a file of the installation is damaged.

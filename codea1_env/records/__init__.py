@@ -1,1 +1,1 @@
-"""Files that survive a crash: written whole, or appended to and cut back."""
+"""Files that survive a crash: replaced atomically, or appended to and repaired."""

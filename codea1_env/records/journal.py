@@ -1,6 +1,6 @@
-"""What all run folders have in common: one writer at a time, and a file of lines that is only ever appended to.
+"""The common part of all run folders: a lock for one writer at a time, and a file to which lines are only appended.
 
-A last line without line feed was being written when its process died: readers leave it out, the next writer cuts it.
+A last line without line feed is incomplete, because its writer died: readers leave it out, and the next writer cuts it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ LOCK = ".lock"
 
 
 class Journal(Closing):
-    """The lines of a folder, open for appending; all others are kept out meanwhile.
+    """The file of lines in a folder, open for appending; it locks the folder for other writers.
 
     Raises:
-        UserError: somebody is writing to the folder, it cannot be written, or the file is a link.
+        UserError: another writer has locked the folder, it cannot be written, or the file is a link.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
         self.path = folder / name
-        if self.path.is_symlink():  # what is appended, cut and replaced here is the folder's own
+        if self.path.is_symlink():  # a journal appends to, cuts and replaces only files in its own folder
             raise UserError(f"{self.path}: a link, but a run is written into its own folder only")
         self._lock = hold_folder(folder)
         with file_errors(folder):
@@ -41,59 +41,59 @@ class Journal(Closing):
         """Return the journal of a folder that is new or empty.
 
         Raises:
-            UserError: the folder is a file, holds something (the message ends with the advice), or as above.
+            UserError: the folder is a file, or is not empty (the message ends with the advice), or as above.
         """
         with file_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         require_empty(folder, advice, but=name)
         journal = cls(folder, name)
-        try:  # once more under the lock: two that begin at once must not both find it empty
+        try:  # again under the lock: two processes that start at once must not both find it empty
             require_empty(folder, advice, but=name)
         except UserError:
             journal.close()
             raise
         return journal
 
-    def append(self, lines: bytes, consolation: str = "") -> None:
+    def append(self, lines: bytes, note: str = "") -> None:
         """Write whole lines so that they survive a crash of this process.
 
         Raises:
-            UserError: the disk is full or gone; the message ends with the consolation.
+            UserError: they cannot be written, e.g. because the disk is full; the message ends with the note.
         """
-        with file_errors(self.path.parent, consolation):
+        with file_errors(self.path.parent, note):
             self._file.write(lines)
             self._file.flush()
 
-    def sync(self, consolation: str = "") -> None:
-        """Make what was written survive a crash of the machine, too."""
-        with file_errors(self.path.parent, consolation):
+    def sync(self, note: str = "") -> None:
+        """Make the written lines survive a crash of the machine, too; errors as in `append`."""
+        with file_errors(self.path.parent, note):
             os.fsync(self._file.fileno())
 
     def replace(self, content: bytes) -> None:
-        """Put other lines in the place of those that are there, whole or not at all.
+        """Replace all lines, completely or not at all.
 
         Raises:
-            OSError: they cannot be written.
+            OSError: the new lines cannot be written.
         """
         write_whole(self.path, content)
         self._file.close()
         self._file = self.path.open("ab")
 
     def close(self) -> None:
-        """Let go of the files; idempotent."""
+        """Close the file and release the lock; idempotent."""
         self._file.close()
         self._lock.close()
 
 
 _held: WeakValueDictionary[tuple[int, int, int], BinaryIO] = WeakValueDictionary()
-"""By process, device and inode of the folder, since a process never locks itself out, and a fork inherits no lock."""
+"""By process, device and inode of a folder. A process can lock the same file twice; a fork inherits no lock."""
 
 
 def hold_folder(folder: Path) -> BinaryIO:
-    """Keep all others out of a folder for as long as the returned file is open; a dead process's lock is free.
+    """Lock a folder for as long as the returned file is open; the lock of a dead process is released.
 
     Raises:
-        UserError: this or another process is writing there, or it cannot be written.
+        UserError: this or another process has locked the folder, or it cannot be written.
     """
     with file_errors(folder):
         place = folder.stat()
@@ -110,24 +110,24 @@ def hold_folder(folder: Path) -> BinaryIO:
 
 
 def take_lock(file: BinaryIO, *, wait: bool) -> bool:
-    """Return whether no other process has this file locked; from now on this one has, until the file is closed.
+    """Lock a file until it is closed; return False if another process has locked it.
 
-    It is a record lock: unlike flock's it is not shared with forked children, which may outlive a killed run by a
-    moment; but closing any other handle of the same file gives it up, so the file should be there for nothing else.
+    It is a record lock. Unlike the lock of flock, forked children do not share it, which may outlive a killed run
+    briefly. But closing any other handle of the same file releases it, so the file should serve no other purpose.
     """
     try:
-        import fcntl  # noqa: PLC0415  not on Windows, where two writers are not told apart
+        import fcntl  # noqa: PLC0415  not on Windows, where there is no lock
     except ImportError:
         return True
     try:
         fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
-        return error.errno not in (errno.EACCES, errno.EAGAIN)  # anything else: a file system without locks
+        return error.errno not in (errno.EACCES, errno.EAGAIN)  # other errors: a file system without locks
     return True
 
 
 def require_empty(folder: Path, advice: str, *, but: str = "") -> None:
-    """Raise UserError where a folder holds anything but a lock and an empty file of the name `but`."""
+    """Raise UserError if a folder contains anything but a lock file and an empty file with the name `but`."""
     with file_errors(folder):
         for path in folder.iterdir():
             if path.name != LOCK and not (path.name == but and path.stat().st_size == 0):
@@ -135,8 +135,8 @@ def require_empty(folder: Path, advice: str, *, but: str = "") -> None:
 
 
 def unused_folder(root: Path, now: datetime | None = None) -> Path:
-    """Return a new folder named after the time; it is made, so that two runs of one second cannot share it."""
-    stem = f"{now or datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  people's own time
+    """Create and return a folder that is named after the time; two runs of the same second get different folders."""
+    stem = f"{now or datetime.now():%Y%m%d-%H%M%S}"  # noqa: DTZ005  local time, for people
     for attempt in range(1, 1000):
         path = root / (stem if attempt == 1 else f"{stem}-{attempt}")
         with file_errors(root):
@@ -146,17 +146,17 @@ def unused_folder(root: Path, now: datetime | None = None) -> Path:
             except FileExistsError:
                 continue
         return path
-    raise UserError(f"{root}: a thousand runs of one second; name a folder with --out")
+    raise UserError(f"{root}: there are a thousand runs of the same second; name a folder with --out")
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file with their line feeds; a half-written last one is left out."""
+    """Yield the lines of a file with their line feeds, without an incomplete last line."""
     with path.open("rb") as file:
         yield from (line for line in file if line.endswith(b"\n"))
 
 
 def half_written(path: Path) -> int:
-    """Return how many bytes stand after a file's last line feed."""
+    """Return the number of bytes after a file's last line feed."""
     block = 1 << 16
     with path.open("rb") as file:
         size = end = file.seek(0, os.SEEK_END)
@@ -171,7 +171,7 @@ def half_written(path: Path) -> int:
 
 
 def cut_half_written(path: Path) -> int:
-    """Cut a half-written last line; return its length in bytes."""
+    """Cut an incomplete last line; return its length in bytes."""
     length = half_written(path)
     if length:
         os.truncate(path, path.stat().st_size - length)
@@ -179,12 +179,12 @@ def cut_half_written(path: Path) -> int:
 
 
 @contextmanager
-def file_errors(path: Path, consolation: str = "") -> Iterator[None]:
-    """Turn what the file system refuses into one sentence that names the place and ends with the consolation."""
+def file_errors(path: Path, note: str = "") -> Iterator[None]:
+    """Turn an OSError into a UserError: one sentence that names the path and ends with the note."""
     try:
         yield
     except OSError as error:
         place = error.filename or path
         is_file = isinstance(error, FileExistsError)
-        said = "a file of this name is in the way" if is_file else error.strerror or error
-        raise UserError(f"{place}: {said}{consolation}") from error
+        reason = "a file with this name exists" if is_file else error.strerror or error
+        raise UserError(f"{place}: {reason}{note}") from error

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Atomic replacement of files and folders: readers see the old content or the new content, never a part."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from codea1_env.errors import UserError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file's content at once; who reads it meanwhile sees the old content or the new.
+    """Replace a file's content atomically.
 
-    A link stays and its target is replaced; a file keeps its permissions. What is no regular file (a pipe, a device)
-    has no content to keep, so it is written to as it is.
+    If the path is a link, its target is replaced. A file keeps its permissions. Pipes, devices and other special files
+    are written to directly.
 
     Raises:
-        OSError: it cannot be written. A regular file is then as it was.
+        OSError: it cannot be written. A regular file is then unchanged.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -41,7 +41,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file, whole or not at all; links, pipes and devices: see `write_whole`.
+    """Replace a file by text, encoded as UTF-8, atomically; see `write_whole`.
 
     Raises:
         UserError: it cannot be written.
@@ -53,7 +53,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:
-    """Replace a folder at once by one that `write` fills; what it raises leaves the old folder as it was.
+    """Replace a folder by a new one that `write` fills. If `write` raises, the old folder is unchanged.
 
     Raises:
         OSError: it cannot be written.
@@ -70,7 +70,7 @@ def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder: first out of sight, so that nobody takes half of it for a whole."""
+    """Remove a folder. It is renamed first, so that nobody reads a partly removed folder."""
     if not folder.exists():
         return
     hidden = folder.with_name(f".{folder.name}.old") if not folder.name.startswith(".") else folder

@@ -1,1 +1,1 @@
-"""Runs on disk: what is recorded, how it was configured, and the folder that survives a crash."""
+"""Runs on disk: their records, their configuration, and their folder, which survives a crash."""

@@ -1,4 +1,4 @@
-"""What a run was asked to do, resolved: every option, every rule, the seed and the versions. Stored as TOML."""
+"""The resolved configuration of a run: every option, every rule, the seed and the versions. Stored as TOML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from codea1_env.sandbox.interface import Limits
 from codea1_env.secret import without_secrets
 
 _MAY_CHANGE = frozenset({"versions", "git", "problems", "episodes"})
-"""Between a run and its continuation; of the problems only the place."""
+"""Options that may differ when a run is continued; of the problems only the path may differ."""
 
 
 _Agent = Annotated[str, AfterValidator(without_secrets)]
@@ -33,9 +33,9 @@ class RunConfig(BaseModel):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     problems: str
-    """Source by name or path, as it was asked for."""
+    """Source by name or path, as the user wrote it."""
     problems_digest: str
-    """Of the problems' contents: a resumed run may find them elsewhere, but must find the same ones."""
+    """Of the problems' contents: a resumed run may read them from another place, but they must be the same."""
     n_problems: int = Field(ge=1)
     coder: _Agent
     tester: _Agent
@@ -45,42 +45,42 @@ class RunConfig(BaseModel):
     tester_view: Literal["white_box", "black_box"]
     sandbox: str
     limit: int | None = Field(default=None, ge=1)
-    """Only so many problems of the source are used; None: all."""
+    """How many problems of the source are used; None: all."""
     strict: bool = False
     """Whether a broken row of the source is an error."""
     limits: Limits
     """Bounds per call of a program."""
     rules: Ruleset
     versions: dict[str, str]
-    """Version of each package that can move a result, and of Python."""
+    """Version of Python and of each package that can change a result."""
     git: str | None = None
-    """Commit of the environment's own checkout, where it runs from one."""
+    """Commit of the environment's checkout, if it runs from one."""
 
     @property
     def run_id(self) -> str:
-        """Names the run in the Mistake Book: equal for equal runs, on any host, however often they are resumed."""
-        asked = {name: value for name, value in self.model_dump(mode="json").items() if name not in _MAY_CHANGE}
-        return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+        """Name of the run in the Mistake Book: equal for equal runs, on any host, also after they are resumed."""
+        fixed = {name: value for name, value in self.model_dump(mode="json").items() if name not in _MAY_CHANGE}
+        return sha256(json.dumps(fixed, sort_keys=True).encode()).hexdigest()[:16]
 
-    def differences(self, asked: RunConfig) -> tuple[str, ...]:
-        """Return one clause per option in which `asked` would not continue this run, e.g. `seed was 0, now 1`.
+    def differences(self, requested: RunConfig) -> tuple[str, ...]:
+        """Return one clause per option that prevents `requested` from continuing this run, e.g. `seed was 0, now 1`.
 
-        The number of episodes may grow. Versions and the place of the problems may change: the contents may not.
+        The number of episodes may grow. Versions and the path of the problems may change, but not their contents.
         """
-        found = changes_between(self, asked, may_change=lambda name: name.partition(".")[0] in _MAY_CHANGE)
-        if asked.episodes < self.episodes:
-            found += (f"episodes was {self.episodes}, now {asked.episodes}",)
+        found = changes_between(self, requested, may_change=lambda name: name.partition(".")[0] in _MAY_CHANGE)
+        if requested.episodes < self.episodes:
+            found += (f"episodes was {self.episodes}, now {requested.episodes}",)
         return found
 
 
 def problems_digest(problems: ProblemSet) -> str:
-    """Return a digest of everything in the problems that can move a result; the same on every host."""
+    """Return a digest of everything in the problems that can change a result; the same on every host."""
     text = json.dumps([asdict(problem) for problem in problems], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def to_toml(settings: BaseModel) -> str:
-    """Return settings as TOML; what is None is left out."""
+    """Return settings as TOML; values that are None are left out."""
     return tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True))
 
 
@@ -104,15 +104,15 @@ def read_config(text: bytes, place: str) -> RunConfig:
         raise BrokenInput(f"{place}: {first_fault(error)}") from error
 
 
-def changes_between(stored: BaseModel, asked: BaseModel, *, may_change: Callable[[str], bool]) -> tuple[str, ...]:
+def changes_between(stored: BaseModel, requested: BaseModel, *, may_change: Callable[[str], bool]) -> tuple[str, ...]:
     """Return one clause per setting that differs, e.g. `run.seed was 0, now 1`.
 
     Args:
         stored: settings of a run.
-        asked: those that would go on with it.
-        may_change: whether the setting of this dotted name is left out.
+        requested: settings with which the run is to be continued.
+        may_change: returns whether the setting of a dotted name may differ.
     """
-    mine, other = (_flat(settings.model_dump(mode="json")) for settings in (stored, asked))
+    mine, other = (_flat(settings.model_dump(mode="json")) for settings in (stored, requested))
     return tuple(
         f"{name} was {_shown(mine.get(name))}, now {_shown(other.get(name))}"
         for name in dict.fromkeys((*mine, *other))

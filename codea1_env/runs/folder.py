@@ -1,10 +1,10 @@
 """The folder of one run: `config.toml`, `episodes.jsonl`, `book.sqlite`, `metrics.json`.
 
-Theory of operation. `episodes.jsonl` is the run: a line is appended, flushed and synced when its episode is over, and
-nothing is ever rewritten. Whatever a crash leaves behind follows from that. A last line without line feed was being
-written: it is cut, and its episode is played again from the same seeds. The Mistake Book may be some rounds ahead of
-the last line, so a resumed run starts from a book that is built again out of the recorded rounds. Nothing in the
-folder names a host or a folder, so it can be carried elsewhere and resumed there.
+Theory of operation. `episodes.jsonl` is the record of the run: when an episode ends, its line is appended, flushed and
+synced, and no line is ever rewritten. After a crash, a last line without line feed is incomplete: it is cut, and its
+episode is played again with the same seeds. The Mistake Book may be some rounds ahead of the last line, so a resumed
+run rebuilds it from the recorded rounds. No file names a host or a folder, so the folder can be copied to another
+machine and resumed there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CONFIG, _EPISODES, _BOOK, _METRICS = "config.toml", "episodes.jsonl", "book.sql
 
 
 class RunFolder(Closing):
-    """A run that is being written; use it as a context manager. One process at a time."""
+    """A run that is being written; use it as a context manager. Only one process at a time may write a run."""
 
     def __init__(self, path: Path, config: RunConfig, journal: Journal) -> None:
         """Not for callers: use `create` or `open`."""
@@ -46,7 +46,7 @@ class RunFolder(Closing):
         self.n_episodes = 0
         """Episodes recorded so far."""
         self.notes: tuple[str, ...] = ()
-        """What was repaired while opening, one sentence each."""
+        """Repairs that were made when the run was opened, one sentence each."""
         self._journal = journal
 
     @classmethod
@@ -57,12 +57,12 @@ class RunFolder(Closing):
 
         Args:
             out: the folder; None: a new one under `root`, named after the time.
-            config: everything that was resolved.
-            root: parent of unnamed runs.
-            now: the time that names an unnamed run; None: the clock's.
+            config: the resolved configuration.
+            root: parent folder of unnamed runs.
+            now: time for the name of an unnamed run; None: the current time.
 
         Raises:
-            UserError: the folder is a file, holds something, or cannot be written.
+            UserError: the folder is a file, is not empty, or cannot be written.
         """
         path = out if out is not None else unused_folder(root, now)
         advice = f"choose another folder, or continue its run with --resume {path}"
@@ -76,15 +76,15 @@ class RunFolder(Closing):
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """Continue a run: check every line, and cut a last one that a crash has left half-written.
+        """Continue a run: check every line, and cut an incomplete last one.
 
         Raises:
-            BrokenInput: no run, an unreadable config, or a corrupted line.
+            BrokenInput: there is no run, the configuration cannot be read, or a line is corrupted.
             UserError: the folder cannot be read or written, another process is writing to it, or another version of the
                 judge has judged its episodes.
         """
         folder = cls(path, stored_config(path), Journal(path, _EPISODES))
-        try:  # only now, under the lock: no other process can be in the middle of a line
+        try:  # under the lock: no other process can be writing a line
             for record in iter_episodes(path):
                 require_this_judge(record.judge_version, path, "begin a new run")
                 folder.n_episodes += 1
@@ -96,37 +96,37 @@ class RunFolder(Closing):
 
     @property
     def book_path(self) -> Path:
-        """Where this run's Mistake Book is stored."""
+        """Path of this run's Mistake Book."""
         return self.path / _BOOK
 
     def open_book(self) -> MistakeBook:
-        """Return this run's Mistake Book. It need not survive a power cut: `rebuild_book` restores what is missing."""
+        """Return this run's Mistake Book. It need not survive a power loss: `rebuild_book` restores it."""
         return MistakeBook(self.book_path, survives_power_loss=False)
 
     def append(self, record: EpisodeRecord) -> None:
         """Write one episode so that it survives a crash of the machine.
 
         Raises:
-            ValueError: not the next episode.
-            UserError: the disk is full or gone; what was recorded before is safe.
+            ValueError: it is not the next episode.
+            UserError: the line cannot be written, e.g. because the disk is full; the earlier episodes are safe.
         """
         if record.episode != self.n_episodes:
             raise ValueError(f"episode {record.episode} cannot follow {self.n_episodes} recorded ones")
-        consolation = "; the episodes recorded before are safe"
-        self._journal.append(to_line(record), consolation)
-        self._journal.sync(consolation)
+        reassurance = "; the episodes recorded before are safe"
+        self._journal.append(to_line(record), reassurance)
+        self._journal.sync(reassurance)
         self.n_episodes += 1
 
     def extend(self, n_episodes: int) -> None:
-        """Ask this run for more episodes than it began with."""
+        """Increase the number of episodes of this run."""
         self.config = self.config.model_copy(update={"episodes": n_episodes})
         self._store_config()
 
     def rebuild_book(self, early: Iterable[EpisodeRecord] = ()) -> None:
-        """Build `book.sqlite` again from the recorded rounds, so that it agrees with them.
+        """Rebuild `book.sqlite` from the recorded rounds.
 
         Args:
-            early: episodes that are finished but not recorded yet, each after those of the same problem.
+            early: episodes that are finished but not recorded yet; those of the same problem in order.
 
         Raises:
             BrokenInput: a recorded change does not follow from its round.
@@ -146,7 +146,7 @@ class RunFolder(Closing):
             write_whole(self.path / _METRICS, (json.dumps(metrics, indent=2, allow_nan=False) + "\n").encode())
 
     def close(self) -> None:
-        """Let go of the files; idempotent."""
+        """Close the files and release the lock; idempotent."""
         self._journal.close()
 
     def _store_config(self) -> None:
@@ -178,7 +178,7 @@ def stored_config(path: Path) -> RunConfig:
     """Return the configuration of the run in this folder.
 
     Raises:
-        BrokenInput: no run there, or its configuration cannot be read.
+        BrokenInput: the folder is not a run, or its configuration cannot be read.
     """
     with file_errors(path):
         if not path.is_dir():
@@ -190,10 +190,10 @@ def stored_config(path: Path) -> RunConfig:
 
 
 def iter_episodes(path: Path) -> Iterator[EpisodeRecord]:
-    """Yield the recorded episodes of a run folder; changes nothing. A half-written last line is left out.
+    """Yield the recorded episodes of a run folder; changes nothing. An incomplete last line is left out.
 
     Raises:
-        BrokenInput: no run there, or a corrupted line (the message names it).
+        BrokenInput: the folder is not a run, or a line is corrupted (the message names it).
     """
     stored_config(path)
     lines = path / _EPISODES
@@ -207,7 +207,7 @@ def iter_episodes(path: Path) -> Iterator[EpisodeRecord]:
 
 
 def ends_half_written(path: Path) -> bool:
-    """Whether the last line of a run folder's episodes is not whole; `iter_episodes` leaves it out.
+    """Return whether the last line of a run folder's episodes is incomplete; `iter_episodes` leaves it out.
 
     Raises:
         BrokenInput: the file cannot be read.

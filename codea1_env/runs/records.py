@@ -1,8 +1,8 @@
-"""One line per episode: the record from which a game can be read, pictured and scored again without running anything.
+"""One line per episode: a record from which an episode can be shown, plotted and scored again without running programs.
 
-These are the only models of the project that are written for other programs to read; their JSON Schema is published
-beside this file as `schemas/episode_v1.json`. A change of their meaning raises `SCHEMA_VERSION` and adds a schema.
-A record holds nothing that differs between two runs of the same seed: no clock, host, path or process id.
+Other programs may read these records; their JSON Schema is published beside this file as `schemas/episode_v1.json`. A
+change of their meaning raises `SCHEMA_VERSION` and adds a schema. A record contains nothing that differs between two
+runs with the same seed: no time, host, path or process id.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SCHEMA_VERSION: Literal[1] = 1
 
 
 def _encodable(text: object) -> object:
-    """Write lone surrogates, which UTF-8 cannot hold, as escapes; all other text stays as it is."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by escapes; leave all other text unchanged."""
     return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
 
 
@@ -46,27 +46,27 @@ class _Record(BaseModel):
 
 
 class RejectionRecord(_Record):
-    """One dropped piece of a reply."""
+    """One dropped part of a reply."""
 
     reason: RejectionReason
     source: Text
     """The dropped text, cut to 200 characters."""
     line: int
-    """Line in the reply, from 1; 0 where there is no single one."""
+    """Line in the reply, from 1; 0 if it concerns no single line."""
     detail: Text
 
     def to_rejection(self) -> Rejection:
-        """Return the fact that was recorded."""
+        """Return the recorded rejection."""
         return Rejection(self.reason, self.source, self.line, self.detail)
 
 
 class CaseRecord(_Record):
-    """One valid test case and what the candidate did with it."""
+    """One valid test case and the candidate's verdict on it."""
 
     expression: Text
     """Python source that calls the entry point."""
     prediction: Text | None
-    """Python source of the tester's own value; null where only calls were asked for."""
+    """Python source of the tester's prediction; null if the tester writes only calls."""
     imports: tuple[Text, ...]
     direct: bool
     """Whether the expression is exactly one entry-point call with literal arguments."""
@@ -76,10 +76,10 @@ class CaseRecord(_Record):
     """The solution's value as canonical JSON (codea1_env.values)."""
     prediction_right: bool | None
     is_example: bool = False
-    """Whether the statement's own examples give all that the case asks."""
+    """Whether the examples in the problem's statement already contain everything that the case checks."""
     verdict: Verdict
     actual: Text
-    """What the candidate did, for people."""
+    """Description of what the candidate did, for people."""
 
     @classmethod
     def of(cls, report: CaseReport) -> CaseRecord:
@@ -99,24 +99,24 @@ class CaseRecord(_Record):
         )
 
     def to_report(self) -> CaseReport:
-        """Return the fact that was recorded."""
+        """Return the recorded report of the case."""
         case = TestCase(self.expression, self.prediction, self.imports, self.direct, self.line)
         valid = ValidCase(case, self.expected.encode(), self.prediction_right, self.is_example)
         return CaseReport(valid, self.verdict, self.actual)
 
 
 class SuiteRecord(_Record):
-    """One tester's suite after validation, and its cases against the candidate."""
+    """One tester's suite after validation, and the verdicts of its cases."""
 
     cases: tuple[CaseRecord, ...]
     """In the order of the reply."""
     rejections: tuple[RejectionRecord, ...]
     n_invalid: int = Field(ge=0)
-    """Faults that the validation rule counts."""
+    """Number of faults that the validation rule counts."""
     nonprintable_share: float = Field(ge=0, le=1)
     """Share of the reply's characters that the reading counts as non-printable."""
     internal_error: bool
-    """The solution could not be run; nothing here is evidence."""
+    """Whether the sandbox could not run the solution; then the suite is no evidence."""
 
     @classmethod
     def of(cls, report: SuiteReport) -> SuiteRecord:
@@ -130,7 +130,7 @@ class SuiteRecord(_Record):
         )
 
     def to_report(self) -> SuiteReport:
-        """Return the fact that was recorded."""
+        """Return the recorded report of the suite."""
         cases = tuple(case.to_report() for case in self.cases)
         rejections = tuple(rejection.to_rejection() for rejection in self.rejections)
         valid = tuple(case.case for case in cases)
@@ -139,7 +139,7 @@ class SuiteRecord(_Record):
 
 
 class CandidateRecord(_Record):
-    """The program as read from the coder's reply, and whether it loads."""
+    """The program that was read from the coder's reply, and whether it loads."""
 
     program: Text
     rejection: RejectionRecord | None
@@ -147,7 +147,7 @@ class CandidateRecord(_Record):
     """`passed` iff it is valid."""
     detail: Text
     golden_pass_rate: float | None = Field(ge=0, le=1)
-    """Share of golden tests passed; null where they were not run."""
+    """Share of golden tests passed; null if they were not run."""
 
     @classmethod
     def of(cls, report: CandidateReport) -> CandidateRecord:
@@ -162,7 +162,7 @@ class CandidateRecord(_Record):
         )
 
     def to_report(self, suites: Iterable[SuiteRecord], replayed: Iterable[CaseRecord] = ()) -> CandidateReport:
-        """Return the fact that was recorded, with its cases."""
+        """Return the recorded report of the candidate, with its cases."""
         return CandidateReport(
             candidate=Candidate(self.program, None if self.rejection is None else self.rejection.to_rejection()),
             verdict=self.verdict,
@@ -186,15 +186,15 @@ def _known(value: object) -> object:
 
 
 class RewardRecord(_Record):
-    """A reward and the terms whose weighted sum it is."""
+    """A reward and its terms; it is their weighted sum."""
 
     value: Annotated[float | None, BeforeValidator(_known)]
-    """null when masked: our own failure hides the truth, or nothing was tested and the rules mask that."""
+    """null if masked: the sandbox failed, or nothing was tested and the rules mask that."""
     parts: tuple[RewardPartRecord, ...]
 
 
 class RewardsRecord(_Record):
-    """What the round paid under the rules of its run."""
+    """The rewards of the round under the rules of its run."""
 
     coder: RewardRecord
     testers: tuple[RewardRecord, ...]
@@ -202,23 +202,23 @@ class RewardsRecord(_Record):
 
 
 class BookChangeRecord(_Record):
-    """What the round did to the problem's entries in the Mistake Book, counted."""
+    """Counts of the changes that the round made to the problem's entries in the Mistake Book."""
 
     added: int = Field(ge=0)
-    """Newcomers, and entries that left and came back in the same round."""
+    """New entries, and entries that were removed and added again in the same round."""
     removed: int = Field(ge=0)
-    """Entries that left because the candidate passed them."""
+    """Entries that were removed because the candidate passed them."""
     evicted: int = Field(ge=0)
-    """Entries that left because the book is full."""
+    """Entries that were removed because the book is full."""
     incremented: int = Field(ge=0)
-    """Entries that stayed and gained frequency."""
+    """Remaining entries whose frequency increased."""
     decremented: int = Field(ge=0)
-    """Entries that stayed and lost frequency."""
+    """Remaining entries whose frequency decreased."""
     size: int = Field(ge=0)
-    """The problem's entries afterwards."""
+    """Number of the problem's entries after the round."""
 
     def to_delta(self) -> BookDelta:
-        """Return the fact that was recorded."""
+        """Return the recorded changes."""
         return BookDelta(**self.model_dump())
 
 
@@ -229,14 +229,14 @@ class RoundRecord(_Record):
     coder_reply: Text
     """Raw reply, as the environment accepted it."""
     tester_reply: Text | None
-    """null where the tester was not asked."""
+    """null if the tester had no turn."""
     candidate: CandidateRecord
     replayed: tuple[CaseRecord, ...]
     """The Mistake Book's cases, in the order of retrieval."""
     suites: tuple[SuiteRecord, ...]
     rewards: RewardsRecord
     book: BookChangeRecord | None
-    """What the round changed in the Mistake Book; null where there is no book or the round is masked."""
+    """What the round changed in the Mistake Book; null if there is no book or the round is masked."""
 
     @classmethod
     def of(cls, judged: JudgedRound) -> RoundRecord:
@@ -254,49 +254,49 @@ class RoundRecord(_Record):
         )
 
     def to_report(self) -> CandidateReport:
-        """Return the report that was recorded: all that scoring and the Mistake Book's rules need."""
+        """Return the recorded report, which contains everything that scoring and the Mistake Book's rules need."""
         return self.candidate.to_report(self.suites, self.replayed)
 
 
 class EpisodeRecord(_Record):
-    """One episode: one problem, played for one or more rounds."""
+    """One episode: one problem and one or more rounds."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     judge_version: int = Field(default=UNSTATED_JUDGE, ge=1)
-    """Of the judge that made the verdicts; 1 in records that do not say."""
+    """Version of the judge that made the verdicts; 1 if the record does not state it."""
     episode: int = Field(ge=0)
     """Number within the run, from 0; equal to the number of lines before it."""
     episode_id: str
     """Derived from the seed; names the episode in the Mistake Book."""
     problem_id: Text
     seed: int = Field(ge=0)
-    """Of the environment's reset; the agents' seeds descend from the run's seed and the episode's number."""
+    """Of the environment's reset. The agents' seeds are derived from the run's seed and the episode's number."""
     rounds: tuple[RoundRecord, ...]
 
     @property
     def masked(self) -> bool:
-        """Whether it is not known what the episode is worth to the coder."""
+        """Whether the coder's reward of a round is unknown."""
         return any(played.rewards.coder.value is None for played in self.rounds)
 
     def to_problem_report(self, played: RoundRecord) -> ProblemReport:
-        """Return one of the rounds as the report that the Mistake Book takes."""
+        """Return one of the rounds as the report that `MistakeBook.record` takes."""
         return ProblemReport(self.problem_id, (played.to_report(),))
 
 
 def to_line(record: EpisodeRecord) -> bytes:
-    """Return one line of ASCII with its line feed; no character in it ends a line for any reader."""
+    """Return one line of ASCII with its line feed; all other line separators are escaped."""
     return json.dumps(record.model_dump(mode="json"), separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def from_line(line: bytes, place: str) -> EpisodeRecord:
-    """Return the record that a line holds.
+    """Return the record in a line.
 
     Args:
         line: with or without its line feed.
-        place: named in errors, e.g. `episodes.jsonl line 3`.
+        place: the line's name in errors, e.g. `episodes.jsonl line 3`.
 
     Raises:
-        BrokenInput: not JSON, of another schema version, or not of the schema.
+        BrokenInput: the line is not JSON, has another schema version, or violates the schema.
     """
     try:
         data = json.loads(line)
@@ -312,7 +312,7 @@ def from_line(line: bytes, place: str) -> EpisodeRecord:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Return the first fault of a failed validation in one line: where, what is wrong, how many more there are."""
+    """Return the first fault of a failed validation in one line: its place, its message, the number of other faults."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(map(str, fault["loc"])) or "the whole"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
@@ -321,6 +321,6 @@ def first_fault(error: ValidationError) -> str:
 
 @cache
 def episode_schema() -> dict[str, Any]:
-    """Return the JSON Schema of one line; `schemas/episode_v1.json` holds the same."""
+    """Return the JSON Schema of one line; `schemas/episode_v1.json` has the same content."""
     schema = EpisodeRecord.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "episode_v1.json", **schema}

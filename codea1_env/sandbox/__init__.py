@@ -1,4 +1,4 @@
-"""Where untrusted programs run: the only part that starts processes."""
+"""Runs untrusted programs; the only package that starts processes."""
 
 from codea1_env.sandbox.choice import load_sandbox
 from codea1_env.sandbox.interface import (

@@ -1,4 +1,4 @@
-"""From a name to a sandbox."""
+"""Finds the sandbox of a name."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from codea1_env.sandbox.interface import Sandbox
 
 
 def load_sandbox(spec: Sandbox | str) -> Sandbox:
-    """Return a back end; the same name gives the same instance throughout a process.
+    """Return a back end; within a process, the same name returns the same instance.
 
     Args:
         spec: a back end, a registered name (`local`), or `module:attribute` of one or of a function returning one.
 
     Raises:
-        UserError: nothing of that name, or something that is no sandbox.
+        UserError: nothing has that name, or it is not a sandbox.
     """
     target = resolve("sandboxes", spec) if isinstance(spec, str) else spec
     if isinstance(target, type):
@@ -29,5 +29,5 @@ def load_sandbox(spec: Sandbox | str) -> Sandbox:
 
 
 def _can_run(target: object) -> bool:
-    """Tell a sandbox by its class: asking the instance for `guarantee`, as `isinstance` does, would start it."""
+    """Check the class only: `isinstance` would read `guarantee` of the instance, which starts it."""
     return callable(getattr(type(target), "run", None))

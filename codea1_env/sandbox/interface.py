@@ -1,9 +1,9 @@
-"""What every sandbox back end offers: batches of jobs in, one report per job out.
+"""The interface of every sandbox back end: `run` takes a batch of jobs and returns one report per job.
 
 A job runs one untrusted program in a process of its own and evaluates expressions against it. An expression runs
-either *in the program's process* (only literal calls of the entry point) or *in a harness process*, where the
-program's entry point is a stand-in that calls into the program's process and where arguments and results cross as
-plain data. Nothing but encoded values and error texts comes back, and whoever asked compares them.
+either *in the program's process* (only literal calls of the entry point) or *in a harness process*. There, the
+program's entry point is a stand-in that calls into the program's process; arguments and results cross as plain data.
+A report contains only encoded values and error texts. The caller compares the values.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 class Guarantee(StrEnum):
     """What a back end promises about hostile programs.
 
-    Under all of them the solution, the tests and the candidate are apart and values are compared outside, so that no
-    program can report a pass that it did not earn from inside. But where it can read the host's files, it can look the
-    answers up: benchmarks are installed as packages; and where only limits hold, it can speak for another job.
+    In all of them the solution, the tests and the candidate run in separate processes, and values are compared outside.
+    So no program can report a pass for itself. But a program that can read the host's files can look up the answers,
+    since benchmarks are installed as packages; and where only limits hold, it can forge messages of another job.
     """
 
     ISOLATED = "isolated"
@@ -29,19 +29,20 @@ class Guarantee(StrEnum):
     BEST_EFFORT = "best effort"
     """Limits on time, memory, processes and writing; names and metadata of the host's files may be read."""
     TRUSTED_ONLY = "trusted only"
-    """Limits only; files of the host, answers included, may be read. For your own programs, not for learners'."""
+    """Limits only; files of the host, answers included, may be read. For your own programs, not for a learner's."""
 
 
 BROKEN_HARNESS = "BrokenHarness"
-"""Error type of a CRASHED outcome where the harness's process wrote what is no frame; says nothing of the program."""
+"""Error type of a CRASHED outcome: the harness's process wrote bytes that are no frame. No fault of the program."""
 
 OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE = "OpaqueArgument", "OversizedArgument", "OpaqueResultUse"
-"""Error types of an OPAQUE outcome where a harness passes to the entry point what is not plain data, or too much of it,
-or nested too deeply, or where it uses such a result. The first is the harness's doing: a program answers plain data, or
-what counts as the last. The second may be made of a program's answers."""
+"""Error types of an OPAQUE outcome: a harness passes to the entry point something that is not plain data; passes plain
+data that is too large or nested too deeply; or uses a result that is not plain data. The first is always a fault of the
+harness, since passing on an opaque result of the program counts as the third. An oversized argument may have been built
+from answers of the program."""
 
 SLEPT = "Slept"
-"""Error type of a TIME_LIMIT outcome where a process slept for longer than it may, over all its calls."""
+"""Error type of a TIME_LIMIT outcome: a process slept longer than allowed, in all its calls together."""
 
 
 class Place(StrEnum):
@@ -56,19 +57,19 @@ class Limits:
     """Bounds on one job; each must be positive."""
 
     cpu_s: float = 2.0
-    """Processor seconds per call (and for loading). The same on an idle and on a loaded machine."""
+    """Processor seconds per call (and for loading). Does not depend on the load of the machine."""
     wall_s: float = 3.0
-    """Seconds that a process may sleep in all. Time in which the machine keeps it waiting does not count."""
+    """Seconds that a process may sleep in all. Time in which it waits for a processor does not count."""
     memory_mb: int = 512
     """Address space above that of a bare interpreter, per process."""
     value_bytes: int = 262_144
     """Longest encoded value that may cross, in either direction."""
     max_restarts: int = 3
-    """How many calls of one job may hang, or take long and then kill their process, before the rest is NOT_RUN. Quick
-    deaths cost little and end only themselves."""
+    """How many calls of one job may hang, or take long and then kill their process; after that the rest is NOT_RUN. A
+    call that kills its process quickly does not count."""
     job_factor: float = 16.0
-    """Times `cpu_s` that all calls of a job may use together, and once more for loading; what has not run by then is
-    NOT_RUN."""
+    """All calls of a job together may use `job_factor * cpu_s` processor seconds, and loading another `cpu_s`. Calls
+    that have not run by then are NOT_RUN."""
 
     def __post_init__(self) -> None:
         positive = (self.cpu_s, self.wall_s, self.memory_mb, self.value_bytes, self.job_factor)
@@ -79,7 +80,7 @@ class Limits:
 class Call(NamedTuple):
     """One expression to evaluate; every call has a fresh namespace and fresh arguments.
 
-    A tuple, since there are many, each is hashed many times, and equal ones are asked once.
+    A tuple, because there are many calls, each is hashed many times, and equal calls run once.
     """
 
     expression: str = ""
@@ -87,8 +88,8 @@ class Call(NamedTuple):
     """Import statements executed before it, in its own namespace (harness only)."""
     place: Place = Place.PROGRAM
     arguments: bytes = b""
-    """Encoded pair of positional and keyword arguments. If given, the call is one of the entry point with them, made in
-    the program's process, and `expression` is not read."""
+    """Encoded pair of positional and keyword arguments. If given, the program's process calls the entry point with
+    them, and `expression` is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +99,18 @@ class Harness:
     source: str = ""
     """Its names are visible to harness calls. The entry point and `candidate` name the stand-in."""
     is_trusted: bool = True
-    """Whether the source and the expressions are a benchmark's own. Then what the program does to its arguments stays
-    unseen, since a benchmark may use them again, and a function of the source may have the entry point's name. What a
-    tester wrote sees its arguments changed, as in Python."""
+    """Whether the source and the expressions come from a benchmark. Then the harness does not see changes that the
+    program makes to its arguments, since a benchmark may use them again, and a function of the source may have the
+    entry point's name. A tester's source does see these changes, as in ordinary Python."""
     records: tuple[tuple[EntryPointCall, ...], ...] = ()
-    """Answers of a program. If given, no program is called: `ENTRY_POINT.changed(record, change)`, with the positions
-    of a record and of a change, is the entry point as it would be with changed answers (`inside.changes`). Each answer
-    must be a value, or have items."""
+    """Recorded answers of a program. If given, no program is called: `ENTRY_POINT.changed(record, change)`, with the
+    indices of a record and of a change, returns an entry point that gives changed answers (`inside.changes`). Each
+    answer must be a value, or have items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One program and what to ask it."""
+    """One program and the calls to evaluate."""
 
     program: str
     entry_point: str
@@ -121,35 +122,35 @@ class Job:
 
 
 LENGTHS_OF_EQUALS = 8
-"""Times as long as another may be the encoding of an equal value: 0, False and 0.0."""
+"""The encodings of two equal values (such as 0, False and 0.0) differ in length by at most this factor."""
 
 RECORD_FACTOR = 4
-"""Times `Limits.value_bytes` that the record of one harness call may hold; then `TOO_MANY` stands in it."""
+"""The record of one harness call may have `RECORD_FACTOR * Limits.value_bytes` bytes; then `TOO_MANY` ends it."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """What one job did. A program's misdeeds never raise; they stand here."""
+    """What one job did. Faults of a program never raise; the report states them."""
 
     load: Outcome
-    """Loading preamble and program: kind VALUE (encoded null) if the module body ran and the entry point is a
-    callable; ERROR with error_type `NoEntryPoint` if it is missing; ERROR `SyntaxError` if it does not parse."""
+    """Of loading preamble and program: VALUE (encoded null) if the module body ran and the entry point is callable;
+    ERROR with error_type `NoEntryPoint` if it is not; ERROR with error_type `SyntaxError` if it does not parse."""
     outcomes: tuple[Outcome, ...]
     """One per call, same order; NOT_RUN if loading failed."""
     cpu_s: float = 0.0
     """User and system time of the job's processes."""
     tier: str = ""
-    """Name of the isolation that held, e.g. `rlimits`."""
+    """Name of the isolation that was in force, e.g. `rlimits`."""
     call_s: tuple[float, ...] = ()
-    """Processor seconds of each call by the process's own account: to be believed of trusted programs only, such as
-    solutions. Empty where a back end does not tell."""
+    """Processor seconds of each call, as the process itself reports them: reliable for trusted programs only, such as
+    solutions. Empty if a back end does not measure them."""
     entry_point_calls: tuple[tuple[EntryPointCall, ...], ...] = ()
-    """The calls of the entry point that each harness call has made, in order; none for direct calls, and where a back
-    end does not record them."""
+    """The calls of the entry point that each harness call made, in order; empty for direct calls, and if a back end
+    does not record them."""
 
     @property
     def loaded(self) -> bool:
-        """True iff calls could be tried."""
+        """Whether the program loaded, so that calls could run."""
         return self.load.kind is OutcomeKind.VALUE
 
 
@@ -159,20 +160,21 @@ class Sandbox(Protocol):
 
     @property
     def name(self) -> str:
-        """Name by which it is chosen, e.g. `local`."""
+        """Registered name, e.g. `local`."""
 
     @property
     def guarantee(self) -> Guarantee:
         """What it promises here, on this machine."""
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        """Run all jobs, in parallel where possible; reports in the order of the jobs.
+        """Run all jobs, in parallel where possible; return the reports in the order of the jobs.
 
-        Infrastructure faults are retried once inside; what still fails has outcomes of kind INTERNAL_ERROR.
+        A back end retries a job once after a fault of the infrastructure. If that fails too, the outcomes of the job
+        are of kind INTERNAL_ERROR.
 
         Raises:
             SandboxError: the back end cannot be used at all.
         """
 
     def close(self) -> None:
-        """End every process of the back end; idempotent. A later `run` starts afresh."""
+        """End every process of the back end; idempotent. A later `run` starts new ones."""

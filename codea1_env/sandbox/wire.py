@@ -1,12 +1,12 @@
-"""What crosses between trusted code, a zygote and the processes that it forks. Standard library only, no state.
+"""The messages between trusted code, a zygote and the processes that it forks. Standard library only, no state.
 
 Two kinds of connection:
 
-* one *control* socket per zygote, message-oriented, on which only trusted code and the zygote speak;
-* one *channel* per forked process, a pipe in either direction: a stream of frames, each a header (tag, call, processor
-  time used so far by the sender in microseconds, length) and a payload. The far end of a channel belongs to a stranger:
-  whatever comes from there is a claim about one call, or ends the conversation. Pipes, since a process writes each
-  answer at once, and a pipe joins what is written where a socket keeps each piece apart, which costs its reader most.
+* one *control* socket per zygote, message-oriented, which only trusted code and the zygote use;
+* one *channel* per forked process, a pipe in each direction: a stream of frames, each a header (tag, call, processor
+  time used so far by the sender in microseconds, length) and a payload. The process at the far end is untrusted: each
+  of its frames is an unverified claim about one call, and anything else ends the channel. Pipes, because a process
+  writes each answer at once: a pipe joins these writes, whereas a socket keeps them apart, which costs the reader more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 LOAD = 0xFFFF_FFFF
-"""Call number of what is said about loading."""
+"""Call number of the frames about loading."""
 APPLY = 0xFFFF_FFFE
 """Call number of the result of one call through the stand-in."""
 
@@ -31,11 +31,11 @@ NOTICE = struct.Struct("<cQiQI")
 class Tag:
     """First byte of a frame."""
 
-    JOB = b"J"  # trusted -> process: what to run, marshalled
+    JOB = b"J"  # trusted -> process: the job, marshalled
     LOADED = b"L"  # process: ready for calls
     VALUE = b"V"  # process: encoded value
     OPAQUE = b"O"  # process: not plain data; the type's name
-    TOO_LARGE = b"B"  # process: more than may travel
+    TOO_LARGE = b"B"  # process: larger than `Limits.value_bytes`
     MEMORY = b"M"  # process: MemoryError
     ERROR = b"E"  # process: JSON [class, nearest builtin class, message, raised by the program]
     APPLY = b"A"  # harness -> trusted -> program: encoded (args, kwargs)
@@ -48,9 +48,9 @@ class Op:
 
     FORK = b"F"  # trusted -> zygote, with the channel's far ends attached: to write to, to read from
     KILL = b"K"
-    CPU = b"C"  # question and answer: processor time of a process
+    CPU = b"C"  # request and reply: processor time of a process
     READY = b"R"  # zygote -> trusted, first message: b"R" and JSON
-    REFUSED = b"N"  # zygote -> trusted, first message: the tier cannot be had, and why
+    REFUSED = b"N"  # zygote -> trusted, first message: b"N" and why the tier is not available
     EXIT = b"X"  # zygote -> trusted: a process has ended
 
 
@@ -96,7 +96,7 @@ class Notice(NamedTuple):
     cpu_us: int = 0
     """User and system time so far."""
     pid: int = 0
-    """As the zygote sees it, maybe in a namespace of its own."""
+    """In the zygote's pid namespace."""
 
     def pack(self) -> bytes:
         """Return its fixed-size form."""
@@ -109,7 +109,7 @@ class Notice(NamedTuple):
 
 
 class Values(NamedTuple):
-    """What consecutive frames state, each of which is the value of a call."""
+    """The contents of consecutive VALUE frames."""
 
     cpu_us: list[int]
     """(n,)"""
@@ -118,7 +118,7 @@ class Values(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What a result that is no plain data yields when it is iterated."""
+    """What a result that is not plain data yields when it is iterated."""
 
     can_repeat: bool
     """Whether it can be iterated more than once."""
@@ -127,7 +127,7 @@ class Items(NamedTuple):
     is_cut: bool
     """Whether it yields more than `items`."""
     description: bytes
-    """What it is, in UTF-8."""
+    """Of the result, in UTF-8."""
     items: bytes
     """Encoded list."""
 
@@ -186,7 +186,7 @@ _new_frame = tuple.__new__
 
 
 def frame_bytes(tag: bytes, call: int = 0, payload: bytes = b"", cpu_us: int = 0) -> bytes:
-    """Return one frame as it stands on the channel."""
+    """Return the bytes of one frame."""
     return HEADER.pack(tag, call, cpu_us, len(payload)) + payload
 
 
@@ -200,12 +200,12 @@ class FrameReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has been received that was not taken."""
+        """Whether all received bytes have been read as frames."""
         return self._start == len(self._buffer)
 
     def feed(self, data: bytes) -> None:
-        """Add what was received."""
-        if self._start == len(self._buffer):  # most answers come in one piece, which need not be copied
+        """Add received bytes."""
+        if self._start == len(self._buffer):  # most answers arrive in one piece, which need not be copied
             self._buffer = data
         else:
             rest = self._buffer
@@ -220,7 +220,7 @@ class FrameReader:
         """Return the next whole frame, or None if more must be received first.
 
         Raises:
-            WireError: a frame longer than may be.
+            WireError: the frame is longer than allowed.
         """
         buffer, start = self._buffer, self._start
         begin = start + _HEADER_BYTES
@@ -233,13 +233,13 @@ class FrameReader:
         if len(buffer) < end:
             return None
         self._start = end
-        return _new_frame(Frame, (tag, call, cpu_us, bytes(buffer[begin:end])))  # without the detour by names
+        return _new_frame(Frame, (tag, call, cpu_us, bytes(buffer[begin:end])))  # faster than Frame(...)
 
     def values(self, calls: Iterable[int]) -> Values:
-        """Return what the next frames say, as long as they are whole and state values of these calls, in this order.
+        """Return the contents of the next frames, as long as they are whole VALUE frames of these calls, in this order.
 
-        Most of what a program says is that, so this is one loop without a call per frame. Any other frame is left to
-        `next`.
+        Most frames of a program are, so this is one loop without a function call per frame. `next` returns any other
+        frame.
         """
         buffer, start, n_here, longest = self._buffer, self._start, len(self._buffer), self._max_payload
         cpu_times: list[int] = []

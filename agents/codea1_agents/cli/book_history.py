@@ -17,22 +17,22 @@ from codea1_agents.lab.book_history.survival import Survival, survival
 from codea1_agents.lab.report.material import Panel, Point, Series
 from codea1_agents.lab.report.writing import write_picture
 from codea1_env.book.departures import Leaving
-from codea1_env.book.spells import Difficulty, Origin, Relapse, Spell, difficulties, origins, relapses, spells_of
+from codea1_env.book.periods import Difficulty, Origin, Period, Relapse, difficulties, origins, periods_of, relapses
 from codea1_env.errors import UnknownName
 
-_SOURCES: dict[str, Callable[[Spell], str]] = {
-    "tester": lambda spell: spell.provenance.tester or "unknown",
-    "coder": lambda spell: spell.provenance.coder or "unknown",
-    "verdict": lambda spell: spell.provenance.verdict.replace("_", " ") or "unknown",
-    "problem": lambda spell: spell.problem_id,
-    "run": lambda spell: spell.provenance.run or "unknown",
+_SOURCES: dict[str, Callable[[Period], str]] = {
+    "tester": lambda period: period.provenance.tester or "unknown",
+    "coder": lambda period: period.provenance.coder or "unknown",
+    "verdict": lambda period: period.provenance.verdict.replace("_", " ") or "unknown",
+    "problem": lambda period: period.problem_id,
+    "run": lambda period: period.provenance.run or "unknown",
 }
-_ORIGINS: dict[str, Callable[[Spell], str]] = {
+_ORIGINS: dict[str, Callable[[Period], str]] = {
     "tester": _SOURCES["tester"],
     "coder": _SOURCES["coder"],
     "failure": _SOURCES["verdict"],
-    "suite": lambda spell: f"{spell.provenance.run} {spell.provenance.episode_id} round {spell.provenance.round}",
-    "program": lambda spell: spell.provenance.program_sha256[:12] or "unknown",
+    "suite": lambda period: f"{period.provenance.run} {period.provenance.episode_id} round {period.provenance.round}",
+    "program": lambda period: period.provenance.program_sha256[:12] or "unknown",
 }
 _TONES = ("t2", "coder", "tester", "t3", "t4", "t5", "t6")
 _MANY_ROWS = 20
@@ -46,11 +46,11 @@ def show_statistics(asked: StatsOptions) -> None:
     """
     page = Page(as_json=asked.as_json)
     with opened_book(asked.book) as book:
-        spells = spells_of(book)
+        periods = periods_of(book)
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
-    counts = _counts(spells)
-    hard = difficulties(spells, rounds)
-    sources = {kind: origins(spells, name) for kind, name in _ORIGINS.items()}
+    counts = _counts(periods)
+    hard = difficulties(periods, rounds)
+    sources = {kind: origins(periods, name) for kind, name in _ORIGINS.items()}
     if not asked.as_json:
         _show_counts(page, counts)
         page.show(_difficulty_table(hard[: asked.top]))
@@ -59,8 +59,8 @@ def show_statistics(asked: StatsOptions) -> None:
     page.finish(
         {
             **counts,
-            "problems": [asdict(each) for each in hard],
-            "origins": {kind: [asdict(each) for each in found[: asked.top]] for kind, found in sources.items()},
+            "problems": [_row_to_json(each) for each in hard],
+            "origins": {kind: [_row_to_json(each) for each in found[: asked.top]] for kind, found in sources.items()},
         }
     )
 
@@ -77,13 +77,13 @@ def show_survival(asked: SurvivalOptions) -> None:
     if by is not None and by not in _SOURCES:
         raise UnknownName.of("source", by, _SOURCES)
     with opened_book(asked.book) as book:
-        spells = spells_of(book)
-    grouped: dict[str, list[Spell]] = defaultdict(list)
-    for spell in spells:
-        grouped["all" if by is None else _SOURCES[by](spell)].append(spell)
+        periods = periods_of(book)
+    grouped: dict[str, list[Period]] = defaultdict(list)
+    for period in periods:
+        grouped["all" if by is None else _SOURCES[by](period)].append(period)
     found = {
-        name: survival([each.duration for each in stays], [each.is_fixed for each in stays])
-        for name, stays in sorted(grouped.items())
+        name: survival([each.duration for each in periods], [each.is_fixed for each in periods])
+        for name, periods in sorted(grouped.items())
     }
     if asked.picture is not None:
         write_picture(_survival_panel(found), asked.picture)
@@ -101,8 +101,8 @@ def show_relapses(asked: RelapsesOptions) -> None:
     """
     page = Page(as_json=asked.as_json)
     with opened_book(asked.book) as book:
-        spells = spells_of(book)
-    found, n_fixed = relapses(spells), sum(spell.is_fixed for spell in spells)
+        periods = periods_of(book)
+    found, n_fixed = relapses(periods), sum(period.is_fixed for period in periods)
     n = sum(relapse.n_relapses for relapse in found)
     if not asked.as_json:
         rows = [_relapse_cells(relapse) for relapse in found[: asked.top]]
@@ -116,19 +116,24 @@ def show_relapses(asked: RelapsesOptions) -> None:
     )
 
 
-def _counts(spells: Sequence[Spell]) -> dict[str, Any]:
-    how = Counter(spell.how for spell in spells)
-    ages = [spell.duration for spell in spells if spell.how is None]
-    returned = relapses(spells)
+def _counts(periods: Sequence[Period]) -> dict[str, Any]:
+    how = Counter(period.how for period in periods)
+    ages = [period.duration for period in periods if period.how is None]
+    returned = relapses(periods)
     return {
         "there": how[None],
         "fixed": how[Leaving.FIXED],
         "evicted": how[Leaving.EVICTED],
-        "distinct_cases": len({(spell.problem_id, spell.digest) for spell in spells}),
+        "distinct_cases": len({(period.problem_id, period.digest) for period in periods}),
         "relapses": sum(relapse.n_relapses for relapse in returned),
         "median_age": median(ages) if ages else None,
         "oldest_age": max(ages, default=None),
     }
+
+
+def _row_to_json(row: Difficulty | Origin) -> dict[str, Any]:
+    fields = asdict(row)
+    return {"n_spells" if name == "n_periods" else name: value for name, value in fields.items()}  # the documented key
 
 
 def _show_counts(page: Page, counts: dict[str, Any]) -> None:
@@ -148,7 +153,7 @@ def _difficulty_table(rows: Sequence[Difficulty]) -> Any:
         (
             each.problem_id,
             str(each.n_rounds),
-            str(each.n_spells),
+            str(each.n_periods),
             str(each.n_there),
             str(each.n_fixed),
             str(each.n_relapses),
@@ -161,7 +166,7 @@ def _difficulty_table(rows: Sequence[Difficulty]) -> Any:
 
 
 def _origin_table(kind: str, rows: Sequence[Origin]) -> Any:
-    cells = [(o.name, str(o.n_spells), str(o.n_fixed), str(o.n_there), str(o.n_problems)) for o in rows]
+    cells = [(o.name, str(o.n_periods), str(o.n_fixed), str(o.n_there), str(o.n_problems)) for o in rows]
     return new_table((f"by {kind}", "entered", "fixed", "there", "problems"), cells, right=(1, 2, 3, 4))
 
 
@@ -210,9 +215,9 @@ def _survival_to_json(estimate: Survival) -> dict[str, Any]:
 
 
 def _relapse_cells(relapse: Relapse) -> tuple[str, ...]:
-    stays = ", ".join(f"{spell.duration}{'+' if spell.how is None else ''}" for spell in relapse.spells)
+    periods = ", ".join(f"{period.duration}{'+' if period.how is None else ''}" for period in relapse.periods)
     gaps = ", ".join(map(str, relapse.gaps))
-    return (relapse.problem_id, relapse.expression, str(relapse.n_relapses), stays, gaps)
+    return (relapse.problem_id, relapse.expression, str(relapse.n_relapses), periods, gaps)
 
 
 def _relapse_to_json(relapse: Relapse) -> dict[str, Any]:
@@ -223,12 +228,12 @@ def _relapse_to_json(relapse: Relapse) -> dict[str, Any]:
         "gaps": list(relapse.gaps),
         "spells": [
             {
-                "added_round": spell.added_round,
-                "last_round": spell.last_round,
-                "how": "there" if spell.how is None else spell.how.value,
-                "program_sha256": spell.provenance.program_sha256,
-                "episode_id": spell.provenance.episode_id,
+                "added_round": period.added_round,
+                "last_round": period.last_round,
+                "how": "there" if period.how is None else period.how.value,
+                "program_sha256": period.provenance.program_sha256,
+                "episode_id": period.provenance.episode_id,
             }
-            for spell in relapse.spells
+            for period in relapse.periods
         ],
     }

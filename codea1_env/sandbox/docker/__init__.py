@@ -1,1 +1,1 @@
-"""The sandbox in a container: tier `docker`."""
+"""The sandbox `docker`: jobs run in containers."""

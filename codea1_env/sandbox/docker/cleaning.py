@@ -1,7 +1,7 @@
-"""Removing what processes that were killed have left on an engine and in the folder for temporary files.
+"""Removes what killed processes have left on an engine and in the folder for temporary files.
 
-Hardly anything is left by itself: containers end with the process that made them, and the engine removes them. What
-remains is a container that was created but not yet started, and the images, which are kept on purpose.
+Usually nothing is left: containers end with the process that made them, and the engine removes them. Two things can
+remain: a container that was created but not yet started, and the images, which are kept on purpose.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from codea1_env.sandbox.docker.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What was removed, and what was left because its owner lives or may live."""
+    """What was removed, and how many things were kept because their owner runs or may run."""
 
     containers: tuple[str, ...] = ()
     """Names."""
@@ -31,9 +31,9 @@ class Cleaned:
 
 
 def clean() -> Cleaned:
-    """Remove containers, images and folders that this project has made and whose process has ended.
+    """Remove the containers, images and folders of this project whose owner process has ended.
 
-    Nothing without this project's labels is looked at, let alone touched.
+    Only things with this project's labels are listed.
 
     Raises:
         MissingExtra: the SDK is not installed.
@@ -46,8 +46,8 @@ def clean() -> Cleaned:
     return Cleaned(tuple(containers), tuple(images), tuple(folders), n_living + n_kept)
 
 
-def clean_up_after_the_dead() -> None:
-    """Remove containers and folders, but not images, of processes that have ended."""
+def remove_leftovers() -> None:
+    """Remove the containers and folders, but not the images, of processes that have ended."""
     _clean_folders()
     with connected() as client:
         _clean_containers(client)
@@ -94,5 +94,5 @@ def _removed_folders() -> Iterator[str]:
         owner = owner_of(folder)
         if owner is not None and owner.is_dead():
             shutil.rmtree(folder, ignore_errors=True)
-            if not folder.exists():  # it may be another user's
+            if not folder.exists():  # another user's folder cannot be removed
                 yield str(folder)

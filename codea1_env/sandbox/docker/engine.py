@@ -1,4 +1,4 @@
-"""Talking to a container engine through the `docker` SDK, which is imported only when it is needed."""
+"""Access to a container engine through the `docker` SDK, which is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TIMEOUT_S = 60
 
 
 class EngineGone(SandboxError):
-    """The engine does not answer: it is not there, not ours to use, or being restarted."""
+    """The engine does not answer: it is missing, it is being restarted, or this user may not use it."""
 
 
 class EngineFailed(SandboxError):
-    """The engine answers that something went wrong with itself."""
+    """The engine reports an error of its own."""
 
 
 def check_sdk() -> None:
@@ -38,13 +38,13 @@ def check_sdk() -> None:
 def connected() -> Iterator[Any]:
     """Yield a low-level client of the engine that `DOCKER_HOST` names, by default the local one.
 
-    Each use connects anew: clients survive neither forks nor restarts of the engine.
+    Each use makes a new connection, since clients survive neither forks nor restarts of the engine.
 
     Raises:
         MissingExtra: the SDK is not installed.
-        EngineGone: no answer.
-        EngineFailed: its own fault.
-        SandboxError: it refuses what was asked of it in the block.
+        EngineGone: the engine does not answer.
+        EngineFailed: the engine reports an error of its own.
+        SandboxError: the engine refuses a request that the block sends.
     """
     check_sdk()
     import docker  # noqa: PLC0415  -- heavy, and an extra
@@ -54,7 +54,7 @@ def connected() -> Iterator[Any]:
     address = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     place = shown_url(address)
     try:
-        _knock(address)
+        _check_listening(address)
         client = docker.from_env(timeout=_TIMEOUT_S)
     except (errors.DockerException, RequestException, OSError) as error:
         raise EngineGone(f"no Docker engine answers at {place} (DOCKER_HOST names another): {error}") from error
@@ -64,20 +64,20 @@ def connected() -> Iterator[Any]:
         kind = EngineFailed if error.is_server_error() else SandboxError
         raise kind(f"the Docker engine at {place} refuses: {error.explanation or error}") from error
     except (errors.DockerException, RequestException) as error:
-        raise EngineGone(f"the Docker engine at {place} has stopped to answer: {error}") from error
+        raise EngineGone(f"the Docker engine at {place} has stopped answering: {error}") from error
     finally:
         client.close()
 
 
-def _knock(address: str) -> None:
-    """Raise OSError if nobody listens at a local address: the SDK would say so in many words and lose a socket."""
+def _check_listening(address: str) -> None:
+    """Raise OSError if no engine listens at a local address: the SDK's own error is long, and it leaks a socket."""
     if address.startswith("unix://"):
-        with socket.socket(socket.AF_UNIX) as door:
-            door.connect(address.removeprefix("unix://"))
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(address.removeprefix("unix://"))
 
 
 def remove_container(client: Any, name: str) -> bool:
-    """End and remove a container, by name or id; whether it was there and is not being removed already."""
+    """End and remove a container, by name or id; return False if it does not exist or is being removed already."""
     from docker.errors import APIError  # noqa: PLC0415  -- heavy, and an extra
 
     try:

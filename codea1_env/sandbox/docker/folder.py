@@ -1,4 +1,4 @@
-"""A folder for the time that a container needs to start: our sources for it, and the socket by which it meets us."""
+"""The folder that a container needs to start: our source files, and the socket to which its process connects."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 from codea1_env.sandbox.docker.owner import Owner
 
 PREFIX = "codea1-docker-"
-"""Of the names of such folders, followed by their owner."""
+"""Start of the names of these folders; the owner follows."""
 
 _ROOT = Path(__file__).parents[3]
 _NEEDED_INSIDE = ("values", "sandbox", "sandbox/inside")
 
 
 @contextmanager
-def meeting_folder(listener: socket.socket) -> Iterator[Path]:
-    """Yield a folder to show to a container; `listener` is bound to `socket` in it.
+def startup_folder(listener: socket.socket) -> Iterator[Path]:
+    """Yield a folder to mount in a container; binds `listener` to the file `socket` in it.
 
-    The container's user can read all of it and connect; other users of this machine cannot reach it.
+    The container's user can read the folder and connect; other users of this machine cannot reach it.
     """
     private = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{Owner.here()}-"))
     try:
@@ -32,11 +32,11 @@ def meeting_folder(listener: socket.socket) -> Iterator[Path]:
         _bind(listener, shared)
         yield shared
     finally:
-        shutil.rmtree(private, ignore_errors=True)  # a container that has met us needs it no more
+        shutil.rmtree(private, ignore_errors=True)  # a container that has connected no longer needs it
 
 
 def owner_of(folder: Path) -> Owner | None:
-    """Return who made such a folder, judged by its name."""
+    """Return the process that made such a folder, read from its name."""
     return Owner.parse(folder.name.removeprefix(PREFIX).rpartition("-")[0])
 
 
@@ -46,7 +46,7 @@ def _copy_sources(shared: Path) -> None:
         for file in (*(package / part).glob("*.py"), *(package / part).glob("__pycache__/*.pyc")):
             target = shared / file.relative_to(_ROOT)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file, target)  # with its time, by which compiled files know their source
+            shutil.copy2(file, target)  # keeps the time, by which a compiled file recognises its source
             target.chmod(0o644)
     for path in (shared, *shared.rglob("*")):
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""The image whose containers hold zygotes: one that the user names, or one made of this interpreter."""
+"""The image of the containers that run zygotes: one that the user names, or one built from this interpreter."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Image:
     reference: str
     """Name with tag, or id."""
     python: str
-    """Its interpreter, a path or a name to be looked up in there."""
+    """Its interpreter: a path, or a name that is looked up in the container."""
 
 
 def given_image(client: Any, reference: str) -> Image:
-    """Return an image that the user names and that the engine has; it must hold `python3`, 3.11 or newer.
+    """Return an image that the user names and that the engine has; it must contain `python3`, 3.11 or newer.
 
     Raises:
-        UserError: the engine has no such image. None is ever pulled.
+        UserError: the engine has no such image. This project never pulls one.
     """
     if not _has(client, reference):
         raise UserError(f"the Docker engine has no image {reference!r}; get it first: docker pull {reference}")
@@ -42,11 +42,11 @@ def given_image(client: Any, reference: str) -> Image:
 
 
 def own_image(client: Any, packages: Mapping[str, str]) -> Image:
-    """Return the image of this interpreter and some site packages, made now if the engine does not have it.
+    """Return the image of this interpreter and some site packages; build it if the engine does not have it.
 
     Args:
         client: see `codea1_env.sandbox.docker.engine.connected`.
-        packages: name to the folder that holds them; they lie in the same place in the image.
+        packages: name to the folder that contains the package; it has the same path in the image.
     """
     root, tag = _root_of(tuple(sorted(packages.items())))
     reference = f"{REPOSITORY}:{tag}"
@@ -58,7 +58,7 @@ def own_image(client: Any, packages: Mapping[str, str]) -> Image:
 
 @functools.lru_cache(maxsize=4)
 def _root_of(packages: tuple[tuple[str, str], ...]) -> tuple[Root, str]:
-    """Return a root and its digest; what a process has imported stays what it is for that process."""
+    """Return a root and its digest. Cached, since a process keeps using the files that it has imported."""
     root = Root(dict(packages))
     return root, root.digest()
 
@@ -75,7 +75,7 @@ def _has(client: Any, reference: str) -> bool:
 
 def _import(client: Any, root: Root, tag: str) -> None:
     changes = [f"LABEL {SESSION_LABEL}=image", f"LABEL {OWNER_LABEL}={Owner.here()}"]
-    with tempfile.TemporaryFile() as archive:  # without a name: nothing is left if we are killed
+    with tempfile.TemporaryFile() as archive:  # without a name: no file remains if this process is killed
         root.write(archive)
         archive.seek(0)
         client.import_image(archive, repository=REPOSITORY, tag=tag, changes=changes)
@@ -83,8 +83,8 @@ def _import(client: Any, root: Root, tag: str) -> None:
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Let only one process of this installation make images: the engine would keep both."""
-    with Path(__file__).open("rb") as file:  # any file that all of them have, and that is there anyway
+    """Let only one process of this installation build images: the engine would keep both."""
+    with Path(__file__).open("rb") as file:  # any file that exists in every installation
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

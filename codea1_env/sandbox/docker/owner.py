@@ -1,4 +1,4 @@
-"""Who made a container, an image or a folder, and whether that process still runs."""
+"""The process that made a container, an image or a folder, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _PATTERN = re.compile(r"(\d+)-(\d+)-(\d+)-([0-9a-f]{8})")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process, told from every other one that this machine has had or will have."""
+    """Identifies a process among all processes that this machine has ever run."""
 
     pid: int
     started: int
-    """Clock ticks after boot: process ids are used again."""
+    """Clock ticks after boot; distinguishes processes that had the same id."""
     pid_namespace: int
-    """Within which the process id means something."""
+    """Inode of the namespace in which the process id is valid."""
     boot: str
     """First 8 digits of the boot's id."""
 
@@ -27,18 +27,18 @@ class Owner:
 
     @classmethod
     def here(cls) -> Owner:
-        """Return this process."""
+        """Return the owner that is this process."""
         pid = os.getpid()
         return cls(pid, _start_of(pid) or 0, _pid_namespace(), _boot())
 
     @classmethod
     def parse(cls, text: str) -> Owner | None:
-        """Read what `str` gave, None if it is something else."""
+        """Read the form that `str` returns; None if the text has another form."""
         match = _PATTERN.fullmatch(text)
         return cls(int(match[1]), int(match[2]), int(match[3]), match[4]) if match else None
 
     def is_dead(self) -> bool:
-        """Whether it surely runs no more; a process of another container cannot be looked for."""
+        """Return whether it has certainly ended. A process of another pid namespace cannot be checked: False."""
         if self.boot != _boot():
             return True
         return self.pid_namespace == _pid_namespace() and _start_of(self.pid) != self.started

@@ -1,8 +1,8 @@
-"""A root file system that holds this interpreter and nothing else, for an image that needs no network to build.
+"""A root file system that contains only this interpreter, for an image whose build needs no network.
 
-The paths are those of here (but see `placed`): the standard library, the shared libraries that it loads, the allowed
-site packages. What is loaded is found by loading it, in an interpreter of its own, and reading which files the kernel
-has mapped.
+It contains the standard library, the shared libraries that this loads, and the allowed site packages, at the same paths
+as on this machine (but see `path_in_image`). To find the shared libraries, a separate interpreter imports the modules
+and reads which files the kernel has mapped.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import IO
 
 from codea1_env.errors import SandboxError
+from codea1_env.sandbox.inside.layout import EXTRA_FILES
 from codea1_env.sandbox.local.worker import clean_environment
 
 _FORMAT = "1"
-"""Changes when the same files would make another image."""
-_LEFT_OUT = {"site-packages", "dist-packages", "test", "idlelib", "tkinter", "turtledemo", "ensurepip"}
-_MORE = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+"""Must change when the same files would give another image."""
+_EXCLUDED = {"site-packages", "dist-packages", "test", "idlelib", "tkinter", "turtledemo", "ensurepip"}
 _LOADERS = ("/lib*/ld-linux*.so*", "/lib*/ld-musl*.so*")
 _LINKS_TO_LIBRARIES = ("/lib", "/lib64", "/usr/lib64")
 _EMPTY_FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp")
 _MAX_LINKS = 40
-_HIDDEN = "/tmp/"  # containers have an empty one of their own there
-_APART = "/outside"
+_TMP = "/tmp/"  # containers mount an empty file system there
+_TMP_PREFIX = "/outside"
 
 _LIST_LIBRARIES = """
 import ctypes, importlib, json, os, sys
@@ -53,16 +53,16 @@ with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as line
 """
 
 
-def placed(path: str) -> str:
-    """Return where a file of this machine lies in the image."""
-    return f"{_APART}{path}" if path.startswith(_HIDDEN) else path
+def path_in_image(path: str) -> str:
+    """Return the path in the image of a file of this machine."""
+    return f"{_TMP_PREFIX}{path}" if path.startswith(_TMP) else path
 
 
 class Root:
-    """The files and links, found when it is made.
+    """The files and links of the root file system; the constructor finds them.
 
     Args:
-        packages: allowed site packages: name to the folder that holds them.
+        packages: allowed site packages: name to the folder that contains the package.
 
     Raises:
         SandboxError: the interpreter cannot be started.
@@ -75,51 +75,51 @@ class Root:
         self._links: dict[str, str] = {}
         self._add(self.python)
         self._add(getattr(sys, "_base_executable", sys.executable))
-        self._add_tree(sysconfig.get_path("stdlib"), _LEFT_OUT)
+        self._add_tree(sysconfig.get_path("stdlib"), _EXCLUDED)
         for name, folder in packages.items():
             for entry in (name, f"{name}.py", f"{name}.libs"):
                 self._add_tree(os.path.join(folder, entry))
         for library in _libraries(self.python, packages):
             self._add_library(library)
-        for path in (*_MORE, *(path for pattern in _LOADERS for path in sorted(glob.glob(pattern)))):
+        for path in (*EXTRA_FILES, *(path for pattern in _LOADERS for path in sorted(glob.glob(pattern)))):
             self._add_tree(path)
         for path in _LINKS_TO_LIBRARIES:
             if os.path.islink(path):
                 self._links[path] = os.readlink(path)
 
     def digest(self) -> str:
-        """Return 16 hexadecimal digits of a hash of all that it holds, whenever and wherever that was installed."""
+        """Return 16 hexadecimal digits of a hash of the contents; it does not depend on times of installation."""
         total = hashlib.sha256(_FORMAT.encode())
         for path, target in sorted(self._links.items()):
             total.update(f"{path}\0{target}\0".encode(errors="surrogateescape"))
         for path in sorted(self._files):
-            if not path.endswith(".pyc"):  # follows from its source, and holds the time when that was installed
+            if not path.endswith(".pyc"):  # depends only on its source and on the time of installation
                 with open(path, "rb") as file:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
                 total.update(f"{path}\0{_is_program(path)}\0{content}\0".encode(errors="surrogateescape"))
         return total.hexdigest()[:16]
 
     def write(self, file: IO[bytes]) -> None:
-        """Write it as a tar archive: everything root's, everything readable by all."""
+        """Write it as a tar archive in which root owns all files and every user can read them."""
         with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
             for path in self._folders():
                 archive.addfile(_member(path, tarfile.DIRTYPE, 0o1777 if path == "/tmp" else 0o755))
             for path, target in sorted(self._links.items()):
-                member = _member(placed(path), tarfile.SYMTYPE, 0o777)
+                member = _member(path_in_image(path), tarfile.SYMTYPE, 0o777)
                 member.linkname = target
                 archive.addfile(member)
             for path in sorted(self._files):
                 _write_file(archive, path)
 
     def _folders(self) -> list[str]:
-        parents = {str(parent) for path in (*self._files, *self._links) for parent in Path(placed(path)).parents}
+        parents = {str(parent) for path in (*self._files, *self._links) for parent in Path(path_in_image(path)).parents}
         folders = parents | {f"/{name}" for name in _EMPTY_FOLDERS}
-        return sorted(folders - {"/"} - set(map(placed, self._links)))
+        return sorted(folders - {"/"} - set(map(path_in_image, self._links)))
 
     # Finding
 
     def _add(self, path: str) -> None:
-        """Add a file and all the links that lead to it."""
+        """Add a file and every symbolic link on its path."""
         rest = path.strip("/").split("/")
         here = ""
         for _ in range(_MAX_LINKS + len(rest) * _MAX_LINKS):
@@ -150,7 +150,7 @@ class Root:
                     self._add(os.path.join(folder, name))
 
     def _add_library(self, path: str) -> None:
-        """Add a library and the names beside it by which the loader looks for it."""
+        """Add a library and the links in its folder by which the loader finds it."""
         self._add(path)
         for entry in os.scandir(os.path.dirname(path)):
             if entry.is_symlink() and os.path.realpath(entry.path) == path:
@@ -179,7 +179,7 @@ def _member(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
 
 
 def _write_file(archive: tarfile.TarFile, path: str) -> None:
-    member = _member(placed(path), tarfile.REGTYPE, 0o755 if _is_program(path) else 0o644)
+    member = _member(path_in_image(path), tarfile.REGTYPE, 0o755 if _is_program(path) else 0o644)
     content = Path(path).read_bytes()
-    member.size, member.mtime = len(content), int(os.stat(path).st_mtime)  # compiled files name their source's time
+    member.size, member.mtime = len(content), int(os.stat(path).st_mtime)  # compiled files store their source's time
     archive.addfile(member, io.BytesIO(content))

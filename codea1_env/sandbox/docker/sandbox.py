@@ -1,9 +1,9 @@
-"""The sandbox whose zygotes live in containers: the local one, with an engine's walls around each worker.
+"""The sandbox whose zygotes run in containers: the local sandbox, with one container around each worker.
 
-One long-lived container per worker, not one for all: limits on memory, processes and processors then hold per worker,
-a user of its own counts its threads alone, no container needs the right to change users, and the end of a container's
-process 1 ends exactly one worker. Jobs never involve the engine: sockets are passed into the container once, so that a
-job costs about what it costs locally.
+Each worker has one long-lived container of its own. Limits on memory, processes and processors therefore hold per
+worker; the limit on threads counts only the worker's own user; no container needs the right to change users; and the
+end of a container's process 1 ends exactly one worker. Jobs do not involve the engine: the control socket is passed
+into the container once, so a job costs about as much as in the local sandbox.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from secrets import token_hex
 from typing import Any
 
 from codea1_env.errors import UserError
-from codea1_env.sandbox.docker.cleaning import clean_up_after_the_dead
+from codea1_env.sandbox.docker.cleaning import remove_leftovers
 from codea1_env.sandbox.docker.container import Launcher
+from codea1_env.sandbox.docker.container_settings import ContainerSettings
 from codea1_env.sandbox.docker.engine import check_sdk, connected
 from codea1_env.sandbox.docker.image import given_image, own_image
-from codea1_env.sandbox.docker.place import Place
 from codea1_env.sandbox.interface import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, TIERS, LocalSandbox
 from codea1_env.sandbox.local.scheduler import Scheduler
@@ -32,16 +32,16 @@ _MEMORY_MB = 4096
 
 
 class DockerSandbox(LocalSandbox):
-    """Runs jobs in processes forked from warm, sealed interpreters, each of which has a container of its own.
+    """Runs jobs in processes forked from prepared, sealed interpreters, one container for each interpreter.
 
-    Needs the `docker` extra and an engine on this machine, found as the docker command finds it. Starts lazily. Safe to
-    use from any thread and after forks.
+    Needs the `docker` extra and an engine on this machine, which is found as the docker command finds it. Starts
+    lazily. Safe to use from any thread and after forks.
 
     Args:
         workers: how many interpreters run jobs at the same time, per kind (plain, with more imported, with numpy); by
             default one per usable core.
-        image: an image that the engine has, with `python3` 3.11 or newer; what it has of `packages` can be imported. By
-            default an image is made of the interpreter that runs this, once, without a network.
+        image: an image that the engine has, with `python3` 3.11 or newer; programs can import those of `packages` that
+            it contains. By default an image is built once from the running interpreter, without a network.
         memory_mb: most memory of one container; a job may have two processes of at most `Limits.memory_mb` each.
         packages: top-level names of the site packages that programs may import.
 
@@ -62,7 +62,7 @@ class DockerSandbox(LocalSandbox):
         super().__init__(workers, packages=packages, tiers=TIERS)  # none of them is used
         self._image = image
         self._memory_mb = memory_mb
-        self._without: tuple[str, ...] = ()
+        self._unlimited: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -71,27 +71,27 @@ class DockerSandbox(LocalSandbox):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Isolated, whatever the engine; does not start anything."""
+        """Always `ISOLATED`; reading it starts nothing."""
         return Guarantee.ISOLATED
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """What the engine cannot limit here, or why it has started no container; starts a worker to find out.
+        """What the engine cannot limit, or why it has started no container; starts a worker to find out.
 
         Raises:
             SandboxError: no worker starts.
         """
-        missing = [f"{TIER}: this engine does not limit {what}" for what in self._without]
+        missing = [f"{TIER}: this engine does not limit {what}" for what in self._unlimited]
         return (*missing, *super().refusals)
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
         """Run all jobs; reports in the order of the jobs. See `LocalSandbox.run`.
 
-        If the engine is restarted meanwhile, jobs are run again, once, when it is back.
+        If the engine is restarted meanwhile, the sandbox runs the jobs once more when the engine is back.
 
         Raises:
-            SandboxError: no engine, or one that is not on this machine, or the sandbox was closed meanwhile.
-            UserError: a job that may use more memory than a container has; an image that the engine does not have.
+            SandboxError: there is no engine, the engine is not on this machine, or the sandbox was closed meanwhile.
+            UserError: a job may use more memory than a container has, or the engine does not have the image.
         """
         self._check(jobs)
         return super().run(jobs)
@@ -106,17 +106,17 @@ class DockerSandbox(LocalSandbox):
             raise UserError(f"a job may use {most} MB, but its container has {self._memory_mb} MB: raise memory_mb")
 
     def _new_scheduler(self) -> Scheduler:
-        clean_up_after_the_dead()
+        remove_leftovers()
         with connected() as client:
             packages = self._kinds.plain.packages
             image = given_image(client, self._image) if self._image else own_image(client, packages)
-            place = Place.on(client, image, token_hex(6), self._memory_mb)
-        self._without = place.without
-        return _Scheduler(self._n_workers, Launcher(place))
+            settings = ContainerSettings.for_engine(client, image, token_hex(6), self._memory_mb)
+        self._unlimited = settings.unlimited
+        return _Scheduler(self._n_workers, Launcher(settings))
 
 
 class _Scheduler(Scheduler):
-    """Does not end before the engine has removed its containers."""
+    """Its `close` waits until the engine has removed the containers."""
 
     def __init__(self, n_workers: int, launcher: Launcher) -> None:
         super().__init__(n_workers, (TIER,), launcher)
@@ -129,8 +129,8 @@ class _Scheduler(Scheduler):
 
 @one_per_process
 def shared_docker_sandbox() -> DockerSandbox:
-    """Return this process's own docker sandbox, made on first use and closed at interpreter exit.
+    """Return the docker sandbox of this process, made on first use and closed at interpreter exit.
 
-    `CODEA1_DOCKER_IMAGE` may name its image.
+    The environment variable `CODEA1_DOCKER_IMAGE` may name its image.
     """
     return DockerSandbox(image=os.environ.get("CODEA1_DOCKER_IMAGE", ""))

@@ -1,10 +1,10 @@
-"""What runs in our sandbox for `fusion_server`: a posted program, as if it were a script with pipes to talk through.
+"""Runs a posted program inside the sandbox for `fusion_server`, like a script with pipes as its standard streams.
 
-The source of this file is the program of a job, and `run` its entry point. Standard library only. The posted program
-shares the process with it: what comes back is what that program claims to have printed, as with any script.
+The source of this file is the program of a job, and `run` is its entry point. Standard library only. The posted program
+runs in the same process: the returned output is what that program claims to have printed, as with any script.
 
-Two things are not as for a script: `os._exit` is an exception, which a program may catch; and if the process dies, or
-is killed because it does not let Python run, nothing that it printed comes back.
+Two things differ from a script: `os._exit` raises an exception, which a program may catch; and if the process dies, or
+is killed because it does not let Python run, its output is lost.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ def run(code: str, stdin: bytes, cpu_s: float, wall_s: float, max_bytes: int) ->
 
     Args:
         code: source of the program.
-        stdin: what it can read.
-        cpu_s: processor seconds after which it is stopped; what it has printed by then comes back.
+        stdin: content of its standard input.
+        cpu_s: processor seconds after which it is stopped; what it has printed by then is returned.
         wall_s: the same in wall-clock seconds.
-        max_bytes: how much is kept of each of stdout and stderr, from the front.
+        max_bytes: how much of the start of stdout and of stderr is returned, each.
     """
     started = time.perf_counter()
     pump = _Pump(stdin, max_bytes)
     clock = _Clock(cpu_s, wall_s, pump)
     return_code = _run_to_the_end(code, clock, pump)
-    stdout, stderr = pump.kept()
+    stdout, stderr = pump.output()
     return Ran(stdout, stderr, return_code, clock.is_over, time.perf_counter() - started)
 
 
 class _OutOfTime(BaseException):
-    """The time is up. Not an Exception, so that few programs catch it."""
+    """The time limit is reached. Not an Exception, so that few programs catch it."""
 
 
 class _ExitNow(BaseException):
@@ -67,7 +67,7 @@ class _ExitNow(BaseException):
 
 
 class _Clock:
-    """Stops the program, as far as it lets itself be stopped; the sandbox's own limits come after."""
+    """Stops the program by an exception, which it may catch; the sandbox's own limits apply later."""
 
     def __init__(self, cpu_s: float, wall_s: float, pump: _Pump) -> None:
         self.is_over = False
@@ -79,11 +79,11 @@ class _Clock:
 
     def _end(self, *_: object) -> NoReturn:
         self.is_over = True
-        self._pump.kept()
+        self._pump.output()
         raise _OutOfTime
 
     def stop(self) -> None:
-        """Never end it from now on."""
+        """Switch the clock off, so that it no longer stops the program."""
         for number in (signal.SIGPROF, signal.SIGALRM):
             signal.signal(number, signal.SIG_IGN)
 
@@ -94,10 +94,10 @@ class _Pump:
     def __init__(self, stdin: bytes, max_bytes: int) -> None:
         self._unsent = memoryview(stdin)
         self._max_bytes = max_bytes
-        self._kept: list[bytes] | None = None
-        self._is_kept = _thread.allocate_lock()
-        self._is_kept.acquire()
-        self._ask, self._asker = os.pipe()
+        self._output: list[bytes] | None = None
+        self._is_complete = _thread.allocate_lock()
+        self._is_complete.acquire()
+        self._stop_read, self._stop_write = os.pipe()
         theirs, self._stdin = os.pipe()
         _move(theirs, 0)
         os.set_blocking(self._stdin, False)
@@ -107,21 +107,23 @@ class _Pump:
             _move(theirs, number)
             os.set_blocking(ours, False)
             self._outputs[ours] = bytearray()
-        _thread.start_new_thread(self._run, ())  # not threading's: the program should not find it among its own
+        _thread.start_new_thread(
+            self._run, ()
+        )  # not in `threading`, so that the program does not find the thread there
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # noqa: SIM115
 
-    def kept(self) -> list[bytes]:
-        """Return what was written to descriptors 1 and 2 before the first call of this; the rest is thrown away."""
-        if self._kept is None:
-            os.write(self._asker, b"?")
-            self._is_kept.acquire()
-        return self._kept or [b"", b""]
+    def output(self) -> list[bytes]:
+        """Return what was written to descriptors 1 and 2 before the first call of this; discard the rest."""
+        if self._output is None:
+            os.write(self._stop_write, b"?")
+            self._is_complete.acquire()
+        return self._output or [b"", b""]
 
     def _run(self) -> None:
         poll = select.poll()
-        for fd in (self._ask, *self._outputs):
+        for fd in (self._stop_read, *self._outputs):
             poll.register(fd, select.POLLIN)
         poll.register(self._stdin, select.POLLOUT)
         while True:
@@ -131,14 +133,14 @@ class _Pump:
                 elif fd in self._outputs:
                     self._drain(fd, poll)
                 else:
-                    self._answer(poll)
+                    self._finish(poll)
 
     def _feed(self, poll: Any) -> None:
         try:
             self._unsent = self._unsent[os.write(self._stdin, self._unsent[:_CHUNK]) :]
         except BlockingIOError:
             return
-        except OSError:  # nobody reads any more
+        except OSError:  # the program has closed its end
             self._unsent = self._unsent[:0]
         if not self._unsent:
             poll.unregister(self._stdin)
@@ -151,18 +153,18 @@ class _Pump:
                 data = os.read(fd, _CHUNK)
             except BlockingIOError:
                 return
-            if self._kept is None:
-                kept = self._outputs[fd]
-                kept += data[: self._max_bytes - len(kept)]
+            if self._output is None:
+                output = self._outputs[fd]
+                output += data[: self._max_bytes - len(output)]
         if not data:  # closed by the program
             poll.unregister(fd)
 
-    def _answer(self, poll: Any) -> None:
-        os.read(self._ask, 1)
+    def _finish(self, poll: Any) -> None:
+        os.read(self._stop_read, 1)
         for fd in self._outputs:
             self._drain(fd, poll)
-        self._kept = [bytes(kept) for kept in self._outputs.values()]
-        self._is_kept.release()
+        self._output = [bytes(output) for output in self._outputs.values()]
+        self._is_complete.release()
 
 
 def _move(fd: int, number: int) -> None:
@@ -171,10 +173,10 @@ def _move(fd: int, number: int) -> None:
 
 
 def _run_to_the_end(code: str, clock: _Clock, pump: _Pump) -> int:
-    """Do what an interpreter does with a script; return its exit code."""
+    """Run the program as an interpreter runs a script; return its exit code."""
 
     def exit_now(status: int) -> NoReturn:
-        pump.kept()
+        pump.output()
         raise _ExitNow(status)
 
     os._exit = exit_now
@@ -187,7 +189,7 @@ def _run_to_the_end(code: str, clock: _Clock, pump: _Pump) -> int:
         return_code = 1
     except _ExitNow as leaving:
         return_code = leaving.code
-    except BaseException:  # noqa: BLE001  -- of a thread, an exit handler or a closed stream: still an ending
+    except BaseException:  # noqa: BLE001  -- from a thread, an exit handler or a closed stream
         return_code = 1
     finally:
         clock.stop()
@@ -206,7 +208,7 @@ def _run_script(code: str) -> int:
         raise
     except SystemExit as leaving:
         return _exit_code(leaving)
-    except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is printed
+    except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         _print(error)
         return 1
     return 0
@@ -223,7 +225,7 @@ def _print(error: BaseException) -> None:
     trace = error.__traceback__.tb_next if error.__traceback__ else None
     if sys.excepthook is not sys.__excepthook__:
         sys.excepthook(type(error), error, trace)
-    else:  # which would look for the program's lines in a file
+    else:  # the default hook would read the program's lines from a file
         traceback.print_exception(type(error), error, trace)
 
 

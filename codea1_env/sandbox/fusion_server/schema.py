@@ -1,4 +1,4 @@
-"""The JSON bodies of SandboxFusion's `POST /run_code`: requests, which are read strictly, and answers."""
+"""The JSON bodies of SandboxFusion's `POST /run_code`: requests, which are validated strictly, and responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CommandStatus(StrEnum):
 
 
 class BadRequest(ValueError):
-    """A client's request that cannot be served, and which field is to blame."""
+    """A client's request cannot be served; `field` names the field at fault."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -54,8 +54,8 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class RunAnswer:
-    """The body of an answer with HTTP status 200."""
+class RunResponse:
+    """The body of a response with HTTP status 200."""
 
     status: RunStatus
     message: str = ""
@@ -70,7 +70,7 @@ class RunAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The body of a request, as far as it concerns Python programs."""
+    """The fields of a request that matter for Python programs."""
 
     code: str
     run_timeout_s: float = _DEFAULT_TIMEOUT_S
@@ -80,10 +80,10 @@ class RunRequest:
 
     @classmethod
     def from_json(cls, body: bytes) -> RunRequest:
-        """Read a body. What is not documented is ignored, as the original does; so is `compile_timeout`.
+        """Read a body. Undocumented fields are ignored, as SandboxFusion does; so is `compile_timeout`.
 
         Raises:
-            BadRequest: a broken body, another language than `python`, or files to be laid out beside the program.
+            BadRequest: a broken body, another language than `python`, or files that the program needs.
         """
         try:
             fields = json.loads(body)

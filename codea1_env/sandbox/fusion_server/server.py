@@ -1,10 +1,10 @@
-"""A server that speaks SandboxFusion's `/run_code` and runs what it is sent in a sandbox of ours.
+"""A server that implements SandboxFusion's `/run_code` and runs posted programs in a sandbox of this project.
 
-For programs of others that expect such a server: point SANDBOX_FUSION_ENDPOINT at it. Their protocols keep what they
-are: where a script prints its own verdict (`__PASS__`), a hostile program in that script can print it too, whatever
-runs it. Only values that are compared elsewhere cannot be forged.
+It serves software that expects a SandboxFusion server: set SANDBOX_FUSION_ENDPOINT to its address. It does not make
+their protocols safe: if a script prints its own verdict (`__PASS__`), a hostile program in that script can print it
+too, in any sandbox. A program can only not forge values that are compared outside its process.
 
-There is no access control: whoever reaches the port can run programs, within the sandbox.
+There is no access control: anyone who can reach the port can run programs, within the sandbox.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from codea1_env.sandbox.fusion_server.schema import (
     BadRequest,
     CommandResult,
     CommandStatus,
-    RunAnswer,
     RunRequest,
+    RunResponse,
     RunStatus,
 )
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
@@ -39,14 +39,14 @@ from codea1_env.values import Malformed
 from codea1_env.values.tree import Tagged, parse
 
 _MAX_STREAM_BYTES = 1 << 20
-"""Kept of each of stdout and stderr, as the original does."""
+"""Of stdout and of stderr, as in SandboxFusion; the rest is discarded."""
 _VALUE_BYTES = 5 << 20
-"""Both streams in hexadecimal, and a little."""
+"""Enough for both streams in hexadecimal."""
 _SLACK_S = 0.5
-"""For the program's own clock to stop it, and bring what it has printed, before the sandbox does."""
+"""Added to the sandbox's limits, so that the clock in `posted` stops the program first and its output is returned."""
 _IDLE_S = 75.0
 _CHUNK = 1 << 16
-_MAX_THROWN_AWAY = 256 << 20
+_MAX_DISCARDED = 256 << 20
 _LINGER_S = 0.1
 _BUSY_BODY = b'{"detail": "too many connections"}'
 _BUSY = (
@@ -57,29 +57,29 @@ _BUSY = (
 
 @dataclass(frozen=True, slots=True)
 class ServerBounds:
-    """What the server takes on."""
+    """Limits of the server."""
 
     max_body_bytes: int = 16 << 20
     """Of one request."""
     max_connections: int = 256
     """At the same time; the sandbox decides how many programs run at the same time."""
     max_wait_s: float = 1.0
-    """How long one connection more waits for another to end before it is answered with 503. Never 0 in practice: that a
-    client has closed a connection is noticed only when the connection's thread gets its turn."""
+    """How long a connection above the limit waits for another to end before the server answers 503. Should not be 0:
+    the server notices that a client has closed its connection only when the connection's thread runs."""
     memory_mb: int = 1024
-    """Of a program, where the request does not say."""
+    """Of a program, if the request does not set it."""
     max_memory_mb: int = 8192
-    """Of a program, whatever the request says."""
+    """Upper bound for a program; a request cannot raise it."""
 
 
-def answer_to(request: RunRequest, sandbox: Sandbox, bounds: ServerBounds) -> RunAnswer:
-    """Run a posted program; a failure of the sandbox is the answer `SandboxError`."""
+def response_to(request: RunRequest, sandbox: Sandbox, bounds: ServerBounds) -> RunResponse:
+    """Run a posted program; if the sandbox fails, return the status `SandboxError`."""
     try:
         report = sandbox.run([_job(request, bounds)])[0]
     except SandboxError as error:
         return _sandbox_error(str(error))
     if report.loaded:
-        return _answer(report.outcomes[0], report)
+        return _response(report.outcomes[0], report)
     if report.load.kind is OutcomeKind.MEMORY_LIMIT:
         return _failed(report, "MemoryError\n")
     return _sandbox_error(f"our own program does not load: {report.load.summary}")
@@ -88,7 +88,7 @@ def answer_to(request: RunRequest, sandbox: Sandbox, bounds: ServerBounds) -> Ru
 def _job(request: RunRequest, bounds: ServerBounds) -> Job:
     """Return the job whose only call runs the program."""
     timeout_s = request.run_timeout_s
-    # Wall-clock time is meant only for sleepers: on a busy machine a program is not to blame for it.
+    # The limit on wall-clock time is only for programs that sleep: on a busy machine other programs may need it.
     wall_s = 2 * timeout_s + 1
     limits = Limits(
         cpu_s=timeout_s + _SLACK_S,
@@ -97,9 +97,9 @@ def _job(request: RunRequest, bounds: ServerBounds) -> Job:
         value_bytes=_VALUE_BYTES,
         max_restarts=0,
     )
-    stdin = request.stdin.encode("utf-8", "surrogatepass")  # JSON may say anything
+    stdin = request.stdin.encode("utf-8", "surrogatepass")  # JSON may contain lone surrogates
     call = f"run({request.code!a}, {stdin!r}, {timeout_s!r}, {wall_s!r}, {_MAX_STREAM_BYTES})"
-    hint = "\n# numpy\n" if "numpy" in request.code else ""  # by which a sandbox tells who needs it ready
+    hint = "\n# numpy\n" if "numpy" in request.code else ""  # the sandbox searches the source for this name
     return Job(_runner() + hint, "run", (Call(call),), limits=limits)
 
 
@@ -108,21 +108,21 @@ def _runner() -> str:
     return files("codea1_env").joinpath("sandbox/fusion_server/posted.py").read_text("utf-8")
 
 
-def _answer(outcome: Outcome, report: JobReport) -> RunAnswer:
+def _response(outcome: Outcome, report: JobReport) -> RunResponse:
     kind = outcome.kind
     if outcome.value is not None:
         return _ran(outcome.value) or _failed(report, "the program has replaced its own output\n")
     if kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
         return _sandbox_error(outcome.summary)
     if kind is OutcomeKind.TIME_LIMIT:
-        return RunAnswer(RunStatus.FAILED, run=CommandResult(CommandStatus.TIME_LIMIT_EXCEEDED, report.cpu_s))
+        return RunResponse(RunStatus.FAILED, run=CommandResult(CommandStatus.TIME_LIMIT_EXCEEDED, report.cpu_s))
     if kind is OutcomeKind.CRASHED:
         return _failed(report, f"{outcome.message}\n", _signal_code(outcome.error_type))
     return _failed(report, f"{outcome.summary}; what it printed is lost\n")
 
 
-def _ran(value: bytes) -> RunAnswer | None:
-    """Return what the program is said to have done; None if that cannot be, because it has meddled with our own."""
+def _ran(value: bytes) -> RunResponse | None:
+    """Return the response for the returned value; None if the value is malformed because the program changed it."""
     try:
         tree = parse(value)
     except Malformed:
@@ -134,18 +134,18 @@ def _ran(value: bytes) -> RunAnswer | None:
             return None
     if is_late:
         late = CommandResult(CommandStatus.TIME_LIMIT_EXCEEDED, elapsed_s, None, *texts)
-        return RunAnswer(RunStatus.FAILED, run=late)
+        return RunResponse(RunStatus.FAILED, run=late)
     status = RunStatus.SUCCESS if code == 0 else RunStatus.FAILED
-    return RunAnswer(status, run=CommandResult(CommandStatus.FINISHED, elapsed_s, code, *texts))
+    return RunResponse(status, run=CommandResult(CommandStatus.FINISHED, elapsed_s, code, *texts))
 
 
-def _failed(report: JobReport, stderr: str, return_code: int = 1) -> RunAnswer:
+def _failed(report: JobReport, stderr: str, return_code: int = 1) -> RunResponse:
     run = CommandResult(CommandStatus.FINISHED, report.cpu_s, return_code, stderr=stderr)
-    return RunAnswer(RunStatus.FAILED, run=run)
+    return RunResponse(RunStatus.FAILED, run=run)
 
 
-def _sandbox_error(message: str) -> RunAnswer:
-    return RunAnswer(RunStatus.SANDBOX_ERROR, message, CommandResult(CommandStatus.ERROR, stderr=message))
+def _sandbox_error(message: str) -> RunResponse:
+    return RunResponse(RunStatus.SANDBOX_ERROR, message, CommandResult(CommandStatus.ERROR, stderr=message))
 
 
 def _signal_code(name: str) -> int:
@@ -156,14 +156,14 @@ class FusionServer(ThreadingHTTPServer):
     """Serves `POST /run_code` and `GET /v1/ping`: `serve_forever` until `stop` is called from another thread.
 
     Args:
-        sandbox: where programs run; stays the caller's to close.
+        sandbox: where programs run; the caller closes it.
         host: address to listen on.
-        port: 0 for any that is free; `url` tells which.
-        bounds: what is taken on.
+        port: 0 for any free port; `url` contains the number.
+        bounds: limits of the server.
         allow_remote: whether other machines may reach it.
 
     Raises:
-        UserError: it would be reachable from other machines, or the address cannot be had.
+        UserError: other machines could reach it without `allow_remote`, or the address is not available.
     """
 
     daemon_threads = True
@@ -200,20 +200,20 @@ class FusionServer(ThreadingHTTPServer):
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def stop(self) -> None:
-        """Take no more requests; call it from another thread than `serve_forever`. Idempotent."""
+        """Stop serving; call it from another thread than `serve_forever`. Idempotent."""
         self.is_stopping = True
         self.shutdown()
         self.server_close()
 
     def server_bind(self) -> None:
-        """Bind without asking for the host's name, which may take seconds."""
+        """Bind without looking up the host's name, which may take seconds."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a connection, unless there are too many.
 
-        While one waits, those after it wait in the system's queue.
+        While a connection waits for a slot, later ones wait in the system's queue.
         """
         if self._slots.acquire(timeout=self.bounds.max_wait_s):
             super().process_request(request, client_address)
@@ -221,7 +221,7 @@ class FusionServer(ThreadingHTTPServer):
         with suppress(OSError):
             request.settimeout(_LINGER_S)
             request.sendall(_BUSY)
-            request.recv(_CHUNK)  # what a client has sent and nobody has read would cost it the answer
+            request.recv(_CHUNK)  # closing with unread data would reset the connection before the client reads
         self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -232,7 +232,7 @@ class FusionServer(ThreadingHTTPServer):
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that hang up or fall asleep; they are no fault of ours."""
+        """Log nothing if a client closes its connection or stops sending; log other errors."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -257,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/run_code":
             self._refuse(HTTPStatus.NOT_FOUND, "only /run_code is served here")
         elif self.headers.get_content_type() != "application/json":
-            # Also keeps out web pages, which may post anything else to this machine's own addresses.
+            # Also refuses web pages in a browser, which can post any other type to this machine's own addresses.
             self._refuse(HTTPStatus.UNPROCESSABLE_ENTITY, "the Content-Type must be application/json")
         elif not (self.headers.get("Content-Length") or "").isdecimal():
             self._refuse(HTTPStatus.LENGTH_REQUIRED, "a Content-Length is needed")
@@ -275,13 +275,13 @@ class _Handler(BaseHTTPRequestHandler):
             fault = {"type": "value_error", "loc": ["body", *filter(None, [error.field])], "msg": str(error)}
             self._send(HTTPStatus.UNPROCESSABLE_ENTITY, {"detail": [fault]})
             return
-        self._send(HTTPStatus.OK, answer_to(request, self.server.sandbox, self.server.bounds).to_json())
+        self._send(HTTPStatus.OK, response_to(request, self.server.sandbox, self.server.bounds).to_json())
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer without having looked at the body; the connection cannot be used again."""
+        """Respond without reading the body; the connection cannot be used again."""
         self.close_connection = True
         self._send(status, {"detail": detail})
-        for _ in range(_MAX_THROWN_AWAY // _CHUNK):  # or else the client may never see the answer
+        for _ in range(_MAX_DISCARDED // _CHUNK):  # otherwise the client may never see the response
             if not self.rfile.read1(_CHUNK):
                 return
 
@@ -297,7 +297,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  -- the base class names it
-        """Log nothing: programs are nobody's business, and there are thousands a second."""
+        """Log nothing: there may be thousands of requests per second."""
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,1 +1,1 @@
-"""Code that runs inside sandboxed processes. Never imported by trusted code; standard library only."""
+"""Code that runs inside sandboxed processes. Standard library only; trusted code imports only constants of it."""

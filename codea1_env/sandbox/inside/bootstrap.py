@@ -9,8 +9,8 @@ import sys
 
 
 def start(options: dict, on_imported: object = lambda: None) -> None:  # type: ignore[type-arg]
-    """Import what a zygote needs from the folder `options["root"]`, say so, and become one."""
-    os.register_at_fork = lambda **_: None  # what random, threading and logging do after a fork costs every job
+    """Import what a zygote needs from the folder `options["root"]`, call `on_imported`, and run the zygote."""
+    os.register_at_fork = lambda **_: None  # the fork hooks of random, threading and logging would cost every job time
     for name in ("codea1_env", "codea1_env.values", "codea1_env.sandbox", "codea1_env.sandbox.inside"):
         package = type(sys)(name)
         package.__path__ = [os.path.join(options["root"], *name.split("."))]

@@ -1,8 +1,8 @@
-"""The solution's recorded answers, changed: what a test must be able to tell from the true ones.
+"""Changed versions of the solution's recorded answers. A test must distinguish them from the true answers.
 
-A changed answer is a function of the arguments: equal ones (by their encoding) get equal answers. Arguments that are
-not in the record are answered, too, like one of those that are. Most changes give different arguments different
-answers; some are constant, as wrong programs are.
+A changed answer is a function of the arguments: equal arguments (by their encoding) get equal answers. Arguments that
+are not in the record get the answer of some recorded ones, changed. Most changes give different arguments different
+answers; some give all the same, as some wrong programs do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Recorded(NamedTuple):
     arguments: bytes
     """Encoded pair of positional and keyword arguments."""
     answer: bytes
-    """Encoded; the list of its items if it can only be iterated."""
+    """Encoded answer; if the answer can only be iterated, the encoded list of its items."""
     is_iterator: bool
     after: bytes
     """The arguments after the call; empty if they have not changed."""
@@ -36,33 +36,33 @@ class NoChange(Exception):
     """This change leaves all recorded answers as they are."""
 
 
-class _Asked(NamedTuple):
-    """One call, on its way to its changed answer."""
+class _CallContext(NamedTuple):
+    """What a change can use to make its answer to one call."""
 
     answer: Any
-    """The recorded one; of other arguments, that of some that are recorded."""
+    """The recorded answer; for arguments that are not in the record, the answer of some recorded ones."""
     number: int
-    """Of the arguments, from 0, in the order in which they first occur."""
+    """Number of the arguments, from 0, in the order in which they first occur."""
     given: list[Any]
-    """All arguments."""
+    """All arguments, positional and keyword."""
     recorded: Callable[[int], Any]
-    """Number -> recorded answer, made anew; numbers begin again after the last."""
+    """Number -> a new copy of a recorded answer; the number is taken modulo the number of recorded answers."""
 
 
 def changed_answers(
     record: list[Recorded], number: int, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]
 ) -> Callable[[Any, Any], Answered]:
-    """Return the entry point that answers positional and keyword arguments as change `number` wants it.
+    """Return an entry point that takes positional and keyword arguments and returns the answer under a change.
 
     Args:
         record: the solution's calls, at least one.
-        number: from 0, below `N_CHANGES`.
+        number: of the change, from 0, below `N_CHANGES`.
         decode: canonical encoding to value.
         encode: value to canonical encoding; answers may be larger than the recorded ones.
 
     Raises:
-        NoChange: nothing would be another answer.
-        Exception: a recorded answer is none that this change is made for.
+        NoChange: the change leaves all recorded answers as they are.
+        Exception: the change does not apply to the type of a recorded answer.
     """
     known: dict[bytes, Recorded] = {}
     for call in record:
@@ -78,8 +78,8 @@ def changed_answers(
         call = known.get(arguments) or in_order[position % len(in_order)]._replace(arguments=arguments, after=b"")
         if number < len(_CHANGES):
             args, kwargs = decode(arguments)
-            asked = _Asked(decode(call.answer), position, [*args, *kwargs.values()], recorded)
-            return _CHANGES[number](asked), call.after
+            context = _CallContext(decode(call.answer), position, [*args, *kwargs.values()], recorded)
+            return _CHANGES[number](context), call.after
         change = _OF_ARGUMENTS[number - len(_CHANGES)]
         return decode(call.answer), encode(change(decode(arguments), decode(call.after or arguments)))
 
@@ -97,7 +97,7 @@ def changed_answers(
     return entry_point
 
 
-# -- of one value: `number` keeps answers to different arguments apart ------------------------------
+# -- changes of one value: `number` makes answers to different arguments differ ---------------------
 
 _Change = Callable[[Any, int], Any]
 
@@ -178,7 +178,7 @@ def _zero(value: Any, number: int) -> Any:
 
 
 def _in_leaves(change: _Change) -> _Change:
-    """Return what changes a value, or all that a container holds."""
+    """Return a change that applies `change` to a value, or to everything inside a container."""
 
     def changed(value: Any, number: int) -> Any:
         if isinstance(value, dict):
@@ -271,7 +271,7 @@ def _keys_changed(value: Any, number: int) -> Any:
 
 
 def _in_items(change: _Change) -> _Change:
-    """Return what changes each item of a container as a whole; an empty one gets one item."""
+    """Return a change that applies `change` to each item of a container as a whole; an empty one gets one item."""
 
     def changed(value: Any, number: int) -> Any:
         if isinstance(value, dict):
@@ -281,36 +281,36 @@ def _in_items(change: _Change) -> _Change:
     return changed
 
 
-def _of_answer(change: _Change) -> Callable[[_Asked], Any]:
-    return lambda asked: change(asked.answer, asked.number)
+def _of_answer(change: _Change) -> Callable[[_CallContext], Any]:
+    return lambda context: change(context.answer, context.number)
 
 
-_CHANGES: tuple[Callable[[_Asked], Any], ...] = (
-    # Most tests fail one of the first four, so that they need no others.
+_CHANGES: tuple[Callable[[_CallContext], Any], ...] = (
+    # Most tests fail under one of the first four (`N_DECISIVE`), so the others need not run.
     _of_answer(_in_leaves(_more)),
     _of_answer(_in_leaves(_opposite)),
-    lambda asked: chr(97 + asked.number % 26) * (asked.number + 1),
-    lambda asked: None,
+    lambda context: chr(97 + context.number % 26) * (context.number + 1),
+    lambda context: None,
     # Another type.
-    lambda asked: 7 + asked.number,
-    lambda asked: [asked.number] * (asked.number + 1),
-    lambda asked: asked.number % 2 == 0,
-    lambda asked: ("", 7, None)[asked.number % 3],
+    lambda context: 7 + context.number,
+    lambda context: [context.number] * (context.number + 1),
+    lambda context: context.number % 2 == 0,
+    lambda context: ("", 7, None)[context.number % 3],
     # The same type.
     *map(_of_answer, (_empty, _reversed, _shorter, _with_front, _with_back, _with_odd_items, _doubled)),
     *map(_of_answer, (_in_leaves(_zero), _in_leaves(_less), _in_leaves(_half), _first_changed, _keys_changed)),
     *map(_of_answer, (_in_items(_empty), _in_items(_none))),
     # Another call's answer, or an argument.
-    lambda asked: asked.recorded(0),
-    lambda asked: asked.recorded(asked.number + 1),
-    lambda asked: asked.given[0],
-    lambda asked: asked.given[-1],
-    # Sizes: last, since a test may take long with them.
+    lambda context: context.recorded(0),
+    lambda context: context.recorded(context.number + 1),
+    lambda context: context.given[0],
+    lambda context: context.given[-1],
+    # Large values: last, since a test may take long with them.
     *map(_of_answer, (_in_leaves(_infinite), _in_leaves(_hugely_negative), _in_leaves(_huge), _long)),
 )
 
 
-# -- of arguments: (before, after) -> after ---------------------------------------------------------
+# -- changes of arguments: (before, after) -> after -------------------------------------------------
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 _MUTABLE = frozenset({list, dict, set, bytearray, collections.deque})
@@ -333,8 +333,8 @@ _OF_ARGUMENTS: tuple[Callable[[Arguments, Arguments], Arguments], ...] = (
 )
 
 N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS)
-"""They have the numbers from 0."""
+"""Number of changes; each is identified by its index."""
 CHANGES_OF_ARGUMENTS = range(len(_CHANGES), N_CHANGES)
-"""The numbers of those that leave all answers as they are."""
-N_TELLING = 4
-"""How many of them, the first, fail most tests."""
+"""Indices of the changes that change only the arguments, not the answers."""
+N_DECISIVE = 4
+"""Most tests fail under one of the first `N_DECISIVE` changes."""

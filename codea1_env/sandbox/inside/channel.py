@@ -1,6 +1,7 @@
-"""The sandboxed end of a channel, and how an outcome is put into a frame.
+"""The sandboxed end of a channel, and the encoding of an outcome as a frame.
 
-Everything here runs beside a stranger's program, which may tamper with it: what it sends is a claim, no more.
+This code runs in the same process as an untrusted program, which may tamper with it: every frame is an unverified
+claim.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ exit_now = os._exit
 
 
 class Channel:
-    """Frames over two file descriptors; ends the process when the other side is gone."""
+    """Frames over two file descriptors; ends the process when the other side has closed."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
 
     def receive(self) -> Frame:
-        """Wait for the next frame. At most one is ever under way in this direction."""
+        """Wait for the next frame. The other side sends only one at a time."""
         data = self._read()
         while len(data) < _HEADER_BYTES:
             data += self._read()
@@ -45,7 +46,7 @@ class Channel:
                 parts.append(self._read())
                 missing -= len(parts[-1])
             data = b"".join(parts)
-        return _new(Frame, (tag, call, cpu_us, data[_HEADER_BYTES:]))  # without the detour by names
+        return _new(Frame, (tag, call, cpu_us, data[_HEADER_BYTES:]))  # faster than Frame(...)
 
     def _read(self) -> bytes:
         data = _receive(self._incoming, _READ_BYTES)
@@ -69,7 +70,7 @@ class Channel:
             answer = _as_refusal(error)
             self.send(answer.tag, call, answer.payload)
         else:
-            self.send(_VALUE, call, payload)  # most are; an `Answer` of each would cost the child copies of pages
+            self.send(_VALUE, call, payload)  # the usual case; making an `Answer` would cost the child page copies
 
     def send_error(self, call: int, error: BaseException, from_program: bool = False) -> None:
         """Report what a call raised."""
@@ -78,14 +79,14 @@ class Channel:
 
 
 class Answer(NamedTuple):
-    """What a frame says of a call."""
+    """Tag and payload of a frame about a call."""
 
     tag: bytes
     payload: bytes = b""
 
 
 def as_answer(value: object, max_bytes: int) -> Answer:
-    """Return what to say of what a call returned."""
+    """Return the answer for the value that a call returned."""
     try:
         return _new(Answer, (_VALUE, encode(value, max_bytes=max_bytes)))
     except (Opaque, TooLarge) as error:
@@ -99,8 +100,8 @@ def _as_refusal(error: Opaque | TooLarge) -> Answer:
 
 
 def as_error_answer(error: BaseException, from_program: bool = False) -> Answer:
-    """Return what to say of what a call raised."""
-    error.__traceback__ = None  # lets go of the frames, and of what filled the memory
+    """Return the answer for the exception that a call raised."""
+    error.__traceback__ = None  # releases the stack frames and the memory that they hold
     if MemoryError in _mro_of(type(error)):
         return Answer(Tag.MEMORY)
     return Answer(Tag.ERROR, describe_error(error, from_program=from_program))
@@ -112,7 +113,7 @@ def describe_error(error: BaseException, name: str = "", from_program: bool = Fa
     base = next((_name_of(kind) for kind in kinds if _is_builtin_error(kind)), "Exception")
     try:
         message = str(error)[:_MAX_MESSAGE]
-    except BaseException:  # noqa: BLE001  -- a stranger's __str__ may raise anything, SystemExit included
+    except BaseException:  # noqa: BLE001  -- an untrusted __str__ may raise anything, SystemExit included
         message = ""
     fields: list[Any] = [(name or _name_of(kinds[0]))[:100], base, message, from_program]
     return json.dumps(fields).encode()

@@ -1,11 +1,12 @@
-"""The process of a test harness: the program under test is elsewhere, behind a stand-in.
+"""The process of a test harness. The program under test runs in another process; a stand-in function calls it.
 
-The stand-in sends its arguments as plain data and returns what comes back, or raises it. So the program sees copies;
-where the harness is a tester's, what the program does to its arguments comes back with the answer and is done here. A
-result that is not plain data comes back as an object that is equal to nothing: one that can be iterated yields the same
-items, any other is good for nothing.
+The stand-in sends its arguments as plain data and returns or raises what the program answers. So the program works on
+copies. If a tester wrote the harness, the answer contains the changes that the program made to its arguments, and this
+module makes the same changes. A result that is not plain data becomes an object that is equal to nothing: if the result
+could be iterated, the object yields the same items; any other use of it is refused.
 
-Where the job has records of a program's answers, no program is called: the entry point gives these answers, changed.
+If the job has records of a program's answers, no program is called: the entry point returns changed versions of these
+answers.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 from codea1_env.values.tree import Malformed
 
-_HOLDING = frozenset({bytearray, collections.deque, dict, list, set, tuple})
-_MAX_CHANGED_BYTES = 1 << 24  # the answers that were recorded may be changed to larger ones
+_CONTAINERS = frozenset({bytearray, collections.deque, dict, list, set, tuple})
+_MAX_CHANGED_BYTES = 1 << 24  # a change may make a recorded answer larger
 _CHANGES_FILE = os.path.join(os.path.dirname(__file__), "changes.py")
-# As bytes: objects would be memory that every fork copies, and few children need them.
+# As bytes, because few children need the objects and every fork would copy their memory.
 _CHANGES = marshal.dumps(SourceFileLoader("changes", _CHANGES_FILE).get_code("changes"))
-_CATCHES = "except"  # in a source that can mean to catch what the program raises; an expression cannot
+_HANDLER_KEYWORD = "except"  # a source with it may catch the program's exceptions; an expression cannot
 
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
-    """Execute the harness's source once, then evaluate each call in a copy of its namespace."""
+    """Execute the harness's source once; then evaluate each call in a copy of its namespace."""
     stand_in = _StandIn(channel, job["value_bytes"])
     entry: Any = _Records(job["records"], job["entry"]) if job["records"] else stand_in.as_function(job["entry"])
     names = dict.fromkeys((job["entry"], "candidate"), entry)
@@ -52,10 +53,10 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
         return
     channel.send(Tag.LOADED, LOAD)
     for number, expression, imports in job["calls"]:
-        stand_in.forget()
+        stand_in.start_call()
         try:
             value = _evaluated(expression, imports, scope_of())
-            stand_in.raise_lost(may_be_caught=_CATCHES in job["source"])
+            stand_in.raise_swallowed_stop(may_be_caught=_HANDLER_KEYWORD in job["source"])
             channel.send_value(number, value, job["value_bytes"])
         except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
             channel.send_error(number, error, stand_in.has_raised(error))
@@ -73,11 +74,11 @@ class OpaqueArgument(TypeError):
 
 
 class OversizedArgument(ValueError):
-    """The harness passed plain data, but more than may travel, or nested too deeply."""
+    """The harness passed plain data that is too large or nested too deeply."""
 
 
 class ResultTooLarge(ValueError):
-    """The program returned more than may travel."""
+    """The program returned a value larger than `value_bytes`."""
 
 
 class OpaqueResultUse(TypeError):
@@ -85,7 +86,7 @@ class OpaqueResultUse(TypeError):
 
 
 class OpaqueResult:
-    """What the program returned is not plain data: it is something, and nothing else can be said of it."""
+    """Represents a result of the program that is not plain data. Its truth value is True; any other use is refused."""
 
     def __init__(self, description: str, refuse: Callable[[str], NoReturn]) -> None:
         self.__description = description
@@ -112,7 +113,7 @@ class OpaqueResult:
 
 
 class IterableResult(OpaqueResult):
-    """What the program returned is not plain data, but yields some: a generator, a view, an iterator of its own."""
+    """Represents a result that is not plain data but can be iterated: a generator, a view, a custom iterator."""
 
     def __init__(self, items: Items, refuse: Callable[[str], NoReturn]) -> None:
         super().__init__(items.description.decode("utf-8", "replace"), refuse)
@@ -120,7 +121,7 @@ class IterableResult(OpaqueResult):
         self.__iterator = self.__yielding()
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name == "keys":  # by which `dict` tells a mapping from pairs
+        if name == "keys":  # `dict` distinguishes a mapping from pairs by this attribute
             raise AttributeError(name)
         raise self._refused()
 
@@ -146,7 +147,7 @@ class IterableResult(OpaqueResult):
 
 
 _RESULTS = frozenset(f"a {kind.__name__}" for kind in (OpaqueResult, IterableResult))
-"""How `encode` names them."""
+"""Messages of `encode` about these classes."""
 
 
 class _StandIn:
@@ -161,18 +162,18 @@ class _StandIn:
     def as_function(self, name: str) -> Callable[..., Any]:
         return _named(name, self._call)
 
-    def forget(self) -> None:
-        """Start on another call."""
+    def start_call(self) -> None:
+        """Forget the exceptions of the previous call."""
         self._raised.clear()
 
-    def raise_lost(self, *, may_be_caught: bool) -> None:
-        """Raise the StopIteration that the program has raised, if any: `map` and the like took it for their own end."""
+    def raise_swallowed_stop(self, *, may_be_caught: bool) -> None:
+        """Raise the StopIteration that the program raised, if any: for `map` and others it would be their own end."""
         for error in self._raised:
             if isinstance(error, StopIteration) and not (may_be_caught and _reached_a_handler(error)):
                 raise error
 
     def has_raised(self, error: BaseException) -> bool:
-        """Whether it was the program that raised this."""
+        """Return whether the stand-in raised this exception."""
         return any(error is raised for raised in self._raised)
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -181,7 +182,7 @@ class _StandIn:
         except TooLarge as error:
             self._raise(OversizedArgument(str(error)))
         except Opaque as error:
-            is_result = str(error) in _RESULTS  # the program's own, which says nothing against the harness
+            is_result = str(error) in _RESULTS  # a result of the program: not a fault of the harness
             self._raise((OpaqueResultUse if is_result else OpaqueArgument)(str(error)))
         with self._lock:
             self._channel.send(Tag.APPLY, APPLY, arguments)
@@ -194,7 +195,7 @@ class _StandIn:
                 if changed.arguments:
                     _update_arguments(args, kwargs, changed.arguments)
                 else:
-                    self._spoil([*args, *kwargs.values()])
+                    self._fill_with_opaque([*args, *kwargs.values()])
             return self._result(answer)
         except Malformed as error:
             return self._raise(error)
@@ -208,12 +209,12 @@ class _StandIn:
             return IterableResult(Items.unpack(answer.payload), self._refuse_use)
         return self._raise(_as_exception(answer))
 
-    def _spoil(self, arguments: Iterable[Any]) -> None:
-        """Have arguments that the program has filled with what is no plain data hold what is equal to nothing."""
+    def _fill_with_opaque(self, arguments: Iterable[Any]) -> None:
+        """Fill arguments with opaque objects, after the program has put something into them that is not plain data."""
         for each in arguments:
             unknown = [OpaqueResult("what an argument holds", self._refuse_use) for _ in range(_n_items(each) + 1)]
             if isinstance(each, tuple):
-                self._spoil(each)
+                self._fill_with_opaque(each)
             elif isinstance(each, dict):
                 each.clear()
                 each.update(zip(unknown, unknown, strict=True))
@@ -244,7 +245,7 @@ def _changed(value: Any) -> bytes:
 
 
 class _Records:
-    """In the place of the entry point where answers are recorded; a call chooses one record and one change of it."""
+    """Replaces the entry point if answers are recorded; a call selects one record and one change of it."""
 
     def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], name: str) -> None:
         self._changes = _loaded_changes()
@@ -252,7 +253,7 @@ class _Records:
         self._name = name
 
     def changed(self, record: int, change: int) -> Callable[..., Any]:
-        """Return the entry point that gives the changed answers of a record; see `changed_answers`."""
+        """Return the entry point that returns the changed answers of a record; see `changed_answers`."""
         answered = self._changes.changed_answers(self._records[record], change, decode, _changed)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -265,7 +266,7 @@ class _Records:
 
 
 def _named(name: str, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-    """Return a function of that name."""
+    """Return a function with that name."""
 
     def candidate(*args: Any, **kwargs: Any) -> Any:
         return call(args, kwargs)
@@ -286,24 +287,24 @@ def _as_exception(reply: Answer) -> BaseException:
     kind: type[BaseException] = base if name == base_name else type(name, (base,), {})
     try:
         return kind(message)
-    except TypeError:  # UnicodeDecodeError and the like take other arguments
+    except TypeError:  # some classes, such as UnicodeDecodeError, take other arguments
         substitute: type[BaseException] = type(name, (Exception,), {})
         return substitute(message)
 
 
 def _reached_a_handler(error: BaseException) -> bool:
-    """Whether the last function that an exception has come to is not of this file and can catch any; `map` is none."""
+    """Return whether the outermost function that an exception has reached is the harness's and has a handler."""
     if error.__traceback__ is None:
         return False
     code = error.__traceback__.tb_frame.f_code
     return code.co_filename != run.__code__.co_filename and bool(code.co_exceptiontable)
 
 
-# What a program has done to its arguments
+# Changes that a program has made to its arguments
 
 
 def _update_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], after: bytes) -> None:
-    """Do to arguments what a call has done to its copies of them."""
+    """Make the changes in `args` and `kwargs` that a call has made in its copies of them."""
     new_args, new_kwargs = decode(after)
     for old, new in [*zip(args, new_args, strict=False), *((kwargs[name], new_kwargs[name]) for name in kwargs)]:
         if type(old) is type(new):
@@ -311,11 +312,11 @@ def _update_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], after: byte
 
 
 def _n_items(value: Any) -> int:
-    return len(value) if type(value) in _HOLDING else 0
+    return len(value) if type(value) in _CONTAINERS else 0
 
 
 def _update(old: Any, new: Any) -> None:
-    """Make a container equal to another one of its type, keeping the objects within it that are still there."""
+    """Make a container equal to another one of its type, and keep the objects in it that remain."""
     if isinstance(old, tuple):
         for here, value in zip(old, new, strict=False):
             if type(here) is type(value):
@@ -341,17 +342,17 @@ def _update(old: Any, new: Any) -> None:
 
 
 class _Keeper:
-    """Finds the objects of a container among the copies that it holds after a call."""
+    """Finds for a copy in the changed container the original object of which it is a copy."""
 
     def __init__(self, objects: Iterable[Any]) -> None:
-        self._moved = {encode(each): each for each in objects if type(each) in _HOLDING}
+        self._moved = {encode(each): each for each in objects if type(each) in _CONTAINERS}
 
     def __call__(self, here: Any, value: Any) -> Any:
-        """Return the object that `value` is a copy of: the one that was in its place, or that moved there, if any."""
-        if type(value) not in _HOLDING:
+        """Return the object of which `value` is a copy: the object at its place, or one that moved there, if any."""
+        if type(value) not in _CONTAINERS:
             return value
         encoded = encode(value)
-        if type(here) in _HOLDING and encode(here) == encoded:
+        if type(here) in _CONTAINERS and encode(here) == encoded:
             return here
         if encoded in self._moved:
             return self._moved[encoded]

@@ -1,7 +1,7 @@
-"""What a forked process does from its first moment to its last. Loaded by the zygote after everything else.
+"""Everything that a forked process does. The zygote loads this module after all others.
 
-Short and flat on purpose: each function and each kind of object that a child touches for the first time costs it the
-copy of a page.
+Short and flat on purpose: each function and each type of object that a child uses for the first time makes it copy a
+page.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from codea1_env.values.encoding import encode
 _OUTGOING, _INCOMING = 3, 4
 _MAX_FD = 256
 _SIGCHLD, _SIG_DFL = int(_signal.SIGCHLD), _signal.SIG_DFL
-# Looked up now: in a child each look-up writes to memory. The C functions behind `signal`: Python code does so, too.
+# Looked up before the fork, because each look-up in a child writes to memory. C functions of `_signal`, because the
+# Python functions of `signal` write to memory, too.
 _set_handler, _set_wakeup_fd = _signal.signal, _signal.set_wakeup_fd
 _dup2, _closerange, _loads = os.dup2, os.closerange, marshal.loads
-_N_REHEARSALS = 40  # the interpreter adapts a function's code to its use; a child must not have to do that again
+_N_WARM_UP_JOBS = 40  # enough for the interpreter to specialise the bytecode, so that no child does that again
 
-_REHEARSED_PROGRAM = '''
+_WARM_UP_PROGRAM = '''
 from typing import List
 def f(x: List[int], y: int = 0) -> list:
     """Do a little of everything."""
@@ -43,7 +44,7 @@ def f(x: List[int], y: int = 0) -> list:
 class A:
     def __init__(self, a): self.a = a if a else None
 '''
-_REHEARSED_CALLS = ["f([1, 2, 3])", "f('abc')", "f([1.5, True])", "f([], y=-1)", "(f([1]), {'a': {1}, None: 2})"]
+_WARM_UP_CALLS = ["f([1, 2, 3])", "f('abc')", "f([1.5, True])", "f([], y=-1)", "(f([1]), {'a': {1}, None: 2})"]
 
 
 def become_job(
@@ -52,11 +53,12 @@ def become_job(
     """Run one job and end.
 
     Args:
-        outgoing: where answers go to.
-        incoming: where the job comes from; larger than `outgoing`, as the kernel numbers what is received together.
-        cpu_s: for life.
+        outgoing: descriptor to which answers are written.
+        incoming: descriptor from which the job is read; larger than `outgoing`, since the kernel numbers descriptors
+            that are received together in order.
+        cpu_s: processor seconds in all.
         address_space: in bytes.
-        seal_child: takes rights from this process.
+        seal_child: removes rights from this process.
     """
     try:
         _set_wakeup_fd(-1)
@@ -77,8 +79,8 @@ def _run(frames: Channel) -> None:
     (harness if job["role"] == "harness" else program).run(frames, job)
 
 
-def rehearse() -> None:
-    """Run trusted jobs here, in the zygote, so that everything in their way is warm."""
+def run_warm_up_jobs() -> None:
+    """Run trusted jobs in the zygote, so that the code that every child runs is loaded and specialised."""
     near, far = _socket.socketpair()
     frames = Channel(far.fileno(), far.fileno())
     main = sys.modules["__main__"]
@@ -86,8 +88,8 @@ def rehearse() -> None:
     as_program = {
         **fields,
         "role": "program",
-        "program": _REHEARSED_PROGRAM,
-        "calls": [*enumerate([*_REHEARSED_CALLS, "f(5)"])],
+        "program": _WARM_UP_PROGRAM,
+        "calls": [*enumerate([*_WARM_UP_CALLS, "f(5)"])],
         "serve": False,
         "changes": True,
     }
@@ -99,7 +101,7 @@ def rehearse() -> None:
         "source": "def check(f): return f(1)\n",
         "calls": [(0, "check(f)", [])],
     }
-    for _ in range(_N_REHEARSALS):
+    for _ in range(_N_WARM_UP_JOBS):
         near.send(frame_bytes(Tag.JOB, LOAD, marshal.dumps(as_program)))
         _run(frames)
         near.send(frame_bytes(Tag.VALUE, APPLY, encode([1])))

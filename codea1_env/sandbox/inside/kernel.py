@@ -1,4 +1,4 @@
-"""System calls that Python has no name for. Linux only."""
+"""System calls that Python does not offer. Linux only."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _CAP_SYS_ADMIN = 21
 _PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 8, 24, 38
 _SIGKILL = 9
 DIE_WITH_PARENT = (_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
-"""What `die_with_parent` asks prctl for."""
+"""Arguments of prctl for `die_with_parent`."""
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 32, 4096, 1 << 14, 1 << 18
 _ST_RELATIME, _MS_RELATIME = 4096, 1 << 21
-_KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048  # nosuid nodev noexec noatime nodiratime: locked in a user namespace
+_KEPT_FLAGS = 2 | 4 | 8 | 1024 | 2048  # nosuid nodev noexec noatime nodiratime: a user namespace cannot clear them
 _MNT_DETACH = 2
 
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
-if _libc is not None:  # declared once: converting arguments anew would cost each child more than the call
+if _libc is not None:  # declared once: without this, converting the arguments costs each child more than the call
     _libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
 
 
@@ -29,7 +29,7 @@ class KernelRefuses(OSError):
 
 
 def is_supported() -> bool:
-    """Whether this is a system and processor that the numbers here are for."""
+    """Return whether the numbers in this module are valid for this system and processor."""
     return sys.platform == "linux" and os.uname().machine in ("x86_64", "aarch64") and sys.maxsize > 1 << 32
 
 
@@ -52,10 +52,10 @@ def syscall(number: int, *arguments: object, what: str) -> int:
 
 
 def quick(name: str) -> Callable[..., int]:
-    """Return a function of the C library that takes small numbers and bytes, for where microseconds count.
+    """Return a function of the C library that takes small numbers and bytes, for code where microseconds matter.
 
-    It returns -1 where the call fails and keeps no error number: both that and declared arguments would cost memory
-    that each child has to copy.
+    It returns -1 if the call fails, and keeps no error number: an error number and declared argument types would need
+    memory that each child copies.
     """
     function: Callable[..., int] = ctypes.CDLL(None)[name]
     return function
@@ -72,33 +72,33 @@ def prctl(option: int, *arguments: int) -> int:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that made it ends. A change of user undoes this."""
+    """Make the kernel kill this process when the thread that made it ends. A change of user resets this."""
     assert _libc is not None
     _libc.prctl(*DIE_WITH_PARENT)
 
 
 def forbid_new_privileges() -> None:
-    """No exec may gain rights any more; needed for seccomp and Landlock without privileges."""
+    """Forbid gaining rights by exec; required for seccomp and Landlock without privileges."""
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def can_mount() -> bool:
-    """Whether this process is really root, not just user 0 of a container without rights."""
+    """Return whether this process has CAP_SYS_ADMIN; user 0 of a container may not have it."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
         effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff")), 0)
     return bool(effective >> _CAP_SYS_ADMIN & 1)
 
 
 def keep_capabilities_over_change_of_user() -> None:
-    """The next setuid does not clear the permitted capabilities."""
+    """Keep the permitted capabilities when the next setuid changes the user."""
     prctl(_PR_SET_KEEPCAPS, 1)
 
 
 def drop_capabilities(kept: int | None = None) -> None:
-    """Give up all capabilities but one, for good.
+    """Drop all capabilities except `kept`, irrevocably.
 
     Raises:
-        KernelRefuses: the one to be kept is not there.
+        KernelRefuses: this process does not have the capability `kept`.
     """
     assert _libc is not None
     for capability in range(64):
@@ -133,7 +133,7 @@ def mount(source: str, target: str, kind: str | None, flags: int = 0, data: str 
 
 
 def make_mounts_private() -> None:
-    """No mount made from here on is seen outside."""
+    """Make later mounts invisible outside this mount namespace."""
     mount("none", "/", None, _MS_REC | _MS_PRIVATE)
 
 
@@ -143,12 +143,12 @@ def mount_memory(target: str, size: str) -> None:
 
 
 def bind(source: str, target: str) -> None:
-    """Show `source` at `target` as well."""
+    """Mount `source` at `target` as well."""
     mount(source, target, None, _MS_BIND | _MS_REC)
 
 
 def remount_read_only(target: str, *, is_bind: bool = True, is_device: bool = False) -> None:
-    """Forbid writing below a mount, and set-user-id programs and devices unless it is one."""
+    """Forbid writing and set-user-id programs below a mount, and devices unless the mount is a device."""
     present = os.statvfs(target).f_flag
     flags = (present & _KEPT_FLAGS) | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID
     flags |= _MS_RELATIME if present & _ST_RELATIME else 0
@@ -157,6 +157,6 @@ def remount_read_only(target: str, *, is_bind: bool = True, is_device: bool = Fa
 
 
 def unmount_lazily(target: str) -> None:
-    """Take a mount out of the tree."""
+    """Detach a mount from the tree."""
     assert _libc is not None
     _checked(_libc.umount2(os.fsencode(target), _MNT_DETACH), f"umount {target}")

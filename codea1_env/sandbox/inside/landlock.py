@@ -1,4 +1,4 @@
-"""Tier `landlock`: files that are not shown cannot be opened, whatever their permissions say. Needs no privilege."""
+"""Tier `landlock`: only visible files can be opened, whatever their permissions. Needs no privilege."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH, _GET_VERSION = 1, 1
 _READ_FILE, _READ_DIR = 4, 8
 _FS_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All rights about files that each version of the interface knows."""
+"""All file rights that each version of the interface knows."""
 _NET_SINCE, _NET_RIGHTS = 4, 3  # bind and connect
 _SCOPE_SINCE, _SCOPES = 6, 3  # abstract local sockets and signals
 
 
 def restrict(visible: Layout) -> None:
-    """Forbid opening any file but what is visible, for reading, in this process and all that it will fork.
+    """Allow this process and all that it forks to open only the visible files, and only for reading.
 
     Raises:
         KernelRefuses: this kernel has no Landlock.
@@ -43,7 +43,7 @@ def restrict(visible: Layout) -> None:
 
 
 def _readable(visible: Layout) -> Iterator[str]:
-    """Landlock cannot take back what it gave for a folder, so hidden parts are stepped around."""
+    """Yield the readable paths. Landlock cannot exclude a part of an allowed folder, so hidden parts are left out."""
     for path in visible.shown:
         yield from _without_hidden(path, visible.hidden)
     yield from visible.packages
@@ -64,7 +64,7 @@ def _without_hidden(path: str, hidden: tuple[str, ...]) -> Iterator[str]:
 def _allow_reading(ruleset: int, path: str) -> None:
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError:  # gone, or not ours to see
+    except OSError:  # removed, or this user may not open it
         return
     try:
         rights = _READ_FILE | (_READ_DIR if os.path.isdir(path) else 0)

@@ -1,9 +1,9 @@
-"""What a sealed interpreter must still see of the files: its standard library, shared libraries, allowed packages.
+"""The files that a sealed interpreter must see: its standard library, shared libraries and allowed packages.
 
-Everything else is hidden, site packages that were not asked for included: some hold the answers to the problems.
+Everything else is hidden, including all other site packages, since some contain the answers to the problems.
 
-Like all that a zygote loads, this does without modules that few programs import (`pathlib`, `dataclasses`,
-`sysconfig`): they would take memory in every job's process.
+Like everything that a zygote loads, this module avoids modules that few programs import (`pathlib`, `dataclasses`,
+`sysconfig`): they would use memory in every job's process.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
-_MORE = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+EXTRA_FILES = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
+"""Files outside the library folders that the loader and the standard library read."""
 _HIDDEN_NAMES = ("site-packages", "dist-packages")
 
 
 class Layout(NamedTuple):
-    """Absolute paths, none below another of the same field."""
+    """Absolute paths; no path of a field lies below another path of the same field."""
 
     shown: tuple[str, ...]
-    """Folders and files that can be read, except for what is hidden in them."""
+    """Folders and files that can be read, except for the hidden folders."""
     hidden: tuple[str, ...]
-    """Folders below shown ones of which nothing can be read, except for packages."""
+    """Folders below shown ones in which only the packages can be read."""
     packages: tuple[str, ...]
     """Allowed site packages: folders and files."""
     devices: tuple[str, ...]
@@ -32,8 +33,8 @@ class Layout(NamedTuple):
 
 
 def layout(packages: dict[str, str]) -> Layout:
-    """Return what to show, given the allowed packages (name to the folder that holds them)."""
-    shown = _outermost([_stdlib(), *_library_folders(), *_MORE])
+    """Return the layout for the allowed packages (name to the folder that contains the package)."""
+    shown = _outermost([_stdlib(), *_library_folders(), *EXTRA_FILES])
     own = sorted({path for name, folder in packages.items() for path in _parts(name, folder)})
     hidden = {os.path.join(root, name) for root in _stdlib_parents(shown) for name in _HIDDEN_NAMES}
     hidden |= set(packages.values())
@@ -46,7 +47,7 @@ def layout(packages: dict[str, str]) -> Layout:
 
 
 def is_readable_by_all(paths: Iterable[str]) -> bool:
-    """Whether any user may reach the paths (judged by the permissions of their folders)."""
+    """Return whether every user can read the paths, by their permissions and those of their parent folders."""
     every = {part for path in paths for part in _with_parents(path)}
     return all(os.stat(path).st_mode & (0o001 if os.path.isdir(path) else 0o004) for path in every)
 
@@ -63,7 +64,7 @@ def _stdlib() -> str:
 
 
 def _library_folders() -> set[str]:
-    """Where the libraries lie that are loaded now, and where the loader looks for more."""
+    """Return the folders of the libraries that are loaded now, and those in which the loader looks for more."""
     found = {"/lib64", "/usr/lib64"}
     multiarch = getattr(sys.implementation, "_multiarch", "")  # such as x86_64-linux-gnu
     if multiarch:

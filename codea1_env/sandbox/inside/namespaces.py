@@ -1,8 +1,8 @@
-"""Tier `namespaces`: a read-only root file system that holds only Python, and nothing else of the machine in sight.
+"""Tier `namespaces`: a read-only root file system that contains only Python; nothing else of the machine is visible.
 
 New mount, process, network, IPC and host-name namespaces; as a plain user, inside a new user namespace. The process
-that enters them stays outside the process namespace and waits; the one it forks is the zygote, process 1 inside, whose
-end is the end of everything that it forked.
+that makes them stays outside the process namespace and waits. It forks the zygote, which is process 1 inside: when the
+zygote ends, the kernel kills everything that it forked.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _MOUNT_POINTS = ("/mnt", "/media", "/srv", "/opt", "/var", "/tmp", "/run")
 
 
 def enter(visible: Layout, control: int) -> None:
-    """Return in the zygote-to-be, with all rights inside its namespaces; the calling process only waits for it.
+    """Fork; return only in the new process, with all rights inside its namespaces. The caller waits for it to end.
 
     Raises:
-        KernelRefuses: not allowed here.
+        KernelRefuses: the system does not allow it.
     """
     spaces = _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS
     if kernel.can_mount():
@@ -77,7 +77,7 @@ def _build_root(visible: Layout) -> None:
 
 
 def _mount_point(visible: Layout) -> str:
-    """A folder that hides nothing that is still needed when something is mounted on it."""
+    """Return a folder on which a mount hides nothing that is still needed."""
     needed = (*visible.shown, *visible.packages)
     for path in _MOUNT_POINTS:
         if os.path.isdir(path) and os.path.realpath(path) == path and not any(p.startswith(path + "/") for p in needed):

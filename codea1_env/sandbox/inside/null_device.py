@@ -1,7 +1,7 @@
-"""`/dev/null` can be opened on every tier.
+"""Makes `/dev/null` available on every tier.
 
-System call filters see no paths, so they refuse to open any file for writing, and some tiers show no devices. But the
-standard streams of a zygote are that device: who opens it by its name gets a copy of one.
+System call filters do not see paths, so they refuse to open any file for writing, and some tiers show no devices. But
+the standard streams of a zygote are this device: opening it by name returns a duplicate of one of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _open, _open_descriptor, _dup, _fspath = io.open, os.open, os.dup, os.fspath
 
 
 def install() -> None:
-    """Have `open` and `os.open` know the name, in this process and all that it will fork."""
+    """Make `open` and `os.open` handle this name, in this process and all that it forks."""
     builtins.open = io.open = open
     os.open = open_descriptor
 

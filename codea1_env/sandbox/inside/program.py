@@ -1,8 +1,8 @@
 """The process of a candidate or a solution: loads the program, then answers calls one by one.
 
-Direct calls stand in the job, as expressions or as encoded arguments; calls of a harness arrive later as frames, one at
-a time, with encoded arguments. The body of a program, a direct call and a call of a harness begin at the same depth of
-the stack, and have as many frames left as a script's.
+The job contains the direct calls, as expressions or as encoded arguments. The calls of a harness arrive later as
+frames, one at a time, with encoded arguments. The body of a program, a direct call and a call of a harness start at the
+same stack depth, and each has as many frames left as a script has.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from codea1_env.values.encoding import Opaque, TooLarge, encode
 
 _compile, _eval, _exec, _iter, _len, _next = compile, eval, exec, iter, len, next  # as before any program ran
 _modules = sys.modules
-_NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for odd text
+_NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for invalid text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
-_MAX_ITEMS = 1 << 14  # of a result that is iterated in order to be sent; no list has more
+_MAX_ITEMS = 1 << 14  # that are read from a result that is not plain data
 
 
 def run(channel: Channel, job: dict[str, Any]) -> None:
-    """Load `job["program"]`, answer `job["calls"]`, then serve stand-in calls if asked to."""
+    """Load `job["program"]`, answer `job["calls"]`; then answer calls of the stand-in if `job["serve"]`."""
     entry = _load(channel, job)
     if entry is None:
         return
@@ -37,10 +37,10 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
             _apply(channel, index, entry, call, job)
             continue
         try:
-            # A new namespace and newly made arguments for each call: nothing carries over but the program's own state.
+            # A new namespace and new arguments for each call: only the program's own state persists.
             value = _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
             channel.send_value(index, value, max_bytes)
-        except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
+        except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
             channel.send_error(index, error)
         value = None
     while job["serve"]:
@@ -48,7 +48,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
 
 
 def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[str, Any]) -> None:
-    """Call the entry point with encoded arguments; say what it returned and, if asked to, what it did to them."""
+    """Call the entry point with encoded arguments; send its answer and, if `job["changes"]`, the changed arguments."""
     max_bytes = job["value_bytes"]
     args: Any = ()
     kwargs: Any = {}
@@ -56,7 +56,7 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     try:
         args, kwargs = decode(encoded)
         answer = _answer(entry(*args, **kwargs), max_bytes, until)
-    except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
+    except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         answer = as_error_answer(error)
     if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
         after = _encoded(args, kwargs, max_bytes)
@@ -66,23 +66,23 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
 
 
 def _encoded(args: Any, kwargs: Any, max_bytes: int) -> bytes:
-    """Return arguments as they are now; nothing if they are no longer plain data."""
+    """Return the encoding of arguments as they are now; empty if they are no longer plain data."""
     try:
         return encode((args, kwargs), max_bytes=max_bytes)
     except (Opaque, TooLarge):
         return b""
 
 
-class _Found(NamedTuple):
+class _Yielded(NamedTuple):
     """What an iterator yields."""
 
     items: list[Any]
     is_cut: bool
-    """Whether there is more."""
+    """Whether it may yield more."""
 
 
 def _answer(value: Any, max_bytes: int, until: float) -> Answer:
-    """Return what to say of a result; of one that is no plain data, what it yields if it can be iterated."""
+    """Return the answer for a result: its value, or the items that it yields if it is not plain data but iterable."""
     answer = as_answer(value, max_bytes)
     if answer.tag != Tag.OPAQUE:
         return answer
@@ -94,23 +94,23 @@ def _answer(value: Any, max_bytes: int, until: float) -> Answer:
         length = _len(value)
     except Exception:  # noqa: BLE001  -- it has no length
         length = -1
-    found, encoded = _first_items(iterator, until), b""
+    yielded, encoded = _first_items(iterator, until), b""
     while not encoded:
         try:
-            encoded = encode(found.items, max_bytes=max_bytes // 2)
+            encoded = encode(yielded.items, max_bytes=max_bytes // 2)
         except Opaque:
-            plain = [_as_plain(item, until) for item in found.items]
-            if all(map(_is, plain, found.items)):
+            plain = [_as_plain(item, until) for item in yielded.items]
+            if all(map(_is, plain, yielded.items)):
                 return answer
-            found = found._replace(items=plain)
+            yielded = yielded._replace(items=plain)
         except TooLarge:
-            found = _Found(found.items[: len(found.items) // 2], True)
+            yielded = _Yielded(yielded.items[: len(yielded.items) // 2], True)
     can_repeat = iterator is not value
-    return Answer(Tag.ITEMS, Items(can_repeat, length, found.is_cut, answer.payload[:200], encoded).pack())
+    return Answer(Tag.ITEMS, Items(can_repeat, length, yielded.is_cut, answer.payload[:200], encoded).pack())
 
 
 def _as_plain(item: Any, until: float) -> Any:
-    """Return an item, or the list of what it yields if it is no plain data itself."""
+    """Return an item, or the list of the items that it yields if it is not plain data itself."""
     try:
         encode(item)
     except Opaque:
@@ -123,27 +123,27 @@ def _as_plain(item: Any, until: float) -> Any:
     return item
 
 
-def _first_items(iterator: Any, until: float) -> _Found:
-    """Return what an iterator yields until it ends, fails, or the process has used so much processor time."""
+def _first_items(iterator: Any, until: float) -> _Yielded:
+    """Return what an iterator yields until it ends or fails, or the process has used `until` processor seconds."""
     items: list[Any] = []
     while len(items) < _MAX_ITEMS and process_time() < until:
         try:
             items.append(_next(iterator))
         except StopIteration:
-            return _Found(items, False)
+            return _Yielded(items, False)
         except Exception:
             if not items:
                 raise
-            break  # who uses no more than the first items does not see it
-    return _Found(items, True)
+            break  # a harness that reads only these items does not see the exception
+    return _Yielded(items, True)
 
 
 def _load(channel: Channel, job: dict[str, Any]) -> Any:
-    """Return the entry point, or None after a report of why there is none."""
-    module = ModuleType("program")  # dataclasses, pickle and typing look for a class's module by name
+    """Return the entry point; if there is none, send why and return None."""
+    module = ModuleType("program")  # dataclasses, pickle and typing find a class's module by name
     _modules["program"] = _modules["__main__"] = module
     namespace = vars(module)
-    namespace["__file__"] = "program.py"  # of a script; there is no such file
+    namespace["__file__"] = "program.py"  # as in a script; the file does not exist
     try:
         for name in ("preamble", "program"):
             code = _compiled(channel, job[name])
@@ -151,7 +151,7 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
                 return None
             _exec(code, namespace)
         entry = namespace.get(job["entry"])
-    except BaseException as error:  # noqa: BLE001  -- whatever a stranger raises is a result
+    except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         channel.send_error(LOAD, error)
         return None
     if not callable(entry):

@@ -1,14 +1,14 @@
-"""Taking rights away: once from the zygote, and a little more from each process that it forks.
+"""Removes rights: most of them once from the zygote, a few more from each process that it forks.
 
-A zygote tries one tier, which its options name, and refuses to serve if it cannot have it:
+A zygote tries one tier, which its options name, and refuses to serve if the tier is not available:
 
 ==============  ======================================================================  ============
 ``namespaces``  read-only root with only Python in it, namespaces, seccomp, rlimits     isolated
 ``bwrap``       the same, made by bubblewrap (`bubblewrap`)                             isolated
-``landlock``    Landlock on files, seccomp, rlimits, as root an unused user             best effort
-``seccomp``     seccomp, rlimits, as root an unused user: files of the host readable    best effort
+``landlock``    Landlock on files, seccomp, rlimits; root becomes an unused user        best effort
+``seccomp``     seccomp, rlimits; root becomes an unused user; host files are readable  best effort
 ``rlimits``     rlimits only                                                            trusted only
-``container``   as process 1 of a hardened container: Landlock if there is, seccomp,    isolated
+``container``   process 1 of a hardened container: Landlock if available, seccomp,      isolated
                 rlimits (see `codea1_env.sandbox.docker.sandbox`)
 ==============  ======================================================================  ============
 """
@@ -33,7 +33,7 @@ _GUARANTEES = {
     "rlimits": "trusted only",
     "container": "isolated",
 }
-_FIRST_FREE_USER = 300_000  # beyond the ids that distributions and container engines hand out by default
+_FIRST_FREE_USER = 300_000  # above the ids that distributions and container engines assign by default
 _N_FREE_USERS = 60_000
 _MAX_PROCESSES_ZYGOTE, _MAX_THREADS_CHILD = 4096, 256
 _MAX_FILES, _MAX_STACK, _MAX_FILE_BYTES = 256, 64 << 20, 1 << 20
@@ -42,44 +42,44 @@ _PR_SET_DUMPABLE = 4
 _install_child_filter: Callable[[int], None] | None = None
 _bounds_threads = False
 _inherited: dict[int, int] = {}
-"""Hard limits that were there before us and cannot be raised."""
-_must_follow = sys.platform == "linux"
+"""Hard limits that this process inherited and cannot raise."""
+_needs_death_signal = sys.platform == "linux"
 
 
 def seal(options: dict[str, Any]) -> dict[str, Any]:
-    """Enter the tier that the options ask for, in this process (or, for namespaces, in a forked one).
+    """Enter the tier that the options name, in this process (for `namespaces`, in a forked one).
 
     Returns:
-        `tier`, its `guarantee`, and whether a job can kill itself (`suicide`) with the signal that nobody can catch.
+        `tier`, its `guarantee`, and `can_kill_itself`: whether a job can send SIGKILL to itself.
 
     Raises:
-        KernelRefuses: the tier cannot be had here.
+        KernelRefuses: the tier is not available here.
     """
     tier = options["tier"]
-    _be_first_to_die()
+    _prefer_for_oom_kill()
     if tier == "rlimits":
         _seal_rlimits(options)
     elif not kernel.is_supported():
         raise kernel.KernelRefuses("neither Linux on x86_64 nor on aarch64")
     else:
         _SEALS[tier](options)
-    return {"tier": tier, "guarantee": _GUARANTEES[tier], "suicide": _install_child_filter is None}
+    return {"tier": tier, "guarantee": _GUARANTEES[tier], "can_kill_itself": _install_child_filter is None}
 
 
 def child_seal() -> Callable[[int, int], None]:
-    """Return what takes from a forked process what only the zygote needed, and bounds what it may use.
+    """Return a function that removes from a forked process the rights that only the zygote needs, and sets its limits.
 
-    The returned function takes processor seconds and bytes of address space. All is prepared here, and it looks nothing
-    up: each object that a child touches for the first time costs it the copy of a page.
+    The returned function takes processor seconds and bytes of address space. Everything is prepared here, and the
+    function looks up no names: each object that a child uses for the first time makes it copy a page.
     """
-    follow, parent = kernel.quick("prctl") if _must_follow else None, kernel.DIE_WITH_PARENT
+    set_death_signal, parent = kernel.quick("prctl") if _needs_death_signal else None, kernel.DIE_WITH_PARENT
     setrlimit, getpid, install = resource.setrlimit, os.getpid, _install_child_filter
     cpu, memory, threads = resource.RLIMIT_CPU, resource.RLIMIT_AS, resource.RLIMIT_NPROC if _bounds_threads else None
     few, most_s, most_bytes = (_MAX_THREADS_CHILD,) * 2, _inherited.get(cpu), _inherited.get(memory)
 
     def seal_child(cpu_s: int, address_space: int) -> None:
-        if follow is not None:
-            follow(*parent)
+        if set_death_signal is not None:
+            set_death_signal(*parent)
         if threads is not None:
             setrlimit(threads, few)
         if most_bytes is not None and address_space > most_bytes:
@@ -101,11 +101,10 @@ def _seal_rlimits(options: dict[str, Any]) -> None:
         _leave_root(None)
     if kernel.is_supported():
         kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
-    _follow(options["parent"])
+    _die_with_parent(options["parent"])
 
 
 def _seal_namespaces(options: dict[str, Any]) -> None:
-    global _must_follow  # noqa: PLW0603  -- see _filter
     visible = layout(options["packages"])
     is_root = kernel.can_mount()
     user = free_user()
@@ -113,20 +112,21 @@ def _seal_namespaces(options: dict[str, Any]) -> None:
     _limit(bounds_processes=is_root or _counts_processes_by_namespace())
     if is_root:
         become(user)
-    kernel.drop_capabilities()
-    kernel.die_with_parent()
-    _must_follow = False  # they end with process 1 anyway
-    _check_library_is_readable()
-    _filter()
+    _seal_process_1()
 
 
 def _seal_bwrap(options: dict[str, Any]) -> None:
-    """Add to what bubblewrap has made of this process what it leaves out."""
-    global _must_follow  # noqa: PLW0603  -- see _filter
+    """Add the restrictions that bubblewrap does not make."""
     _limit(bounds_processes=_counts_processes_by_namespace())
+    _seal_process_1()
+
+
+def _seal_process_1() -> None:
+    """Seal the first process of a process namespace."""
+    global _needs_death_signal  # noqa: PLW0603  -- see _filter
     kernel.drop_capabilities()
     kernel.die_with_parent()
-    _must_follow = False  # they end with process 1 anyway
+    _needs_death_signal = False  # the kernel kills its children when process 1 ends
     _check_library_is_readable()
     _filter()
 
@@ -134,8 +134,8 @@ def _seal_bwrap(options: dict[str, Any]) -> None:
 def _seal_landlock(options: dict[str, Any]) -> None:
     visible = layout(options["packages"])
     is_root = os.geteuid() == 0
-    # Where Python lies in a folder of root's own, another user could not import: it keeps the right to read, which
-    # Landlock confines to what is visible.
+    # If Python is in a folder that only root can read, another user could not import anything. Then the process keeps
+    # the capability to read all files, which Landlock restricts to the visible ones.
     reads_all = is_root and not is_readable_by_all((*visible.shown, *visible.packages))
     _limit(bounds_processes=is_root)
     kernel.forbid_new_privileges()
@@ -143,7 +143,7 @@ def _seal_landlock(options: dict[str, Any]) -> None:
     if is_root:
         _leave_root(kernel.CAP_DAC_READ_SEARCH if reads_all else None)
     kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
-    _follow(options["parent"])
+    _die_with_parent(options["parent"])
     _check_library_is_readable()
     _filter()
 
@@ -157,19 +157,19 @@ def _seal_seccomp(options: dict[str, Any]) -> None:
     elif is_root:
         kernel.drop_capabilities()
     kernel.prctl(_PR_SET_DUMPABLE, 0)
-    _follow(options["parent"])
+    _die_with_parent(options["parent"])
     _check_library_is_readable()
     _filter()
 
 
 def _seal_container(options: dict[str, Any]) -> None:
-    """Add to what a container takes away what keeps its jobs from each other and from the image's other files."""
+    """Add to the container's restrictions those between its jobs, and hide the image's other files."""
     _limit(bounds_processes=True)  # its user has no other processes
     kernel.forbid_new_privileges()
-    with contextlib.suppress(kernel.KernelRefuses):  # the container holds without it
+    with contextlib.suppress(kernel.KernelRefuses):  # the container isolates without it
         landlock.restrict(layout(options["packages"]))
     kernel.prctl(_PR_SET_DUMPABLE, 0)  # no other process of the same user may look into it
-    _follow(options["parent"])
+    _die_with_parent(options["parent"])
     _check_library_is_readable()
     _filter()
 
@@ -190,8 +190,8 @@ def _filter() -> None:
     _install_child_filter = seccomp.installer(seccomp.child_filter())
 
 
-def _follow(parent: int) -> None:
-    """Die with the thread that started us, even if it has died before we asked for that."""
+def _die_with_parent(parent: int) -> None:
+    """Die with the thread that started this process, also if it has already ended."""
     if sys.platform == "linux":
         kernel.die_with_parent()
     if os.getppid() != parent:
@@ -206,18 +206,18 @@ def _leave_root(kept: int | None) -> None:
 
 
 def _counts_processes_by_namespace() -> bool:
-    """Whether a user's processes outside its user namespace count no more (Linux 5.14)."""
+    """Return whether RLIMIT_NPROC counts only processes of the user namespace (since Linux 5.14)."""
     major, minor = os.uname().release.split(".")[:2]
     return (int(major), int("".join(filter(str.isdigit, minor)) or 0)) >= (5, 14)
 
 
 def free_user() -> int:
-    """Return a user that owns nothing, a different one for each zygote, so that limits per user are not shared."""
+    """Return a user id that owns nothing; zygotes get different ones, so that they do not share limits per user."""
     return _FIRST_FREE_USER + os.getpid() % _N_FREE_USERS
 
 
 def become(user: int) -> None:
-    """Change to another user, in this process, for good.
+    """Change this process to another user, irrevocably.
 
     Raises:
         KernelRefuses: not allowed.
@@ -239,7 +239,7 @@ def _check_library_is_readable() -> None:
 
 
 def _limit(*, bounds_processes: bool) -> None:
-    """Set the limits that hold for the zygote and, unless they are tightened, for all that it forks."""
+    """Set the limits of the zygote; its children inherit them and may get lower ones."""
     global _bounds_threads  # noqa: PLW0603  -- see _filter
     _bounds_threads = bounds_processes
     for per_job in (resource.RLIMIT_AS, resource.RLIMIT_CPU):
@@ -260,10 +260,10 @@ def _limit(*, bounds_processes: bool) -> None:
     resource.setrlimit(resource.RLIMIT_STACK, (bound, bound))
 
 
-def _be_first_to_die() -> None:
-    """If the machine runs out of memory, a job must go, not a trainer."""
+def _prefer_for_oom_kill() -> None:
+    """If the machine runs out of memory, the kernel must kill a job, not a trainer."""
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write("1000")
-    except OSError:  # not Linux, or not allowed: a wish, not a need
+    except OSError:  # not Linux, or not allowed; the sandbox works without it
         return

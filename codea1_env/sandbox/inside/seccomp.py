@@ -1,9 +1,9 @@
-"""System call filters: what the zygote and its children may ask of the kernel at all.
+"""System call filters: which system calls the zygote and its children may make.
 
-`zygote_filter` is inherited by every child at no cost per job; `child_filter` takes away the little that only the
-zygote needs (forking, killing, passing descriptors). Both decide with EPERM, so that a program which tries gets an
-ordinary exception. Calls that take their flags by pointer (openat2, clone3) do not exist here: libraries then fall back
-on those whose flags can be checked.
+Every child inherits `zygote_filter` at no cost per job. `child_filter` removes the few calls that only the zygote needs
+(to fork, kill and pass descriptors). Both refuse with EPERM, so that a program gets an ordinary exception. Calls that
+take their flags by pointer (openat2, clone3) return ENOSYS: libraries then use the older calls, whose flags a filter
+can check.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CLONE_NAMESPACES = 0x7E020080
 _PRCTL_ALLOWED = (1, 15, 16, 38, 0x53564D41)  # PDEATHSIG, SET_NAME, GET_NAME, NO_NEW_PRIVS, SET_VMA (malloc)
 _PRCTL_CHILD = (15, 16, 0x53564D41)
 _IOCTL_ALLOWED = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS WINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
-# DUPFD GETFD SETFD GETFL SETFL DUPFD_CLOEXEC GETPIPE_SZ GET_SEALS; F_SETOWN could have the kernel kill for us.
+# DUPFD GETFD SETFD GETFL SETFL DUPFD_CLOEXEC GETPIPE_SZ GET_SEALS; with F_SETOWN the kernel could send signals for us.
 _FCNTL_ALLOWED = (0, 1, 2, 3, 4, 1030, 1032, 1034)
 _AF_UNIX = 1
 
@@ -61,9 +61,10 @@ def zygote_filter() -> bytes:
 
 
 def child_filter() -> bytes:
-    """Return the filter for a process that runs a stranger's program.
+    """Return the filter for a process that runs an untrusted program.
 
-    It may signal `_ANY_PID` only, and never with SIGKILL: whoever dies of that was killed by us or by the machine.
+    The process may signal only `_ANY_PID`, and never with SIGKILL: so only this project or the system can have killed a
+    process that dies of SIGKILL.
     """
     program = [(_LOAD, 0, 0, _OFFSET_NUMBER)]
     program += _if("clone", _arg_has(0, _CLONE_THREAD))
@@ -71,23 +72,24 @@ def child_filter() -> bytes:
         program += _if(name, _refuse(errno.EPERM))
     for name, position in (("kill", 1), ("tgkill", 2)):
         program += _if(name, _arg_is_not(position, signal.SIGKILL) + _arg_among(0, (_ANY_PID,)))
-    # A limit on processor time that runs out is a SIGKILL, too.
+    # No new limits: exceeding a limit on processor time is a SIGKILL, too.
     program += _if("setrlimit", _refuse(errno.EPERM)) + _if("prlimit64", _arg_is_null(2))
     program += _if("prctl", _arg_among(0, _PRCTL_CHILD))
     return _assembled([*program, (_RETURN, 0, 0, _ALLOW)])
 
 
 def installer(program: bytes) -> Callable[[int], None]:
-    """Return what puts a filter in force for the process that calls it and all that it will fork, for good.
+    """Return a function that installs a filter, irrevocably, for the process that calls it and all that it forks.
 
-    All is prepared here, so that each child only makes the system call. The returned function takes the id of the one
-    process that may be signalled, where the filter allows one, and raises `KernelRefuses` where there are no filters.
+    Everything is prepared here, so that each child only makes the system call. The returned function takes the id of
+    the one process that may be signalled, if the filter allows one. It raises `KernelRefuses` if the kernel has no
+    filters.
     """
     code = bytearray(program)
     words = memoryview(code).cast("I")
     mark = _ANY_PID.to_bytes(4, sys.byteorder)
     pids = [offset // 4 for offset in range(0, len(code), 4) if code[offset : offset + 4] == mark]
-    address = ctypes.addressof(ctypes.c_char.from_buffer(code))  # `words` keeps it where it is
+    address = ctypes.addressof(ctypes.c_char.from_buffer(code))  # `words` prevents a reallocation
     descriptor = struct.pack("HxxxxxxP", len(code) // 8, address)
     syscall, number = kernel.quick("syscall"), _number("seccomp")
 
@@ -116,7 +118,7 @@ def _prologue() -> list[_Instruction]:
 
 
 def _if(name: str, then: Sequence[_Instruction]) -> list[_Instruction]:
-    """Run `then`, which must return, for one system call; the accumulator holds its number."""
+    """Run `then`, which must return, for one system call; the accumulator contains the call's number."""
     number = _number(name)
     return [] if number < 0 else [(_JUMP_EQ, 0, len(then), number), *then]
 

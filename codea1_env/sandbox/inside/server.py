@@ -1,7 +1,7 @@
 """The zygote's loop: forks, measures, kills and reports the end of jobs. Loaded after everything else, like `job`.
 
-Flat on purpose: after each fork, every page of the zygote that this loop writes to costs it a page fault, and to look
-something up is to write to its reference count.
+Flat on purpose: after each fork, every page of the zygote that this loop writes to costs a page fault, and each look-up
+of an object writes to its reference count.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from codea1_env.sandbox.wire import NOTICE, REQUEST, Op
 
 _FD_SPACE = _socket.CMSG_SPACE(8)
 _NO_FORK = -1
-_FRAMES_OF_A_JOB = 7  # from `serve` to what loads a program, which gets as many frames as a script has
+_FRAMES_OF_A_JOB = 7  # from `serve` to the code that loads a program, which must have as many frames left as a script
 
 
 class _Ended(NamedTuple):
     """A process that has ended."""
 
     pid: int
-    """0: none has."""
+    """0 if none has ended."""
     status: int = 0
     cpu_us: int = 0
 
 
-class _Living(NamedTuple):
-    """All processes that have been forked and not been waited for."""
+class _Children(NamedTuple):
+    """All forked processes that have not been waited for."""
 
     number_of: dict[int, int]
     pid_of: dict[int, int]
 
 
-_Tell = Callable[[bytes, int, int, int, int], None]
+_SendNotice = Callable[[bytes, int, int, int, int], None]
 """(op, number, status, processor time in microseconds, process id), as in a `Notice`."""
 
 
 def serve(control: _socket.socket, own_bytes: int, seal_child: Callable[[int, int], None]) -> NoReturn:
-    """Do what is asked for on the control socket until it ends; all jobs end with it.
+    """Handle the requests on the control socket until it is closed; then kill all jobs and exit.
 
     Args:
         control: see `codea1_env.sandbox.wire`.
-        own_bytes: address space of this process, to which that of a job is added.
-        seal_child: takes rights from a forked process; see `seal.child_seal`.
+        own_bytes: address space of this process; a job may use its own limit in addition.
+        seal_child: removes rights from a forked process; see `seal.child_seal`.
     """
 
     sys.setrecursionlimit(sys.getrecursionlimit() + _n_frames() + _FRAMES_OF_A_JOB)
@@ -59,9 +59,10 @@ def serve(control: _socket.socket, own_bytes: int, seal_child: Callable[[int, in
     def become(outgoing: int, incoming: int, cpu_s: int, memory_mb: int) -> NoReturn:
         become_job(outgoing, incoming, cpu_s, own_bytes + (memory_mb << 20), seal_child)
 
-    living = _Living({}, {})
-    tell = _teller(control, living)
-    obey, reap, wake, read = _obeyer(control, living, tell, become), _reaper(living, tell), _wake_at_ends(), os.read
+    children = _Children({}, {})
+    send_notice = _notice_sender(control, children)
+    handle_request = _request_handler(control, children, send_notice, become)
+    reap, wake, read = _reaper(children, send_notice), _wake_at_ends(), os.read
     poller = select.poll()
     poller.register(control, select.POLLIN)
     poller.register(wake, select.POLLIN)
@@ -72,7 +73,7 @@ def serve(control: _socket.socket, own_bytes: int, seal_child: Callable[[int, in
                 read(wake, 4096)
                 reap()
             else:
-                obey()
+                handle_request()
 
 
 def _n_frames() -> int:
@@ -83,30 +84,33 @@ def _n_frames() -> int:
     return n_frames
 
 
-def _teller(control: _socket.socket, living: _Living) -> _Tell:
+def _notice_sender(control: _socket.socket, children: _Children) -> _SendNotice:
     send, notice = control.send, NOTICE.pack
 
-    def tell(op: bytes, number: int, status: int, cpu_us: int, pid: int) -> None:
+    def send_notice(op: bytes, number: int, status: int, cpu_us: int, pid: int) -> None:
         try:
             send(notice(op, number, status, cpu_us, pid))
         except OSError:
-            _end(living)
+            _end(children)
 
-    return tell
+    return send_notice
 
 
-def _obeyer(
-    control: _socket.socket, living: _Living, tell: _Tell, become: Callable[[int, int, int, int], NoReturn]
+def _request_handler(
+    control: _socket.socket,
+    children: _Children,
+    send_notice: _SendNotice,
+    become: Callable[[int, int, int, int], NoReturn],
 ) -> Callable[[], None]:
-    """Return what does the next thing that is asked for."""
-    number_of, pid_of = living
+    """Return a function that reads and handles the next request."""
+    number_of, pid_of = children
     fork_op, receive, read_request, read_fds = Op.FORK, control.recvmsg, REQUEST.unpack, struct.Struct("ii").unpack
     fork, close = os.fork, os.close
 
-    def obey() -> None:
+    def handle_request() -> None:
         data, ancillary, _, _ = receive(64, _FD_SPACE)
         if not data:
-            _end(living)
+            _end(children)
         op, number, cpu_s, memory_mb = read_request(data)
         if op != fork_op:
             answer(op, number)
@@ -121,7 +125,7 @@ def _obeyer(
         close(incoming)
         close(outgoing)
         if pid == _NO_FORK:
-            tell(Op.EXIT, number, _NO_FORK, 0, 0)
+            send_notice(Op.EXIT, number, _NO_FORK, 0, 0)
             return
         number_of[pid] = number
         pid_of[number] = pid
@@ -131,14 +135,14 @@ def _obeyer(
         if pid is not None and op == Op.KILL:
             os.kill(pid, signal.SIGKILL)
         elif pid is not None and op == Op.CPU:
-            tell(op, number, 0, _cpu_us(pid), pid)
+            send_notice(op, number, 0, _cpu_us(pid), pid)
 
-    return obey
+    return handle_request
 
 
-def _reaper(living: _Living, tell: _Tell) -> Callable[[], None]:
-    """Return what reports all processes that have ended."""
-    number_of, pid_of = living
+def _reaper(children: _Children, send_notice: _SendNotice) -> Callable[[], None]:
+    """Return a function that reports all processes that have ended."""
+    number_of, pid_of = children
     exit_op, ended = Op.EXIT, _ended
 
     def reap() -> None:
@@ -149,23 +153,23 @@ def _reaper(living: _Living, tell: _Tell) -> Callable[[], None]:
             number = number_of.pop(pid, None)
             if number is not None:
                 del pid_of[number]
-                tell(exit_op, number, status, cpu_us, 0)
+                send_notice(exit_op, number, status, cpu_us, 0)
 
     return reap
 
 
 def _wake_at_ends() -> int:
-    """Return a descriptor that can be read when a process may have ended."""
+    """Return a descriptor that becomes readable when a process may have ended."""
     wake, waker = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, operator.is_)  # any function of two arguments: it is the descriptor that wakes us
+    signal.signal(signal.SIGCHLD, operator.is_)  # any function of two arguments: only the descriptor matters
     return wake
 
 
-def _end(living: _Living) -> NoReturn:
-    for pid in living.number_of:
+def _end(children: _Children) -> NoReturn:
+    for pid in children.number_of:
         os.kill(pid, signal.SIGKILL)
     os._exit(0)
 
@@ -175,7 +179,7 @@ _new = tuple.__new__
 
 if sys.platform == "linux":
     _waitid, _waitpid, _clock = os.waitid, os.waitpid, time.clock_gettime_ns
-    _ANY, _LOOK = os.P_ALL, os.WEXITED | os.WNOHANG | os.WNOWAIT
+    _ANY, _PEEK = os.P_ALL, os.WEXITED | os.WNOHANG | os.WNOWAIT
 
     def _cpu_us(pid: int) -> int:
         """Return the processor time of another process, by the id of its CPUCLOCK_SCHED clock."""
@@ -185,13 +189,13 @@ if sys.platform == "linux":
             return 0
 
     def _ended() -> _Ended:
-        """Look, measure, take away. `wait4` does it at once, but touches more memory for its sixteen figures."""
-        found = _waitid(_ANY, 0, _LOOK)
+        """Find an ended process, measure it, reap it. `wait4` does this in one call, but writes to more memory."""
+        found = _waitid(_ANY, 0, _PEEK)
         if found is None:
             return _NOTHING
         pid = found[0]
         cpu_us = _cpu_us(pid)
-        return _new(_Ended, (pid, _waitpid(pid, 0)[1], cpu_us))  # without the detour by names
+        return _new(_Ended, (pid, _waitpid(pid, 0)[1], cpu_us))  # faster than _Ended(...)
 
 else:
 

@@ -1,4 +1,4 @@
-"""The system calls that sealed interpreters may make at all, and their numbers."""
+"""The system calls that sealed interpreters may make, and their numbers."""
 
 from __future__ import annotations
 
@@ -138,4 +138,4 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "getcpu": (309, 168),
     "capget": (125, 90),
 }
-"""Name to number on x86_64 and on aarch64, -1 where there is none."""
+"""Name to number on x86_64 and on aarch64; -1 if the architecture does not have the call."""

@@ -1,6 +1,6 @@
-"""A warm, sealed interpreter that forks one process per request and never reads what that process will run.
+"""A prepared, sealed interpreter that forks one process per request and never reads the job of that process.
 
-It ends when its control socket does, and everything that it forked ends with it.
+It ends when its control socket is closed, and everything that it forked ends with it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside import kernel, null_device, seal, warmth
+from codea1_env.sandbox.inside import kernel, memory_layout, null_device, seal
 from codea1_env.sandbox.wire import Op
 
-# What programs import most: cold, these cost a child more than all of its job. But each megabyte costs every child,
-# so rarer ones are imported only in zygotes of another kind (`options["preload"]`).
+# The modules that programs import most: importing them in a child would take longer than its whole job. But each
+# megabyte costs every child, so rarer modules are imported only in other kinds of zygotes (`options["preload"]`).
 _PREIMPORTED = """
     abc bisect collections.abc contextlib copy enum functools heapq io itertools math operator random re string types
     typing
@@ -31,40 +31,40 @@ _PREIMPORTED = """
 
 
 def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
-    """Warm up, seal, say so, and serve until the control socket ends.
+    """Prepare this interpreter, seal it, report that it is ready, and serve until the control socket is closed.
 
     Args:
         options: `control` (descriptor), `parent` (process id), `packages` (allowed site packages: name to folder),
-            `preload` (modules to import now), and what `seal` needs.
-        on_imported: called when nothing of this project is needed any more.
+            `preload` (modules to import now), and the options of `seal`.
+        on_imported: called when all files of this project have been imported.
     """
-    control = _socket.socket(fileno=options["control"])  # `socket` around it would be memory in every child
+    control = _socket.socket(fileno=options["control"])  # the class of `socket` would need memory in every child
     if options["tier"] == "bwrap" and "is_inside" not in options:
         _start_again_in_bubblewrap(options, control)
     control = _lowered(control)
     options = {**options, "control": control.fileno()}
-    for name in ("PWD", "LD_BIND_NOW"):  # bubblewrap's, which no other tier has; only for this interpreter's start
+    for name in ("PWD", "LD_BIND_NOW"):  # PWD: set only by bubblewrap; LD_BIND_NOW: only for this interpreter's start
         os.environ.pop(name, None)
     sys.meta_path.append(_AllowedPackages(options["packages"]))
     for name in (*_PREIMPORTED.split(), *options["preload"]):
         importlib.import_module(name)
-    _warm()
-    # Loaded only now, so that what every job touches lies close together.
+    _warm_up()
+    # Loaded last, so that the memory that every job uses lies close together.
     server = importlib.import_module("codea1_env.sandbox.inside.server")
     job = importlib.import_module("codea1_env.sandbox.inside.job")
     sys.dont_write_bytecode = True
     on_imported()
-    job.rehearse()
+    job.run_warm_up_jobs()
     try:
         sealed = seal.seal(options)
-        null_device.install()  # not before: what seals opens devices by their names
-        _settle()
+        null_device.install()  # not before: sealing opens devices by their names
+        _compact_memory()
         seal_child, own_bytes = seal.child_seal(), _address_space()
         _try_a_child(seal_child, own_bytes)
     except OSError as refusal:  # KernelRefuses, or /proc is not there
         _refuse(control, refusal)
     for name in [name for name in sys.modules if name.startswith("codea1_env")]:
-        del sys.modules[name]  # what is in use stays in use, but no program can import it
+        del sys.modules[name]  # the modules in use keep working, but no program can import them
     control.send(Op.READY + json.dumps(sealed).encode())
     serve: Callable[[_socket.socket, int, Callable[[int, int], None]], NoReturn] = server.serve
     serve(control, own_bytes, seal_child)
@@ -73,7 +73,7 @@ def main(options: dict[str, Any], on_imported: Callable[[], None]) -> NoReturn:
 def _lowered(control: _socket.socket) -> _socket.socket:
     """Move the control socket to a low descriptor, so that each child closes it with all others (`job`).
 
-    It comes with the number that it had in the process that started us, which may have thousands of open files.
+    It has the same number as in the process that started this one, which may have thousands of open files.
     """
     low = os.dup(control.fileno())
     control.close()
@@ -94,7 +94,7 @@ def _start_again_in_bubblewrap(options: dict[str, Any], control: _socket.socket)
 
 
 class _AllowedPackages:
-    """Finds the allowed site packages and no others: some hold the answers to the problems."""
+    """Finds only the allowed site packages, since some others contain the answers to the problems."""
 
     def __init__(self, folders: dict[str, str]) -> None:
         self._folders = folders
@@ -104,8 +104,8 @@ class _AllowedPackages:
         return PathFinder.find_spec(name, [folder], target) if folder else None
 
 
-def _warm() -> None:
-    """Do once what every child would otherwise do for itself, and make room for what comes next."""
+def _warm_up() -> None:
+    """Do once what every child would otherwise do itself, then compact the memory."""
     source = "import math\nclass A:\n  def f(self, x: int = 1) -> list: return [i for i in range(x) if i % 2]\n"
     for _ in range(3):
         exec(compile(source, "<warm>", "exec"), {})
@@ -117,19 +117,19 @@ def _warm() -> None:
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
-    warmth.share_code_pages()
-    _settle()
+    memory_layout.share_code_pages()
+    _compact_memory()
 
 
-def _settle() -> None:
-    """Keep the collector off all that exists, and have what comes next lie side by side."""
+def _compact_memory() -> None:
+    """Exclude all existing objects from garbage collection, and make later objects lie side by side."""
     gc.collect()
     gc.freeze()
-    warmth.close_holes()
+    memory_layout.fill_free_memory()
 
 
 def _try_a_child(seal_child: Callable[[int, int], None], own_bytes: int) -> None:
-    """Fork and seal a process that does nothing: what fails here must not be taken for a program's fault later."""
+    """Fork and seal a process that does nothing, so that a failure to seal is not mistaken for a program's fault."""
     pid = os.fork()
     if pid == 0:
         status = 1

@@ -1,4 +1,4 @@
-"""The sandbox on this machine: sealed interpreters that fork one process per call."""
+"""The sandbox on this machine: sealed interpreters that fork the processes of each job."""
 
 from codea1_env.sandbox.local.sandbox import (
     ALLOW_WEAK_VARIABLE,

@@ -1,4 +1,4 @@
-"""Jobs that wait: batches take turns, one job each, so that a small one is not stuck behind a large one."""
+"""Waiting jobs. Batches take turns, one job each, so that a small batch does not wait for a large one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Ticket(NamedTuple):
 
     @property
     def job(self) -> Job:
-        """What to run."""
+        """The job itself."""
         return self.batch.jobs[self.position]
 
 
@@ -31,9 +31,9 @@ class Batch:
 
     jobs: Sequence[Job]
     setup_for: Callable[[Job], Setup]
-    """Which kind of zygote a job needs."""
+    """Returns the kind of zygote that a job needs."""
     done: threading.Event = field(default_factory=threading.Event)
-    """Set when all reports are there, or an error."""
+    """Set when all reports are complete, or `error` is set."""
     error: str = ""
     """Why the sandbox could not be used at all."""
     is_cancelled: bool = False
@@ -48,27 +48,27 @@ class Batch:
         self._n_open = len(self.jobs)
 
     def setup_of(self, position: int) -> Setup:
-        """Return which kind of zygote a job needs, read from its texts once."""
+        """Return the kind of zygote that a job needs. Searches the job's source texts once."""
         if position not in self._setups:
             self._setups[position] = self.setup_for(self.jobs[position])
         return self._setups[position]
 
     def settle(self, position: int, report: JobReport) -> None:
-        """Enter a report."""
+        """Store the report of a job."""
         self.reports[position] = report
         self._n_open -= 1
         if self._n_open == 0:
             self.done.set()
 
     def fail(self, error: str) -> None:
-        """Give up what is not done."""
+        """End the batch with an error, unless it is done."""
         if not self.done.is_set():
             self.error = error
             self.done.set()
 
 
 class Queue:
-    """Batches with jobs that wait."""
+    """The batches that have waiting jobs."""
 
     def __init__(self) -> None:
         self._batches: deque[Batch] = deque()

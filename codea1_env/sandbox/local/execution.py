@@ -1,9 +1,9 @@
-"""One job from its first fork to its report: a state machine without threads, clocks of its own or system calls.
+"""One job from its first fork to its report: a state machine without threads, clocks or system calls of its own.
 
 Stages: the program's process loads (`LOADING`) and answers the direct calls (`DIRECT`). If there are harness calls, it
-stays, a second process loads the harness (`HARNESS_LOADING`) and evaluates them (`HARNESS`); whatever the stand-in is
-called with is passed on to the program's process, and the answer back. A call that hangs or kills a process is lost;
-the rest goes on in new processes.
+keeps running, and a second process loads the harness (`HARNESS_LOADING`) and evaluates them (`HARNESS`). The execution
+passes each call of the stand-in to the program's process, and the answer back to the harness. If a call hangs or kills
+its process, the other calls continue in new processes.
 """
 
 from __future__ import annotations
@@ -38,22 +38,23 @@ from codea1_env.values import encode
 
 _NULL = Outcome(OutcomeKind.VALUE, encode(None))
 _NOT_RUN = Outcome(OutcomeKind.NOT_RUN)
-_CPU_SLACK_S = 0.05  # a call within its limit must not be stopped for the time that measuring takes
-_MAX_STRETCH = 10  # times the sleep that a starved process gets before the job is run again
-_COSTLY = 0.25  # of the limit
-_ITEMS_SHARE = 0.5  # of the limit, in which a result that is iterated in order to be sent must have yielded its items
-_CALL_BYTES = 32  # of a record, beside what is encoded
+_CPU_SLACK_S = 0.05  # a call within its limit must not be stopped because of the time that measuring takes
+_MAX_STRETCH = 10  # a starved process may sleep this many times `wall_s` before the job is run again
+_COSTLY = 0.25  # share of the limit
+_ITEMS_SHARE = 0.5  # share of the limit, for iterating a result that is not plain data
+_CALL_BYTES = 32  # of a record, beside the encoded values
 _REFUSALS = frozenset(
     {OPAQUE_ARGUMENT, OVERSIZED_ARGUMENT, OPAQUE_RESULT_USE}
 )  # classes of the stand-in, see `inside.harness`
-_MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then others get their turn
+_MAX_RECEIVED_AT_ONCE = 1 << 22  # bytes; then other processes are read
 _NO_PROCESS = -1
 _N_CORES = os.cpu_count() or 1
 _MAX_LIFE_S = 1 << 30
 _FRAME_EXTRA = 16_384  # an error's texts, each character up to twelve bytes
+_UNEXPECTED = "an unexpected frame"
 
 Spawn = Callable[[int, int], Process]
-"""(processor seconds for life, longest payload) -> a new process on the job's worker."""
+"""(processor seconds in all, longest payload in bytes) -> a new process of the job's worker."""
 
 
 class _Stage(Enum):
@@ -70,9 +71,9 @@ class Execution:
     def __init__(self, job: Job, spawn: Spawn) -> None:
         self.job = job
         self.is_starved = False
-        """The machine gave it no processor or no process, or killed it: nothing that happened counts."""
+        """Whether the machine gave it no processor or no process, or killed it; then its outcomes do not count."""
         self.processes: list[Process] = []
-        """All that have not ended."""
+        """All processes that have not ended."""
         self._spawn = spawn
         self._load: Outcome | None = None
         self._outcomes = [_NOT_RUN] * len(job.calls)
@@ -83,13 +84,13 @@ class Execution:
         self._cpu_us = 0
         self._used_s = [0.0] * len(job.calls)
         self._records: dict[int, _Record] = {}
-        """By harness call that has begun."""
-        self._lost_s = 0.0
-        """Processor seconds of the activity in which a process ended last."""
+        """Index of a harness call that has begun -> its record."""
+        self._last_use_s = 0.0
+        """Processor seconds of the last activity during which a process ended."""
         self._idle_s = 0.0
         self._slept_s = 0.0
-        """In processes that have ended."""
-        self._patience_s = job.limits.wall_s
+        """In earlier processes of the program."""
+        self._allowed_idle_s = job.limits.wall_s
         self._applying = False
         self._program_fault: Outcome | None = None
         self._program: Process
@@ -100,17 +101,17 @@ class Execution:
 
     @property
     def is_over(self) -> bool:
-        """Whether everything is known and every process has ended."""
+        """Whether all outcomes are known and every process has ended."""
         return self._stage is _Stage.DONE and not self.processes
 
     @property
     def is_done(self) -> bool:
-        """Whether everything is known; processes may still have to end."""
+        """Whether all outcomes are known; some processes may still run."""
         return self._stage is _Stage.DONE
 
     @property
     def needs_answers(self) -> bool:
-        """Whether processes wait, now or soon, for something that is done here."""
+        """Whether processes wait, now or later, for frames from this execution."""
         return bool(self._indirect)
 
     @property
@@ -120,7 +121,7 @@ class Execution:
         return self._harness if is_harness and self._harness is not None else self._program
 
     def report(self, tier: str) -> JobReport:
-        """Return what was found; call it when `is_over`."""
+        """Return the report; only valid when `is_over`."""
         records: list[tuple[EntryPointCall, ...]] = [()] * len(self.job.calls)
         for index, record in self._records.items():
             records[index] = tuple(record.calls)
@@ -131,10 +132,10 @@ class Execution:
     # Events
 
     def on_readable(self, process: Process) -> None:
-        """Take what a process has sent."""
+        """Read and process the frames of a process."""
         n_received = 0
         try:
-            while not self._takes_no_more_from(process):
+            while not self._ignores(process):
                 self._take_all(process)
                 n_new = process.receive() if n_received < _MAX_RECEIVED_AT_ONCE else 0
                 if not n_new:
@@ -142,12 +143,12 @@ class Execution:
                 n_received += n_new
         except WireError as error:
             if process is self._harness:
-                self._lose(Outcome(OutcomeKind.CRASHED, error_type=BROKEN_HARNESS, message=str(error)[:300]))
+                self._end_activity(Outcome(OutcomeKind.CRASHED, error_type=BROKEN_HARNESS, message=str(error)[:300]))
             else:
-                self._condemn(str(error))
+                self._fail_all_calls(str(error))
 
     def on_exit(self, process: Process, notice: Notice) -> None:
-        """Take the end of a process, after what it had sent before."""
+        """Process the end of a process, after the frames that it sent before."""
         self.on_readable(process)
         process.exit = notice
         process.close()
@@ -155,47 +156,47 @@ class Execution:
         self._cpu_us += notice.cpu_us
         if process.abandoned or self.is_done:
             return
-        self._lost_s = process.measured_use_s(notice.cpu_us)
+        self._last_use_s = process.measured_use_s(notice.cpu_us)
         if notice.status == _NO_PROCESS or _was_killed_by_others(process, notice):
             self.is_starved = True
         else:
-            self._lose(_outcome_of_end(process, notice))
+            self._end_activity(_outcome_of_end(process, notice))
 
     def on_cpu(self, process: Process, cpu_us: int, waited_s: Callable[[], float | None], is_retry: bool) -> None:
-        """Take a measurement of the processor time of `process`.
+        """Process a measurement of the processor time of `process`.
 
         Args:
             process: one of `processes`.
-            cpu_us: what it has used since its start.
-            waited_s: asks how long the job's processes were ready to run but not let; None if that cannot be found out.
-            is_retry: the job was run before and slept too long by the clock.
+            cpu_us: processor time since its start, in microseconds.
+            waited_s: returns the seconds that the job's processes waited for a processor; None if unknown.
+            is_retry: whether the job was run before and slept too long by the clock.
         """
         if process is not self.active or process.abandoned or self.is_done:
             return
         if process.measured_use_s(cpu_us) > self.job.limits.cpu_s + _CPU_SLACK_S:
-            self._lose(self._took_too_long())
+            self._end_activity(self._took_too_long())
             return
         if self._cpu_us + cpu_us > self.job.limits.cpu_s * (1 + self.job.limits.job_factor) * 1e6:
             self._end_exhausted()
             return
         self._idle_s += process.idle_s(cpu_us, self.job.limits.wall_s)
-        if self._idle_s > self._patience_s:
-            self._run_out_of_patience(waited_s(), is_retry)
+        if self._idle_s > self._allowed_idle_s:
+            self._check_idle_time(waited_s(), is_retry)
 
-    def _run_out_of_patience(self, waited_s: float | None, is_retry: bool) -> None:
-        """Tell a sleeper from a process that the machine keeps waiting, whose waiting does not count."""
+    def _check_idle_time(self, waited_s: float | None, is_retry: bool) -> None:
+        """End a job that sleeps too long. Time in which it waits for a processor does not count."""
         wall_s = self.job.limits.wall_s
         if waited_s is None and not is_retry:
             self.is_starved = True
         elif waited_s is None or self._idle_s > wall_s + waited_s:
-            self._lose(replace(_time_limit(f"slept more than {wall_s:g} s"), error_type=SLEPT))
+            self._end_activity(replace(_time_limit(f"slept more than {wall_s:g} s"), error_type=SLEPT))
         elif self._idle_s > wall_s * _MAX_STRETCH:
             self.is_starved = True
         else:
-            self._patience_s = wall_s + waited_s
+            self._allowed_idle_s = wall_s + waited_s
 
     def abort(self) -> None:
-        """Kill everything; what is not known yet stays unknown."""
+        """Kill all processes; outcomes that are not known stay NOT_RUN."""
         self._stage = _Stage.DONE
         self._kill_all()
 
@@ -209,14 +210,14 @@ class Execution:
         elif self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
             self._take_answer(frame)
         else:
-            raise WireError("a frame that nobody asked for")
+            raise WireError(_UNEXPECTED)
 
-    def _takes_no_more_from(self, process: Process) -> bool:
+    def _ignores(self, process: Process) -> bool:
         return self._stage is _Stage.DONE or process.abandoned
 
     def _take_all(self, process: Process) -> None:
-        """Take all frames that have been received."""
-        while not self._takes_no_more_from(process):
+        """Process all frames that have been received."""
+        while not self._ignores(process):
             if self._stage is _Stage.DIRECT and process is self._program:
                 self._take_values()
             frame = process.next_frame()
@@ -228,7 +229,7 @@ class Execution:
                 self._take_from_program(frame)
 
     def _take_values(self) -> None:
-        """Take the answers of the next direct calls, as far as they are values: most frames are."""
+        """Process the answers to the next direct calls, as long as they are values, as most frames are."""
         direct, outcomes, limit_s = self._direct, self._outcomes, self.job.limits.cpu_s
         found = self._program.values(direct)
         if not found.payloads:
@@ -249,7 +250,7 @@ class Execution:
     def _take_load(self, frame: Frame) -> None:
         outcome = self._within_time(self._program, frame, _of_loading(frame))
         if outcome.kind is not OutcomeKind.VALUE:
-            self._lose(outcome)
+            self._end_activity(outcome)
             return
         self._load = outcome
         self._program.begin_after(frame)
@@ -259,11 +260,11 @@ class Execution:
     def _take_from_harness(self, frame: Frame) -> None:
         assert self._harness is not None
         if self._applying:
-            raise WireError("a frame that nobody asked for")
+            raise WireError(_UNEXPECTED)
         if frame.tag == Tag.APPLY or self._stage is _Stage.HARNESS:
             self._program.receive()
             if self._program.has_unread:
-                self._condemn("a frame that nobody asked for")
+                self._fail_all_calls(_UNEXPECTED)
                 return
         if frame.tag == Tag.APPLY:
             self._applying = True
@@ -274,7 +275,7 @@ class Execution:
                 self._stage = _Stage.HARNESS
                 self._begin_harness_call(frame)
             else:
-                self._lose(_failure(self._harness_outcome(frame)))
+                self._end_activity(_failure(self._harness_outcome(frame)))
         elif self._stage is _Stage.HARNESS and frame.call == self._indirect[0]:
             outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
             self._outcomes[self._indirect.popleft()] = outcome
@@ -282,30 +283,30 @@ class Execution:
             if not self._indirect:
                 self._finish()
         else:
-            raise WireError("a frame that nobody asked for")
+            raise WireError(_UNEXPECTED)
 
     def _pass_back(self, frame: Frame) -> None:
-        """Hand the program's answer to the harness, cleaned of what only a tampered process would send."""
+        """Send the program's answer to the harness, checked and re-encoded against a tampered process."""
         assert self._harness is not None
         answer = self._within_time(self._program, frame, self._as_answer(frame))
         if answer.kind is OutcomeKind.TIME_LIMIT:
-            self._lose(answer)
+            self._end_activity(answer)
             return
         if answer.kind is not OutcomeKind.VALUE:
             self._program_fault = answer
         if self._stage is _Stage.HARNESS:
-            self._records[self._indirect[0]].add_answer(answer)  # begun when it was called
+            self._records[self._indirect[0]].add_answer(answer)  # `_record_call` has made it
         self._applying = False
         self._program.note(frame)
         self._harness.send(frame.tag, APPLY, _cleaned(frame.tag, frame))
 
     def _as_answer(self, frame: Frame) -> Outcome:
-        """Return what the program answers to a harness call."""
+        """Return the program's answer to a harness call."""
         if frame.tag == Tag.VALUE:
-            # It is not looked at here: the harness checks what it decodes, and who compares it does so, too.
+            # Not validated here: the harness validates what it decodes, and so does the code that compares it.
             return Outcome(OutcomeKind.VALUE, frame.payload)
         if frame.tag == Tag.CHANGED and self.job.harness.is_trusted:
-            raise WireError("changed arguments that nobody asked for")
+            raise WireError("unexpected changed arguments")
         return as_outcome(frame)
 
     def _record_call(self, arguments: bytes) -> None:
@@ -314,7 +315,7 @@ class Execution:
             self._records.setdefault(self._indirect[0], _Record(budget)).add_call(arguments)
 
     def _harness_outcome(self, frame: Frame) -> Outcome:
-        """Tell the harness's own exceptions from those that the program raised and nobody caught."""
+        """Distinguish the harness's own exceptions from those that the program raised and the harness did not catch."""
         outcome = as_outcome(frame)
         if outcome.kind is OutcomeKind.MEMORY_LIMIT and self._program_fault is not None:
             return self._program_fault
@@ -326,14 +327,14 @@ class Execution:
         return replace(outcome, message=f"in the harness: {outcome.message}"[:300])
 
     def _of_program(self, raised: Outcome) -> Outcome:
-        """Return the outcome of an expression that ended with what the stand-in has raised."""
+        """Return the outcome of an expression that ended with an exception from the stand-in."""
         fault = self._program_fault
         if raised.error_type in _REFUSALS and (fault is None or fault.error_type != raised.error_type):
-            return replace(raised, kind=OutcomeKind.OPAQUE)  # no exception of the program's of that name
+            return replace(raised, kind=OutcomeKind.OPAQUE)  # not an exception of the program with that name
         return fault or raised
 
     def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
-        """Replace an outcome that took too long, so that the verdict does not depend on when we measured."""
+        """Replace an outcome that took too long, so that the verdict does not depend on the time of measurement."""
         used_s = process.claimed_use_s(frame)
         if self._stage is _Stage.HARNESS:
             index = self._indirect[0]
@@ -350,7 +351,7 @@ class Execution:
         job = self.job
         self._applying = False
         self._slept_s += self._asleep_s()
-        self._idle_s, self._patience_s = 0.0, job.limits.wall_s
+        self._idle_s, self._allowed_idle_s = 0.0, job.limits.wall_s
         self._program = self._start(
             len(self._direct) + len(self._indirect) + 1,
             role="program",
@@ -378,10 +379,10 @@ class Execution:
 
     def _start(self, n_activities: int, **fields: object) -> Process:
         limits = self.job.limits
-        # Far more than all activities together may take, since the kernel counts whole ticks here: a program can make
-        # it count several times what it uses. What it uses is measured from outside.
+        # Far more than all activities together may use, since the kernel counts whole ticks for this limit: a program
+        # can make it count several times the real use. The real use is measured from outside.
         life_s = 2 * _N_CORES * (limits.cpu_s * n_activities + limits.wall_s)
-        longest = 2 * limits.value_bytes + _FRAME_EXTRA  # an answer, and the arguments that it changed
+        longest = 2 * limits.value_bytes + _FRAME_EXTRA  # an answer and the changed arguments
         process = self._spawn(min(math.ceil(life_s) + 1, _MAX_LIFE_S), longest)
         self.processes.append(process)
         text: dict[str, object] = {"entry": _plain(self.job.entry_point), "value_bytes": limits.value_bytes, **fields}
@@ -403,20 +404,20 @@ class Execution:
         self._program.begin()
 
     def _finish(self) -> None:
-        """Everything is known. A process that serves must be told; others end by themselves."""
+        """Mark all outcomes as known. Kill a program that serves a harness; other processes end by themselves."""
         self._stage = _Stage.DONE
         if self._harness is not None:
             self._program.kill()
 
-    def _lose(self, outcome: Outcome) -> None:
-        """The present activity ends with `outcome` and with its processes."""
-        assert outcome.kind is not OutcomeKind.VALUE  # it becomes the answer to all that is still open
+    def _end_activity(self, outcome: Outcome) -> None:
+        """End the current activity with `outcome` and kill its processes."""
+        assert outcome.kind is not OutcomeKind.VALUE  # it may become the outcome of all remaining calls
         stage = self._stage
         self._kill_all()
         if stage is _Stage.DONE:
             return
         if stage is _Stage.LOADING:
-            if self._load is not None:  # a program that loads only the first time has loaded, and fails from then on
+            if self._load is not None:  # it loaded the first time and failed to load again: the other calls fail
                 for index in (*self._direct, *self._indirect):
                     self._outcomes[index] = outcome
             self._load = self._load or outcome
@@ -436,13 +437,13 @@ class Execution:
             self._stage = _Stage.DONE
 
     def _end_exhausted(self) -> None:
-        """End a job whose calls have used all that a job may use, though none of them more than a call may."""
+        """End a job whose calls together have used the time of a job, though each was within the limit of a call."""
         self._kill_all()
         self._load = self._load or self._took_too_long()
         self._stage = _Stage.DONE
 
-    def _condemn(self, reason: str) -> None:
-        """Fail all that was asked of a program that writes what nobody asked for: any answer of its may be forged."""
+    def _fail_all_calls(self, reason: str) -> None:
+        """Fail all calls of a program that writes unexpected bytes: any of its answers may be forged."""
         message = f"wrote to the sandbox's channel: {reason}"[:300]
         outcome = Outcome(OutcomeKind.CRASHED, error_type="BrokenChannel", message=message)
         self._kill_all()
@@ -451,18 +452,18 @@ class Execution:
         self._stage = _Stage.DONE
 
     def _may_start_again(self) -> bool:
-        """Whether neither costly losses nor sleep, before quick deaths for example, have used up the restarts."""
+        """Return whether the job may restart: both its costly faults and its sleep so far are within their limits."""
         limits = self.job.limits
         slept_s = self._slept_s + self._asleep_s()
         return self._n_faults <= limits.max_restarts and slept_s <= limits.wall_s * (limits.max_restarts + 1)
 
     def _asleep_s(self) -> float:
-        """Return how long the present process has been idle, as far as it is not known that the machine kept it so."""
-        return max(0.0, self._idle_s - (self._patience_s - self.job.limits.wall_s))
+        """Return how long the current process has been idle, without the known waits for a processor."""
+        return max(0.0, self._idle_s - (self._allowed_idle_s - self.job.limits.wall_s))
 
     def _is_costly(self, outcome: Outcome) -> bool:
-        """Whether a lost call took so long that there cannot be many of them."""
-        return outcome.kind is OutcomeKind.TIME_LIMIT or self._lost_s > self.job.limits.cpu_s * _COSTLY
+        """Return whether a failed call took so long that a job may have only few of them."""
+        return outcome.kind is OutcomeKind.TIME_LIMIT or self._last_use_s > self.job.limits.cpu_s * _COSTLY
 
     def _kill_all(self) -> None:
         for process in self.processes:
@@ -471,13 +472,13 @@ class Execution:
 
 
 def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
-    """Return the report of a job that we could not run."""
+    """Return the report of a job that the sandbox failed to run."""
     outcome = Outcome(OutcomeKind.INTERNAL_ERROR, message=message[:300])
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
 
 
 def _numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
-    """Return the number of each direct call and what it is: an expression, or encoded arguments."""
+    """Return each direct call as (index, expression or encoded arguments)."""
     chosen = [calls[index] for index in indices]
     texts = [call.arguments or call.expression for call in chosen]
     if not {str}.issuperset(map(type, texts)):
@@ -497,14 +498,14 @@ def _of_loading(frame: Frame) -> Outcome:
 
 
 def _failure(outcome: Outcome) -> Outcome:
-    """Return the outcome of what did not load; to load is to say so, not to return something."""
+    """Return the outcome of a failed load; a VALUE frame is not a valid answer to loading."""
     if outcome.kind is OutcomeKind.VALUE:
-        raise WireError("a value that nobody asked for")
+        raise WireError("an unexpected value")
     return outcome
 
 
 def _cleaned(tag: bytes, frame: Frame) -> bytes:
-    """Return the payload of a checked answer as it goes to the harness."""
+    """Return the payload of a checked answer as it is sent to the harness."""
     if tag == Tag.ERROR:
         return json.dumps(error_fields(frame)).encode()
     if tag == Tag.CHANGED:
@@ -521,7 +522,7 @@ def _recorded(call: EntryPointCall) -> tuple[bytes, bytes, bool, bytes]:
 
 
 class _Record:
-    """The calls of the entry point that one harness call has made, as far as they fit into a budget of bytes."""
+    """The calls of the entry point that one harness call made, within a budget of bytes."""
 
     __slots__ = ("_budget", "calls")
 
@@ -547,7 +548,7 @@ class _Record:
 
 
 def _plain(text: str) -> str:
-    return text if type(text) is str else str.__str__(text)  # marshal mistakes numpy's for bytes, refuses others
+    return text if type(text) is str else str.__str__(text)  # marshal writes numpy's str as bytes, refuses others
 
 
 def _time_limit(message: str) -> Outcome:
@@ -555,12 +556,12 @@ def _time_limit(message: str) -> Outcome:
 
 
 def _was_killed_by_others(process: Process, notice: Notice) -> bool:
-    """Whether the end is nobody's doing but the machine's (short of memory) or another user's."""
+    """Return whether the system (short of memory) or another user has killed the process."""
     killed = WIFSIGNALED(notice.status) and WTERMSIG(notice.status) == signal.SIGKILL
-    return killed and not process.worker.jobs_can_kill_themselves and not _has_used_its_life_up(process, notice)
+    return killed and not process.worker.jobs_can_kill_themselves and not _has_used_all_its_time(process, notice)
 
 
-def _has_used_its_life_up(process: Process, notice: Notice) -> bool:
+def _has_used_all_its_time(process: Process, notice: Notice) -> bool:
     return notice.cpu_us >= (process.cpu_limit_s - 0.1) * 1e6
 
 
@@ -568,7 +569,7 @@ def _outcome_of_end(process: Process, notice: Notice) -> Outcome:
     if not WIFSIGNALED(notice.status):
         return Outcome(OutcomeKind.EXITED, message="ended its own process")
     number = WTERMSIG(notice.status)
-    if number in (signal.SIGKILL, signal.SIGXCPU) and _has_used_its_life_up(process, notice):
+    if number in (signal.SIGKILL, signal.SIGXCPU) and _has_used_all_its_time(process, notice):
         return _time_limit("used up the processor time of the whole job")
     try:
         name = signal.Signals(number).name

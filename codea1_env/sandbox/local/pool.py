@@ -1,4 +1,4 @@
-"""The zygotes of one sandbox: started when needed, one per core and kind, in the strongest tier that can be had."""
+"""The zygotes of one sandbox: started when needed, one per core and kind, in the strongest tier available."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from time import monotonic
 
 from codea1_env.sandbox.local.worker import Launch, Setup, Worker, WorkerDied, launch_here
 
-_JOBS_PER_WORKER = 2  # one runs while the other is handed out or collected
+_JOBS_PER_WORKER = 2  # one runs while the other is started or its report is read
 _MAX_SLEEPERS_PER_WORKER = 16
-_MAX_FORKS = 50_000  # then a zygote is replaced, whatever may have gathered in it
+_MAX_FORKS = 50_000  # then a zygote is replaced, in case its state has grown
 _START_TIMEOUT_S = 60.0
 _MAX_FAILED_STARTS = 8
 _FIRST_PAUSE_S = 0.05  # after a failed start; then twice as long each time, 6 s in all
@@ -31,11 +31,11 @@ class Pool:
     ) -> None:
         self.workers: list[Worker] = []
         self.refusals: list[str] = []
-        """Why stronger tiers cannot be had here."""
+        """Why stronger tiers are not available on this machine."""
         self.guarantee = ""
-        """What the tier in force promises, once a worker has been ready."""
+        """What the tier in force promises; empty until a worker has been ready."""
         self.failure = ""
-        """Set when no worker can be started; whoever reports it clears it."""
+        """Set when no worker can be started; the scheduler reports and clears it."""
         self._n_workers = n_workers
         self._tiers = deque(tiers)
         self._watch = watch
@@ -51,7 +51,7 @@ class Pool:
 
     @property
     def is_refused(self) -> bool:
-        """Whether none of the tiers can be had here."""
+        """Whether none of the tiers is available on this machine."""
         return self._is_refused
 
     @property
@@ -60,11 +60,11 @@ class Pool:
         return any(not worker.ready for worker in self.workers)
 
     def is_full(self, n_busy: int) -> bool:
-        """Whether so many jobs keep all cores busy."""
+        """Whether `n_busy` jobs keep all cores busy."""
         return n_busy >= self._n_workers * _JOBS_PER_WORKER
 
-    def free(self, setup: Setup, busy: Sequence[Worker], asleep: Sequence[Worker]) -> Worker | None:
-        """Return a worker of a kind that can take a job now, starting one if that may help.
+    def worker_for(self, setup: Setup, busy: Sequence[Worker], asleep: Sequence[Worker]) -> Worker | None:
+        """Return a worker of a kind that can take a job now; start another one if too few run.
 
         Args:
             setup: the kind.
@@ -84,12 +84,12 @@ class Pool:
         return best if best is not None and busy.count(best) < _JOBS_PER_WORKER else None
 
     def note_ready(self, worker: Worker) -> None:
-        """A worker has said that it is ready."""
+        """Record that a worker has reported that it is ready."""
         self._n_failed_starts = 0
         self.guarantee = worker.guarantee
 
-    def worn_out(self, busy: Iterable[Worker]) -> list[Worker]:
-        """Return the workers that have served their time and run nothing any more.
+    def expired(self, busy: Iterable[Worker]) -> list[Worker]:
+        """Return the idle workers that have forked `_MAX_FORKS` times.
 
         Args:
             busy: the worker of each job that runs.
@@ -102,8 +102,8 @@ class Pool:
         self.workers.remove(worker)
         worker.close()
 
-    def lose(self, worker: Worker) -> None:
-        """A worker has died, or refuses its tier."""
+    def remove_dead(self, worker: Worker) -> None:
+        """Remove a worker that has died or refuses its tier."""
         self.workers.remove(worker)
         worker.kill()
         if worker.refusal:
@@ -117,7 +117,7 @@ class Pool:
             self.workers.pop().close()
 
     def forget(self) -> None:
-        """Let go of workers that belong to another process (after a fork of ours)."""
+        """Close the copies of the workers' sockets in a forked process; the workers belong to its parent."""
         while self.workers:
             self.workers.pop().forget()
 
@@ -133,14 +133,14 @@ class Pool:
 
     def _refuse(self, worker: Worker) -> None:
         if worker.tier != self.tier:
-            return  # another one has said so before
+            return  # another worker has refused it before
         if (reason := f"{worker.tier}: {worker.refusal}") not in self.refusals:
             self.refusals.append(reason)
         if len(self._tiers) > 1:
             self._tiers.popleft()
         else:
             self._is_refused = True
-            self.failure = f"no isolation that was asked for can be had here ({'; '.join(self.refusals)})"
+            self.failure = f"none of the required kinds of isolation is available here ({'; '.join(self.refusals)})"
 
     def _count_failed_start(self, error: str) -> None:
         self._next_start = monotonic() + _FIRST_PAUSE_S * 2**self._n_failed_starts

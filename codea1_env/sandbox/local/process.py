@@ -1,4 +1,4 @@
-"""One forked process as trusted code sees it: its channel, its clocks and its end."""
+"""Trusted handle on one forked process: its channel, its clocks and its end."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from codea1_env.values import Malformed, validate
 _MAX_MESSAGE = 300
 _MAX_ERROR = 16_384  # bytes: its texts have at most 500 characters, each of up to twelve bytes
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
-_MAX_GLANCED_AT = 4096  # bytes
+_MAX_MATCHED_BYTES = 4096  # bytes
 _RECEIVE_BYTES = 1 << 18
 _CLOSED = -1
-_MUCH = 4096  # bytes: no pipe holds less
-_MAX_INTERVAL_S = 0.1  # a few times as long as the scheduler's tick
+_MANY_BYTES = 4096  # the smallest buffer of a pipe
+_MAX_INTERVAL_S = 0.1  # a few times the scheduler's tick
 
-# No possessive groups: where one fails, Python 3.11 goes on in the middle of what it tried.
+# No possessive groups: after one fails, Python 3.11 continues in the middle of what it matched (a bug).
 _TEXT = rb'"[ !#-\[\]-~]*"'
 _ATOM = rb"(?:null|true|false|-?(?:0|[1-9]\d{0,17})(?:\.\d{1,17})?|%b)" % _TEXT
 _ATOMS = rb"\[(?:%b(?:,%b)*)?\]" % (_ATOM, _ATOM)
@@ -44,21 +44,21 @@ class Process:
         self.worker = worker
         self.exit: Notice | None = None
         self.abandoned = False
-        """Nothing that it still says counts."""
+        """Whether its further frames are ignored."""
         self.started = monotonic()
-        """When its present activity began."""
+        """When its current activity began (monotonic clock)."""
         self.cpu_limit_s = cpu_s
-        self.listened = 0
-        """Events of the channel that someone waits for; kept by whoever waits."""
+        self.watched_events = 0
+        """Events of the channel for which the scheduler waits; the scheduler sets this."""
         self.pid: int | None = None
-        """As its zygote sees it, once that has said so."""
-        self.is_asked = False
-        """Whether its zygote has been asked what it has used, and has not answered."""
-        self.is_silent = False
-        """It has closed its end: nothing more can come."""
-        self.says_much = False
-        """Whether it may have to wait for us to listen."""
-        self._n_heard = 0  # bytes since its last measurement
+        """In its zygote's pid namespace; None until the zygote has sent it."""
+        self.is_cpu_requested = False
+        """Whether a request for its processor time has been sent to its zygote and not been answered."""
+        self.has_closed = False
+        """Whether it has closed its end, so that it sends nothing more."""
+        self.sends_much = False
+        """Whether it may fill its pipe and then wait until this process reads."""
+        self._n_received = 0  # bytes since its last measurement
         self._excused_s = 0.0
         self._seen_at = self._resumed_at = self.started
         self._seen_us = 0
@@ -69,61 +69,61 @@ class Process:
         self._reader = FrameReader(max_payload)
         self.incoming, self.outgoing = worker.fork(number, cpu_s, memory_mb)
 
-    # Talking
+    # Frames
 
     def send(self, tag: bytes, call: int = 0, payload: bytes = b"") -> None:
-        """Queue one frame and write what the channel takes."""
+        """Queue one frame and write as much as the channel accepts."""
         self._resumed_at = monotonic()
         self._unsent += frame_bytes(tag, call, payload)
         self.flush()
 
     @property
     def has_unsent(self) -> bool:
-        """Whether `flush` should be called when the channel takes more."""
+        """Whether `flush` must be called when the channel accepts more."""
         return bool(self._unsent)
 
     def flush(self) -> None:
-        """Write what the channel takes."""
+        """Write as much as the channel accepts."""
         try:
             while self._unsent:
                 del self._unsent[: os.write(self.outgoing, self._unsent)]
         except BlockingIOError:
             return
-        except OSError:  # it has ended or closed its end; its exit notice says which
+        except OSError:  # it has ended or closed its end; its exit notice will show which
             self._unsent.clear()
 
     def receive(self) -> int:
-        """Read some of what has come; return how many bytes, 0 if there is nothing more."""
+        """Read some bytes from the channel; return how many, 0 if there are none."""
         try:
             data = os.read(self.incoming, _RECEIVE_BYTES)
         except BlockingIOError:
             return 0
-        self.is_silent = not data
-        self._n_heard += len(data)
+        self.has_closed = not data
+        self._n_received += len(data)
         self._reader.feed(data)
         return len(data)
 
     @property
     def has_unread(self) -> bool:
-        """Whether something has been received that was not taken."""
+        """Whether some received bytes have not been read as frames."""
         return not self._reader.is_empty
 
     def next_frame(self) -> Frame | None:
-        """Return the next frame of what was received, if it is all there.
+        """Return the next frame if it has been received completely, else None.
 
         Raises:
-            WireError: what came are no frames.
+            WireError: the received bytes are not frames.
         """
         return self._reader.next()
 
     def values(self, calls: Iterable[int]) -> Values:
-        """Return the values of calls, in their order, that come next in what was received."""
+        """Return the contents of the next received frames, as long as they are the values of `calls`, in order."""
         return self._reader.values(calls)
 
     # Clocks
 
     def note(self, frame: Frame) -> None:
-        """Remember the processor time that a frame states."""
+        """Store the processor time that a frame states."""
         if frame.cpu_us > self._claimed_us:
             self._claimed_us = frame.cpu_us
 
@@ -131,12 +131,12 @@ class Process:
         """Start the clocks of the activity that follows a frame.
 
         Returns:
-            The processor seconds of the activity that the frame ends, by the process's own account.
+            The processor seconds of the activity that the frame ends, as the process itself reports them.
         """
         return self.begin_after_all((frame.cpu_us,))[0]
 
     def begin_after_all(self, cpu_times_us: Iterable[int]) -> list[float]:
-        """Do what `begin_after` does for several activities, given what the frames that end them state."""
+        """Do the same as `begin_after` for several activities, given the times in the frames that end them."""
         used_s, base_us = [], self._base_us
         claimed_us = self._claimed_us
         for cpu_us in cpu_times_us:
@@ -155,13 +155,14 @@ class Process:
         self._is_base_checked = False
 
     def claimed_use_s(self, frame: Frame) -> float:
-        """Return the processor seconds of the present activity by the process's own account."""
+        """Return the processor seconds of the current activity, as the process itself reports them."""
         return (frame.cpu_us - self._base_us) / 1e6
 
     def measured_use_s(self, cpu_us: int) -> float:
-        """Return the processor seconds of the present activity by the zygote's measurement.
+        """Return the processor seconds of the current activity, as the zygote measures them.
 
-        The activity starts from what the process said that it had used, which its first measurement bounds.
+        They count from the time that the process reported at the start of the activity; the first measurement is an
+        upper bound of that time.
         """
         if not self._is_base_checked:
             self._base_us = min(self._base_us, cpu_us)
@@ -169,30 +170,31 @@ class Process:
         return (cpu_us - self._base_us) / 1e6
 
     def idle_s(self, cpu_us: int, excusable_s: float) -> float:
-        """Return the seconds since the last measurement, or since it was sent something, in which it did not run.
+        """Return the seconds in which it did not run, since the last measurement or the last frame sent to it.
 
-        Of long intervals only the end counts: then it was we who were kept from measuring. One in which it has said
-        much does not count at all, since it may have waited for us to listen; of those, up to `excusable_s` in all.
+        Of a long interval only the last `_MAX_INTERVAL_S` count: the scheduler was late. An interval in which the
+        process sent much does not count, since it may have waited until this process reads; such intervals are excused
+        up to `excusable_s` seconds in all.
         """
         now = monotonic()
         interval_s = min(now - max(self._seen_at, self.started, self._resumed_at), _MAX_INTERVAL_S)
         used_s = (cpu_us - self._seen_us) / 1e6
         self._seen_at, self._seen_us = now, cpu_us
-        n_heard, self._n_heard = self._n_heard, 0
+        n_received, self._n_received = self._n_received, 0
         idle_s = max(0.0, interval_s - used_s)
-        if n_heard < _MUCH or self._excused_s + idle_s > excusable_s:
+        if n_received < _MANY_BYTES or self._excused_s + idle_s > excusable_s:
             return idle_s
-        self.says_much = True
+        self.sends_much = True
         self._excused_s += idle_s
         return 0.0
 
     # Ending
 
     def kill(self) -> None:
-        """Have it killed; nothing that it still says counts."""
+        """Request that its zygote kills it; ignore its further frames."""
         self.abandoned = True
         if self.exit is None:
-            self.worker.tell(Op.KILL, self.number)
+            self.worker.send_request(Op.KILL, self.number)
 
     def close(self) -> None:
         """Close the channel; idempotent."""
@@ -202,18 +204,18 @@ class Process:
 
 
 _WITHOUT_PAYLOAD = {
-    Tag.TOO_LARGE: Outcome(OutcomeKind.OUTPUT_LIMIT, message="returned more than may travel"),
+    Tag.TOO_LARGE: Outcome(OutcomeKind.OUTPUT_LIMIT, message="returned a value larger than allowed"),
     Tag.MEMORY: Outcome(
-        OutcomeKind.MEMORY_LIMIT, error_type="MemoryError", message="asked for more memory than allowed"
+        OutcomeKind.MEMORY_LIMIT, error_type="MemoryError", message="requested more memory than allowed"
     ),
 }
 
 
 def as_outcome(frame: Frame) -> Outcome:
-    """Return what a frame claims about a call.
+    """Return the outcome of a call that a frame claims.
 
     Raises:
-        WireError: it claims nothing that can be.
+        WireError: it is not a valid claim.
     """
     fixed = _WITHOUT_PAYLOAD.get(frame.tag)
     if fixed is not None:
@@ -245,13 +247,13 @@ def as_value(payload: bytes) -> Outcome:
     """Return the outcome of a call that claims to have returned an encoded value.
 
     Raises:
-        WireError: it is none.
+        WireError: the payload is not an encoded value.
     """
     return _short_value(payload) if len(payload) <= _SHORT else _value(payload)
 
 
 def _value(payload: bytes) -> Outcome:
-    if len(payload) > _MAX_GLANCED_AT or _PLAIN_VALUE.fullmatch(payload) is None:
+    if len(payload) > _MAX_MATCHED_BYTES or _PLAIN_VALUE.fullmatch(payload) is None:
         try:
             validate(payload)
         except Malformed as error:
@@ -259,7 +261,7 @@ def _value(payload: bytes) -> Outcome:
     return Outcome(OutcomeKind.VALUE, payload)
 
 
-# The same value comes from both runs of the solution and from every candidate that is right.
+# Both runs of the solution and every right candidate return the same value.
 _short_value = lru_cache(_MAX_REMEMBERED)(_value)
 
 

@@ -1,4 +1,4 @@
-"""The sandbox that runs on this machine: a pool of zygotes, shared by any number of environments and threads."""
+"""The local sandbox: a pool of zygotes, shared by any number of environments and threads."""
 
 from __future__ import annotations
 
@@ -25,48 +25,48 @@ TIERS = ("namespaces", "bwrap", "landlock", "seccomp", "rlimits")
 """Kinds of isolation, strongest first; see `codea1_env.sandbox.inside.seal`."""
 
 WEAK_TIERS = ("seccomp", "rlimits")
-"""Those that let programs read the host's files, used only where that is allowed in so many words."""
+"""Tiers in which programs can read the host's files; used only if explicitly allowed."""
 
 ALLOW_WEAK_VARIABLE = "CODEA1_ALLOW_WEAK_SANDBOX"
-"""Environment variable: 1 allows the weak tiers to sandboxes that are not told otherwise."""
+"""Environment variable: 1 allows the weak tiers, unless a sandbox's arguments say otherwise."""
 
 REQUIRE_VARIABLE = "CODEA1_REQUIRE_TIER"
-"""Environment variable: weakest tier for sandboxes that are not told otherwise."""
+"""Environment variable: weakest tier to accept, unless a sandbox's arguments say otherwise."""
 
 PACKAGES = ("numpy",)
 """Site packages that programs may import by default."""
 
 EACH_KIND = ("", "# import threading", "# import numpy")
-"""Comments, one of which in a program has it run by each kind of interpreter."""
+"""Comments, one per kind of interpreter; a program that contains the comment runs in that kind."""
 
-_POLL_S = 1.0  # for the case that the scheduler has died
+_POLL_S = 1.0  # in case the scheduler has died
 
-# Imported beforehand only for programs that name them: all others would pay for their memory.
+# Imported before the fork only for programs that name them: all other programs would pay for their memory.
 _RARER = ("calendar", "dataclasses", "datetime", "decimal", "fractions", "queue", "statistics", "textwrap", "threading")
-# Bounded, as is where it is looked for: the text is a stranger's, and the trainer waits.
+# Both the pattern and the searched length are bounded: the text is untrusted, and the trainer waits.
 _IMPORTS_RARER = re.compile(rf"\b(?:import|from)[ \t][^\n]{{0,80}}?\b(?:{'|'.join(_RARER)})\b")
 _MAX_SEARCHED = 20_000
 
 
 class LocalSandbox(Closing):
-    """Runs jobs in processes forked from warm, sealed interpreters.
+    """Runs jobs in processes forked from prepared, sealed interpreters.
 
-    Starts lazily. Safe to use from any thread; after a fork of this process, the new process starts workers of its own.
+    Starts lazily. Safe to use from any thread. After a fork of this process, the new process starts its own workers.
 
     Args:
         workers: how many interpreters run jobs at the same time, per kind (plain, with more of the standard library
             imported, with numpy); by default one per usable core.
-        packages: top-level names of the site packages that programs may import, where they are installed. All others
-            are hidden: some hold the answers to the problems.
-        tiers: kinds of isolation, tried in this order until one can be had here; by default those that `require` and
-            `allow_weak` leave, strongest first.
-        require: weakest tier to accept; by default what `CODEA1_REQUIRE_TIER` says, else `landlock`.
-        allow_weak: whether to fall back on `WEAK_TIERS` where nothing better can be had; by default what
-            `CODEA1_ALLOW_WEAK_SANDBOX` says, else no.
+        packages: top-level names of the site packages that programs may import, if they are installed. All others are
+            hidden, since some contain the answers to the problems.
+        tiers: kinds of isolation, tried in this order until one is available; by default those that `require` and
+            `allow_weak` permit, strongest first.
+        require: weakest tier to accept; by default the value of `CODEA1_REQUIRE_TIER`, else `landlock`.
+        allow_weak: whether to fall back on `WEAK_TIERS` if no stronger tier is available; by default the value of
+            `CODEA1_ALLOW_WEAK_SANDBOX`, else False.
 
     Raises:
         ValueError: fewer than one worker.
-        UnknownName: no such tier.
+        UnknownName: an unknown tier.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LocalSandbox(Closing):
 
     @property
     def tier(self) -> str:
-        """Name of the isolation that holds here; starts a worker to find out.
+        """Name of the isolation in force; starts a worker to find out.
 
         Raises:
             SandboxError: no worker starts.
@@ -109,7 +109,7 @@ class LocalSandbox(Closing):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the isolation that holds here promises; starts a worker to find out.
+        """What the isolation in force promises; starts a worker to find out.
 
         Raises:
             SandboxError: no worker starts.
@@ -118,7 +118,7 @@ class LocalSandbox(Closing):
 
     @property
     def refusals(self) -> tuple[str, ...]:
-        """Why stronger tiers than the present one cannot be had here, one sentence each; starts a worker to find out.
+        """Why stronger tiers are not available, one sentence each; starts a worker to find out.
 
         Raises:
             SandboxError: no worker starts.
@@ -126,10 +126,10 @@ class LocalSandbox(Closing):
         return tuple(self._probed().pool.refusals)
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        """Run all jobs; reports in the order of the jobs.
+        """Run all jobs; return the reports in the order of the jobs.
 
-        Within a job, direct calls are evaluated before harness calls. A harness sees copies: what a program does to
-        its arguments in place does not show.
+        Within a job, direct calls are evaluated before harness calls. A program works on copies of a harness's
+        arguments; see `Harness.is_trusted` for whether the harness sees the changes that the program makes to them.
 
         Raises:
             SandboxError: no worker starts, or the sandbox was closed meanwhile.
@@ -151,7 +151,7 @@ class LocalSandbox(Closing):
         return [report for report in batch.reports if report is not None]
 
     def close(self) -> None:
-        """End all workers; idempotent. A later `run` starts afresh."""
+        """End all workers; idempotent. A later `run` starts new ones."""
         with self._lock:
             end, self._end, self._scheduler = self._end, None, None
         if end is not None:
@@ -168,11 +168,11 @@ class LocalSandbox(Closing):
             return self._scheduler
 
     def _new_scheduler(self) -> Scheduler:
-        """Return what runs the jobs; other places than this machine's processes replace it."""
+        """Return the scheduler that runs the jobs; subclasses override this."""
         return Scheduler(self._n_workers, self._tiers)
 
     def _advice(self, scheduler: Scheduler) -> str:
-        """Return what to add to an error: how to get a sandbox all the same; other places than this machine know."""
+        """Return the end of an error message: which weaker tier is available, if any."""
         return _alternative(self._tiers) if scheduler.pool.is_refused and scheduler.pool.tier in TIERS else ""
 
     def _probed(self) -> Scheduler:
@@ -182,7 +182,7 @@ class LocalSandbox(Closing):
         return scheduler
 
     def _forget(self) -> None:
-        """Start anew in a forked process, whose copies of our threads, locks and sockets are of no use."""
+        """Reset the instance in a forked process, where its threads, locks and sockets no longer work."""
         self._lock = threading.Lock()
         scheduler, self._scheduler = self._scheduler, None
         if self._end is not None:
@@ -193,9 +193,9 @@ class LocalSandbox(Closing):
 
 
 class _Kinds:
-    """The kinds of zygote: plain, with rarer modules imported already, and with numpy, too.
+    """The kinds of zygote: plain, with rarer modules already imported, and with numpy as well.
 
-    To import these takes longer than most jobs, and to have them imported makes each job take longer.
+    Importing these modules takes longer than most jobs; but once imported, they make each job take longer.
     """
 
     def __init__(self, packages: Sequence[str]) -> None:
@@ -227,7 +227,7 @@ _INSTANCES: weakref.WeakSet[LocalSandbox] = weakref.WeakSet()
 
 
 def _acceptable(require: str | None, allow_weak: bool | None) -> tuple[str, ...]:
-    """Return the tiers not weaker than allowed. The only place that reads the environment."""
+    """Return the tiers that are strong enough. The only function that reads the environment variables."""
     if require is None and allow_weak is None:
         require = os.environ.get(REQUIRE_VARIABLE) or None
     if allow_weak is None:
@@ -239,11 +239,11 @@ def _acceptable(require: str | None, allow_weak: bool | None) -> tuple[str, ...]
 
 
 def _alternative(refused: Sequence[str]) -> str:
-    """Say which weaker tier than those refused could be had here, and how to ask for it; empty if there is none."""
+    """Return which weaker tier than those refused is available and how to allow it; empty if there is none."""
     for tier in TIERS[max(map(TIERS.index, refused)) + 1 :]:
         with LocalSandbox(1, packages=(), tiers=(tier,)) as other, contextlib.suppress(SandboxError):
             how = f"allow_weak=True or {ALLOW_WEAK_VARIABLE}=1" if tier in WEAK_TIERS else f"require={tier!r}"
-            return f"; the strongest that can be had is {tier} ({other.guarantee.value}), with {how}"
+            return f"; the strongest available is {tier} ({other.guarantee.value}), with {how}"
     return ""
 
 
@@ -254,7 +254,7 @@ def _check_tier(tier: str) -> None:
 
 @one_per_process
 def shared_sandbox() -> LocalSandbox:
-    """Return this process's own sandbox with default settings, made on first use and closed at interpreter exit."""
+    """Return the sandbox of this process with default settings, made on first use and closed at interpreter exit."""
     return LocalSandbox()
 
 
@@ -268,7 +268,7 @@ def _n_usable_cores() -> int:
 
 
 def _site_folder(name: str) -> str | None:
-    """Return the folder in which an installed top-level package or module lies."""
+    """Return the folder that contains an installed top-level package or module."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

@@ -1,8 +1,8 @@
-"""One thread that feeds any number of batches to a pool of zygotes.
+"""One thread that runs any number of batches on a pool of zygotes.
 
-Most jobs cost this thread two wake-ups: one to hand the job out, one for the notice that its process has ended, with
-all its frames waiting in the channel. Only processes that wait for an answer from here are listened to all the time;
-everything else that takes long is looked at on a tick.
+Most jobs cost this thread two wake-ups: one to start the job, and one for the notice that its process has ended, when
+all its frames are in the channel. The thread watches the channels only of processes that wait for frames from it; it
+checks all other long-running processes on a tick.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from codea1_env.sandbox.wire import Notice, Op
 
 _TICK_S = 0.025
 _MEASURE_AFTER_S = 0.05  # most activities are over by then and are never measured
-_LINGER_S = 0.05  # for a process that has answered everything to end by itself
-_ASLEEP_SHARE = 0.1  # of a core: a job that uses less does not count as running
+_LINGER_S = 0.05  # in which a process that has answered everything can end by itself
+_ASLEEP_SHARE = 0.1  # of a core: a job that uses less does not count as busy
 _MAX_ATTEMPTS = 2
 
 
@@ -46,7 +46,7 @@ class _Running:
 
 
 class Scheduler:
-    """Owns the thread and everything that it starts.
+    """Owns the thread, its processes and its sockets.
 
     Args:
         n_workers: zygotes per kind.
@@ -55,12 +55,12 @@ class Scheduler:
     """
 
     def __init__(self, n_workers: int, tiers: Sequence[str], launch: Launch = launch_here) -> None:
-        self.pool = Pool(n_workers, tiers, self._listen_to, launch)
+        self.pool = Pool(n_workers, tiers, self._watch_worker, launch)
         self._inbox: deque[Batch] = deque()
         self._queue = Queue()
         self._running: dict[_Running, None] = {}
         self._owner: dict[int, _Running] = {}
-        """By number of each process that has not ended."""
+        """Number of each process that has not ended -> its job."""
         self._last_number = 0
         self._is_closing = False
         self._selector = selectors.DefaultSelector()
@@ -68,7 +68,7 @@ class Scheduler:
         self._wake.setblocking(False)
         self._waker.setblocking(False)
         self._selector.register(self._wake, selectors.EVENT_READ, None)
-        # The kernel ends zygotes with the thread that started them, so that must be one that lasts.
+        # The kernel kills a zygote when the thread that started it ends, so this thread starts them.
         self._thread = threading.Thread(target=self._main, name="codea1-sandbox", daemon=True)
         self._thread.start()
 
@@ -80,7 +80,7 @@ class Scheduler:
         return self._thread.is_alive() and not self._is_closing
 
     def submit(self, batch: Batch) -> None:
-        """Queue a batch; its `done` is set when all its reports are there or it has an error."""
+        """Queue a batch; its `done` is set when all its reports are complete or it has an error."""
         self._inbox.append(batch)
         self._wake_up()
 
@@ -96,7 +96,7 @@ class Scheduler:
         self._thread.join()
 
     def forget(self) -> None:
-        """Close what a fork of this process has copied; nothing is sent to anyone."""
+        """Close the copied descriptors in a forked process, without sending anything."""
         for running in self._running:
             for process in running.execution.processes:
                 process.close()
@@ -106,7 +106,7 @@ class Scheduler:
     def _wake_up(self) -> None:
         try:
             self._waker.send(b"\0")
-        except OSError:  # full: it will wake anyway; closed: it has ended
+        except OSError:  # full: the thread wakes up anyway; closed: it has ended
             return
 
     # The thread
@@ -114,28 +114,28 @@ class Scheduler:
     def _main(self) -> None:
         error = "the sandbox was closed"
         try:
-            # A process that closes its end must not end this one where the host has given up Python's own handling.
+            # Writing to a closed pipe must not kill this process if the host has reset Python's handling of SIGPIPE.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
             self._loop()
-        except Exception as fault:  # noqa: BLE001  -- the boundary: a waiting caller must never hang for our mistake
+        except Exception as fault:  # noqa: BLE001  -- the boundary: a bug here must not leave a caller waiting
             error = f"the sandbox's scheduler failed: {fault!r}"
         finally:
             self._is_closing = True
             self._fail_all(error)
             for running in list(self._running):
-                with contextlib.suppress(Exception):  # whatever is wrong with one, all others must end, too
+                with contextlib.suppress(Exception):  # a fault of one job must not keep the others running
                     running.execution.abort()
                 self._drop(running)
             self.pool.close()
             self._close_own()
-            self._fail_all(error)  # what was submitted meanwhile
+            self._fail_all(error)  # batches that were submitted meanwhile
 
     def _loop(self) -> None:
         next_tick = 0.0
         while not self._is_closing:
             while self._inbox:
                 self._queue.add(self._inbox.popleft())
-            self._hand_out()
+            self._start_waiting_jobs()
             is_waiting = self._running or self._queue or self.pool.is_starting
             for key, _ in self._selector.select(max(0.0, next_tick - monotonic()) if is_waiting else None):
                 self._serve(key.data)
@@ -159,15 +159,15 @@ class Scheduler:
         if source is None:
             self._wake.recv(4096)
         elif isinstance(source, Worker):
-            self._hear(source)
+            self._read_notices(source)
         elif source.number in self._owner:
             source.flush()
             running = self._owner[source.number]
             self._advance(running, lambda: running.execution.on_readable(source))
 
-    # Handing out
+    # Starting jobs
 
-    def _hand_out(self) -> None:
+    def _start_waiting_jobs(self) -> None:
         has_started = bool(self._queue)
         while has_started:
             has_started = False
@@ -176,7 +176,7 @@ class Scheduler:
                 if self.pool.is_full(len(busy)):
                     break
                 asleep = [running.worker for running in self._running if running.is_asleep]
-                worker = self.pool.free(ticket.batch.setup_of(ticket.position), busy, asleep)
+                worker = self.pool.worker_for(ticket.batch.setup_of(ticket.position), busy, asleep)
                 if worker is not None:
                     self._queue.take(ticket)
                     has_started = self._start(ticket, worker)
@@ -185,7 +185,7 @@ class Scheduler:
                 self.pool.failure = ""
 
     def _start(self, ticket: Ticket, worker: Worker) -> bool:
-        """Begin a job; whether there is any sense in beginning more."""
+        """Start a job; return False if no more jobs can be started now."""
         running = _Running(ticket, worker)
 
         def spawn(cpu_s: int, max_payload: int) -> Process:
@@ -200,25 +200,25 @@ class Scheduler:
             running.execution = Execution(ticket.job, spawn)
         except WorkerDied:
             self._queue.put_back(ticket)
-            self._lose(worker)
+            self._remove_dead_worker(worker)
             return True
-        except OSError:  # too many open files: those of the jobs that run will be closed
+        except OSError:  # too many open files: running jobs will close some
             if not self._running:
                 raise
             self._queue.put_back(ticket)
             return False
         self._running[running] = None
-        self._listen_for(running)
+        self._watch_processes(running)
         return True
 
-    # Following
+    # Following jobs
 
-    def _hear(self, worker: Worker) -> None:
+    def _read_notices(self, worker: Worker) -> None:
         was_ready = worker.ready
         try:
             notices = worker.notices()
         except WorkerDied:
-            self._lose(worker)
+            self._remove_dead_worker(worker)
             return
         if worker.ready and not was_ready:
             self.pool.note_ready(worker)
@@ -231,12 +231,12 @@ class Scheduler:
         execution = running.execution
         process = next(process for process in execution.processes if process.number == notice.child)
         if notice.op == Op.EXIT:
-            self._select(process, 0)
+            self._set_watched_events(process, 0)
             del self._owner[notice.child]
             self._advance(running, lambda: execution.on_exit(process, notice))
         elif notice.op == Op.CPU:
             self._note_sleep(running, notice)
-            process.pid, process.is_asked = notice.pid, False
+            process.pid, process.is_cpu_requested = notice.pid, False
 
             def waited_s() -> float | None:
                 pids = [each.pid for each in execution.processes if each.pid is not None]
@@ -253,14 +253,14 @@ class Scheduler:
         running.measured_us, running.measured_at = notice.cpu_us, now
 
     def _advance(self, running: _Running, step: Callable[[], None]) -> None:
-        """Do one step of a job, then what follows from it."""
+        """Do one step of a job; then retry it, settle it, or watch its processes."""
         execution = running.execution
         try:
             step()
         except WorkerDied:
-            self._lose(running.worker)
+            self._remove_dead_worker(running.worker)
             return
-        except OSError:  # too many open files: no fault of the program's
+        except OSError:  # too many open files: not the program's fault
             execution.is_starved = True
         if execution.is_starved:
             execution.abort()
@@ -268,7 +268,7 @@ class Scheduler:
             self._drop(running)
             self._settle(running)
         else:
-            self._listen_for(running)
+            self._watch_processes(running)
 
     def _settle(self, running: _Running) -> None:
         if running.execution.is_starved:
@@ -287,75 +287,75 @@ class Scheduler:
     def _drop(self, running: _Running) -> None:
         self._running.pop(running, None)
         for process in running.execution.processes:
-            self._select(process, 0)
+            self._set_watched_events(process, 0)
             self._owner.pop(process.number, None)
             process.close()
 
-    def _lose(self, worker: Worker) -> None:
-        """A worker is gone, and with it all that it forked."""
+    def _remove_dead_worker(self, worker: Worker) -> None:
+        """Remove a worker that has died or hangs, and run its jobs again."""
         if worker not in self.pool.workers:
             return
         self._selector.unregister(worker.control)
-        self.pool.lose(worker)
+        self.pool.remove_dead(worker)
         for running in [running for running in self._running if running.worker is worker]:
             self._drop(running)
             self._run_again(running, "its worker died twice")
 
-    # Listening
+    # Watching descriptors
 
-    def _listen_to(self, worker: Worker) -> None:
+    def _watch_worker(self, worker: Worker) -> None:
         self._selector.register(worker.control, selectors.EVENT_READ, worker)
 
-    def _listen_for(self, running: _Running) -> None:
+    def _watch_processes(self, running: _Running) -> None:
         for process in running.execution.processes:
-            wanted = selectors.EVENT_WRITE if process.has_unsent else 0
-            matters = running.execution.needs_answers or process.says_much
-            if matters and not process.abandoned and not process.is_silent:
-                wanted |= selectors.EVENT_READ
-            self._select(process, wanted)
+            events = selectors.EVENT_WRITE if process.has_unsent else 0
+            matters = running.execution.needs_answers or process.sends_much
+            if matters and not process.abandoned and not process.has_closed:
+                events |= selectors.EVENT_READ
+            self._set_watched_events(process, events)
 
-    def _select(self, process: Process, wanted: int) -> None:
-        """Listen to a channel for some events, or no more."""
-        if process.listened == wanted:
+    def _set_watched_events(self, process: Process, events: int) -> None:
+        """Watch a channel for `events` and no others."""
+        if process.watched_events == events:
             return
         for event, fd in ((selectors.EVENT_READ, process.incoming), (selectors.EVENT_WRITE, process.outgoing)):
-            if event & wanted & ~process.listened:
+            if event & events & ~process.watched_events:
                 self._selector.register(fd, event, process)
-            elif event & process.listened & ~wanted:
+            elif event & process.watched_events & ~events:
                 self._selector.unregister(fd)
-        process.listened = wanted
+        process.watched_events = events
 
     # Time
 
     def _tick(self) -> None:
         now = monotonic()
         for worker in [worker for worker in self.pool.workers if worker.is_overdue]:
-            self._lose(worker)
-        for worker in self.pool.worn_out(running.worker for running in self._running):
+            self._remove_dead_worker(worker)
+        for worker in self.pool.expired(running.worker for running in self._running):
             self._selector.unregister(worker.control)
             self.pool.retire(worker)
         for running in list(self._running):
             if running not in self._running:
-                continue  # it went with its worker just now
+                continue  # just removed with its worker
             if running.ticket.batch.is_cancelled or self._lingers(running, now):
                 running.execution.abort()
             elif not running.execution.is_done:
-                self._look_at(running, now)
+                self._measure(running, now)
 
     def _lingers(self, running: _Running, now: float) -> bool:
         if running.execution.is_done and not running.done_at:
             running.done_at = now
         return bool(running.done_at) and now - running.done_at > _LINGER_S
 
-    def _look_at(self, running: _Running, now: float) -> None:
+    def _measure(self, running: _Running, now: float) -> None:
         execution = running.execution
 
         def step() -> None:
             for process in list(execution.processes):
                 execution.on_readable(process)
             active = execution.active
-            if not execution.is_done and not active.is_asked and now - active.started > _MEASURE_AFTER_S:
-                active.is_asked = True  # one question at a time: a zygote that does not listen must not be flooded
-                running.worker.ask_for_cpu(active.number)
+            if not execution.is_done and not active.is_cpu_requested and now - active.started > _MEASURE_AFTER_S:
+                active.is_cpu_requested = True  # one request at a time: a zygote that hangs must not be flooded
+                running.worker.request_cpu_time(active.number)
 
         self._advance(running, step)

@@ -1,4 +1,4 @@
-"""How long a process was ready to run but not let: the difference between a sleeper and a starved machine."""
+"""How long a process was ready to run but got no processor. Distinguishes a sleeping process from a busy machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _PROC = Path("/proc")
 def seconds_waited(ancestor: int, pid: int) -> float | None:
     """Return the seconds that a process has waited for a processor; None if unknown.
 
-    Of its threads, the one that waited longest counts. A thread may wait for others of the same process, but no longer
-    than those run, and what they use is limited; the sum over threads would grow with their number.
+    The time of the thread that waited longest counts. A thread may wait for other threads of the same process, but only
+    while these run, and their processor time is limited. The sum over all threads would grow with their number.
 
     Args:
-        ancestor: process id of a zygote or its launcher, as we see it.
-        pid: the process, as its zygote sees it (maybe in a process namespace of its own).
+        ancestor: process id of a zygote or its launcher, in this process's pid namespace.
+        pid: process id in the zygote's pid namespace.
     """
     outer = _outer_pid(ancestor, pid)
     if outer is None:
@@ -23,7 +23,7 @@ def seconds_waited(ancestor: int, pid: int) -> float | None:
     try:
         threads = list((_PROC / str(outer) / "task").iterdir())
         return max(int((thread / "schedstat").read_text().split()[1]) for thread in threads) / 1e9
-    except (OSError, ValueError, IndexError):  # it has just ended, or the kernel does not say
+    except (OSError, ValueError, IndexError):  # it has just ended, or the kernel does not report this
         return None
 
 

@@ -1,4 +1,4 @@
-"""Trusted handle on one zygote: starting it, asking it to fork, hearing what ended."""
+"""Trusted handle on one zygote: starts it, sends it requests to fork, reads its notices of processes that ended."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _BOOTSTRAP = Path(__file__).parents[1] / "inside" / "bootstrap.py"
 _ROOT = Path(__file__).parents[3]
 # macOS has no SOCK_SEQPACKET for local sockets.
 _CONTROL_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
-_LISTEN_TIMEOUT_S = 5.0
+_SEND_TIMEOUT_S = 5.0
 _PIPE_BYTES = 1 << 18
 _ANSWER_TIMEOUT_S = 20.0
-# Without site packages, user's or working folder. Bytecode of what only zygotes import is kept, unless that is not
-# wanted: to compile it anew leaves holes in the memory of each, which their children pay for.
+# Without site packages, the user's included, and without the working folder. The bytecode of modules that only zygotes
+# import is cached unless Python's settings forbid it: compiling would leave free gaps in the zygote's memory, and each
+# child would pay for these with page copies.
 _FLAGS = ("-S", "-s", "-P", *(("-B",) if sys.dont_write_bytecode else ()))
 _CLEAN_ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -40,7 +41,7 @@ _CLEAN_ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",  # each arena takes 64 MB of address space
-    "LD_BIND_NOW": "1",  # else each job looks the same symbols up again; no program sees this
+    "LD_BIND_NOW": "1",  # else each job resolves the same symbols again; programs do not see this variable
 }
 
 
@@ -52,7 +53,7 @@ class Ends(NamedTuple):
 
 
 class WorkerDied(SandboxError):
-    """A zygote has ended, does not start or does not listen; its jobs must be run again."""
+    """A zygote has ended, does not start or does not read its socket; its jobs must be run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +61,20 @@ class Setup:
     """What distinguishes one kind of zygote from another."""
 
     packages: Mapping[str, str] = field(default_factory=dict)
-    """Site packages that programs may import: name to the folder that holds them."""
+    """Site packages that programs may import: name to the folder that contains the package."""
     preload: Sequence[str] = ()
-    """Those of them, and of the rarer modules of the standard library, that are imported before any fork."""
+    """Site packages and rarer modules of the standard library that the zygote imports before it forks."""
 
 
 class Launched(Protocol):
-    """What was started: a zygote or what holds it. `subprocess.Popen` has all of this."""
+    """A started process: a zygote or its launcher. `subprocess.Popen` implements this."""
 
     returncode: Any
     """None until its end is known."""
 
     @property
     def pid(self) -> int:
-        """Process id as we see it, or -1."""
+        """Process id in this process's pid namespace, or -1."""
 
     def poll(self) -> int | None:
         """Return its exit status if it has ended."""
@@ -82,11 +83,11 @@ class Launched(Protocol):
         """Wait for its end, at most `timeout` seconds (`subprocess.TimeoutExpired`)."""
 
     def kill(self) -> None:
-        """End it without asking."""
+        """Kill it."""
 
 
 Launch = Callable[[dict[str, Any], socket.socket], Launched]
-"""(options of a zygote, the far end of its control socket) -> what was started; raises OSError or ValueError."""
+"""(options of a zygote, its end of the control socket) -> the started process; raises OSError or ValueError."""
 
 
 def launch_here(options: dict[str, Any], control: socket.socket) -> subprocess.Popen[bytes]:
@@ -100,14 +101,14 @@ def launch_here(options: dict[str, Any], control: socket.socket) -> subprocess.P
         pass_fds=(control.fileno(),),
         cwd="/",
         env=clean_environment(),
-        start_new_session=True,  # an interrupt from the terminal is for us, not for it
+        start_new_session=True,  # an interrupt from the terminal must reach only this process
     )
 
 
 class Worker:
     """One zygote. Not thread-safe: only the scheduler's thread uses it.
 
-    Must be made in a thread that outlives it: the kernel ends a zygote with the thread that started it.
+    The thread that constructs it must outlive it: the kernel kills a zygote when the thread that started it ends.
     """
 
     def __init__(self, setup: Setup, tier: str, launch: Launch = launch_here) -> None:
@@ -115,38 +116,38 @@ class Worker:
         self.tier = tier
         self.guarantee = ""
         self.refusal = ""
-        """Why it cannot have its tier."""
+        """Why its tier is not available."""
         self.jobs_can_kill_themselves = True
-        """If not, a process that dies of SIGKILL was killed by us or by the machine."""
+        """If False, only this process or the system can have killed a process that dies of SIGKILL."""
         self.n_forks = 0
-        """How many processes it was asked for."""
+        """How many processes were requested."""
         self.ready = False
         self.deadline = math.inf
-        """When it is given up if it is not ready (monotonic clock)."""
-        self._asked_at = math.inf
-        self.control, far = socket.socketpair(socket.AF_UNIX, _CONTROL_KIND)
+        """When it counts as failed if it is not ready (monotonic clock)."""
+        self._cpu_requested_at = math.inf
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, _CONTROL_KIND)
         try:
             self._process = launch(
-                {"tier": tier, "packages": dict(setup.packages), "preload": list(setup.preload)}, far
+                {"tier": tier, "packages": dict(setup.packages), "preload": list(setup.preload)}, theirs
             )
         except (OSError, ValueError) as error:
             self.control.close()
             raise WorkerDied(f"cannot start {sys.executable!r}: {error}") from error
         finally:
-            far.close()
+            theirs.close()
         self.control.setblocking(False)
 
     @property
     def pid(self) -> int:
-        """Process id of what was started (the zygote or its launcher)."""
+        """Process id of the started process (the zygote or its launcher)."""
         return self._process.pid
 
     def fork(self, number: int, cpu_s: int, memory_mb: int) -> Ends:
-        """Ask for a process; return our ends of its channel.
+        """Request a process; return our ends of its channel.
 
         Raises:
-            WorkerDied: the zygote does not listen.
-            OSError: we may have no more files open.
+            WorkerDied: the zygote does not read its control socket.
+            OSError: this process has too many open files.
         """
         its_incoming, outgoing = os.pipe()
         try:
@@ -158,11 +159,11 @@ class Worker:
         self.n_forks += 1
         request = Request(Op.FORK, number, cpu_s, memory_mb).pack()
         try:
-            self._insist(lambda: socket.send_fds(self.control, [request], [its_outgoing, its_incoming]))
+            self._send_when_writable(lambda: socket.send_fds(self.control, [request], [its_outgoing, its_incoming]))
         except OSError as error:
             os.close(incoming)
             os.close(outgoing)
-            raise WorkerDied(f"a zygote does not listen: {error}") from error
+            raise WorkerDied(f"a zygote does not read its control socket: {error}") from error
         finally:
             os.close(its_incoming)
             os.close(its_outgoing)
@@ -171,66 +172,66 @@ class Worker:
         _enlarge(incoming)
         return Ends(incoming, outgoing)
 
-    def tell(self, op: bytes, number: int) -> None:
-        """Send a message about one process. A dead zygote is noticed by `notices`."""
+    def send_request(self, op: bytes, number: int) -> None:
+        """Send a request about one process. If the zygote is dead, `notices` raises."""
         request = Request(op, number).pack()
         with contextlib.suppress(OSError):
-            self._insist(lambda: self.control.send(request))
+            self._send_when_writable(lambda: self.control.send(request))
 
-    def _insist(self, send: Callable[[], object]) -> None:
+    def _send_when_writable(self, send: Callable[[], object]) -> None:
         try:
             send()
         except BlockingIOError:
-            listening = select.poll()  # `select.select` knows no descriptor beyond 1023
-            listening.register(self.control, select.POLLOUT)
-            listening.poll(1000 * _LISTEN_TIMEOUT_S)
+            poll = select.poll()  # `select.select` accepts no descriptor beyond 1023
+            poll.register(self.control, select.POLLOUT)
+            poll.poll(1000 * _SEND_TIMEOUT_S)
             send()
 
-    def ask_for_cpu(self, number: int) -> None:
-        """Ask for the processor time of a process; the answer is a notice."""
-        self._asked_at = min(self._asked_at, monotonic())
-        self.tell(Op.CPU, number)
+    def request_cpu_time(self, number: int) -> None:
+        """Request the processor time of a process; the zygote replies with a notice."""
+        self._cpu_requested_at = min(self._cpu_requested_at, monotonic())
+        self.send_request(Op.CPU, number)
 
     @property
     def is_overdue(self) -> bool:
-        """Whether it does not start, or has not answered for so long that it must hang."""
+        """Whether it has not started in time, or has not answered for `_ANSWER_TIMEOUT_S` and therefore hangs."""
         now = monotonic()
-        return now - self._asked_at > _ANSWER_TIMEOUT_S if self.ready else now > self.deadline
+        return now - self._cpu_requested_at > _ANSWER_TIMEOUT_S if self.ready else now > self.deadline
 
     def notices(self) -> list[Notice]:
-        """Return what the zygote has said since the last call.
+        """Return the notices that the zygote has sent since the last call.
 
         Raises:
             WorkerDied: it has ended.
         """
-        self._asked_at = math.inf
-        heard: list[Notice] = []
+        self._cpu_requested_at = math.inf
+        received: list[Notice] = []
         while True:
             try:
                 data = self.control.recv(65_536)
             except BlockingIOError:
-                return heard
+                return received
             except OSError as error:
-                raise WorkerDied(f"a zygote is gone: {error}") from error
+                raise WorkerDied(f"the control socket of a zygote is broken: {error}") from error
             if not data:
                 raise WorkerDied(f"a zygote ended with status {self._process.poll()}")
             if data[:1] == Op.READY and not self.ready:
-                said = json.loads(data[1:])
-                self.guarantee, self.ready = said["guarantee"], True
-                self.jobs_can_kill_themselves = said["suicide"]
+                fields = json.loads(data[1:])
+                self.guarantee, self.ready = fields["guarantee"], True
+                self.jobs_can_kill_themselves = fields["can_kill_itself"]
             elif data[:1] == Op.REFUSED and not self.ready:
                 self.refusal = data[1:].decode("utf-8", "replace")
             else:
-                heard.append(Notice.unpack(data))
+                received.append(Notice.unpack(data))
 
     def kill(self) -> None:
-        """End it without asking, which also ends one that hangs."""
+        """Kill the zygote and everything that it forked, even if it hangs."""
         self._process.kill()
         self.close()
 
     def close(self) -> None:
         """End the zygote and everything that it forked; idempotent."""
-        self.control.close()  # the zygote kills its children when it sees this
+        self.control.close()  # the zygote then kills its children and ends
         if self._process.returncode is not None:
             return
         try:
@@ -240,15 +241,15 @@ class Worker:
             self._process.wait()
 
     def forget(self) -> None:
-        """Let go of a zygote that belongs to another process (after a fork of ours)."""
+        """Close the copy of the control socket in a forked process; the zygote belongs to its parent."""
         self.control.close()
-        self._process.returncode = 0  # not our child: nothing to wait for, nothing to warn of
+        self._process.returncode = 0  # not our child: Popen must neither wait for it nor warn
 
 
 def _enlarge(pipe: int) -> None:
-    """Make room for all that most jobs say, so that they need not wait until someone listens."""
+    """Enlarge a pipe's buffer, so that most jobs can write all their frames before the scheduler reads any."""
     if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # beyond what this user may have: they wait
+        with contextlib.suppress(OSError):  # above this user's limit: jobs wait until the scheduler reads
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 

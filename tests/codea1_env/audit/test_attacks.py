@@ -13,7 +13,7 @@ from codea1_env.facts.submissions import RejectionReason
 from codea1_env.sandbox import Limits
 
 ATTACKS = load_attacks()
-GROUNDS = {suite.ground.problem.entry_point: suite.ground for suite in ATTACKS.suites}
+TESTBEDS = {suite.testbed.problem.entry_point: suite.testbed for suite in ATTACKS.suites}
 HARMFUL = re.compile(
     r"os\.(?:fork|forkpty|system|popen|posix_spawn|killpg|pidfd_open|memfd_create)\b|os\.kill\(|\bsubprocess\b"
     r"|socket\.socket|/dev/shm/|O_CREAT|open\([^)]*[\"'][wxa]|ptrace|bytearray\(1 <<"
@@ -74,12 +74,12 @@ def test_rejections_of_every_kind_that_a_reply_can_earn_are_provoked() -> None:
     assert reasons == set(RejectionReason) - release_only - by_luck - never_hostile
 
 
-@pytest.mark.parametrize("name", GROUNDS)
-def test_a_grounds_programs_are_as_right_and_as_wrong_as_it_says(name: str) -> None:
-    ground = GROUNDS[name]
+@pytest.mark.parametrize("name", TESTBEDS)
+def test_a_testbeds_programs_are_as_right_and_as_wrong_as_it_states(name: str) -> None:
+    testbed = TESTBEDS[name]
 
     def failures(program: str) -> list[int]:
-        return [n_failing(program, reply) for reply in ground.honest]
+        return [n_failing(program, reply) for reply in testbed.honest]
 
     def n_failing(program: str, reply: str) -> int:
         failing, scope = 0, {}
@@ -91,12 +91,12 @@ def test_a_grounds_programs_are_as_right_and_as_wrong_as_it_says(name: str) -> N
                 failing += 1
         return failing
 
-    assert NEEDLE in ground.problem.solution
-    assert NEEDLE not in "".join((*ground.right, *ground.wrong, *ground.honest, ground.problem.statement))
-    assert [failures(program) for program in (ground.problem.solution, *ground.right)] == [[0, 0]] * (
-        1 + len(ground.right)
+    assert NEEDLE in testbed.problem.solution
+    assert NEEDLE not in "".join((*testbed.right, *testbed.wrong, *testbed.honest, testbed.problem.statement))
+    assert [failures(program) for program in (testbed.problem.solution, *testbed.right)] == [[0, 0]] * (
+        1 + len(testbed.right)
     )
-    assert [failures(program) for program in ground.wrong] == [list(ground.n_beating)] * len(ground.wrong)
+    assert [failures(program) for program in testbed.wrong] == [list(testbed.n_beating)] * len(testbed.wrong)
 
 
 def test_limits_and_outcomes_are_read() -> None:
@@ -109,9 +109,9 @@ def test_limits_and_outcomes_are_read() -> None:
 
 def test_a_reply_can_be_repeated_and_written_with_escapes() -> None:
     text = 'tries = "x"\nground = "total"\nrepeat = 2\nreply = "assert total({n})\\n"\n'
-    assert read_suite(text, "x", GROUNDS).reply == "assert total(0)\nassert total(1)\n"
+    assert read_suite(text, "x", TESTBEDS).reply == "assert total(0)\nassert total(1)\n"
     text = "tries = 'x'\nground = 'total'\nescaped = true\nreply = 'é\\x00\\ud83d'\n"
-    assert read_suite(text, "x", GROUNDS).reply == "é\0\ud83d"
+    assert read_suite(text, "x", TESTBEDS).reply == "é\0\ud83d"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_reply_can_be_repeated_and_written_with_escapes() -> None:
         (PROGRAM.replace("tries", "attempts"), "unknown key 'attempts'"),
         (PROGRAM.replace('"x"', "1"), "tries"),
         (PROGRAM.replace('["f(1)"]', "[1]"), "calls is not a list of texts"),
-        (PROGRAM.replace('right = ["2"]', ""), "nothing of what must come"),
+        (PROGRAM.replace('right = ["2"]', ""), "it states no expected result"),
         (PROGRAM.replace('["2"]', '["2", "3"]'), "one value per call"),
         (PROGRAM + 'outcomes = ["vaule"]', "vaule"),
     ],
@@ -159,7 +159,7 @@ def test_a_candidate_that_cannot_be_read_is_broken_input(text: str, complaint: s
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (SUITE.replace("total", "nowhere", 1), "no ground 'nowhere'"),
+        (SUITE.replace("total", "nowhere", 1), "no testbed 'nowhere'"),
         (SUITE + "n_valid = true", "n_valid"),
         (SUITE + "reasons = { bad_luck = 1 }", "bad_luck"),
         (SUITE + "calls = []", "unknown key 'calls'"),
@@ -167,7 +167,7 @@ def test_a_candidate_that_cannot_be_read_is_broken_input(text: str, complaint: s
 )
 def test_a_suite_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
     with pytest.raises(BrokenInput, match=f"^name: .*{complaint}"):
-        read_suite(text, "name", GROUNDS)
+        read_suite(text, "name", TESTBEDS)
 
 
 def test_one_attack_can_be_chosen() -> None:

@@ -69,12 +69,12 @@ def test_it_is_not_fooled_by_everything(grader: PlainGrader) -> None:
 
 def test_suites_without_a_test_pass_and_suites_that_look_at_the_text_fail_right_programs(grader: PlainGrader) -> None:
     found = grader.try_suite(SUITES["exit_in_an_argument"])
-    assert (found.result, found.sentence) == (PlainResult.FOOLED, "passes, and holds no test")
+    assert (found.result, found.sentence) == (PlainResult.FOOLED, "passes, but contains no test")
     looking = replace(SUITES["walrus"], n_valid=1, reply="assert 'number' in total.__code__.co_varnames")
     assert grader.try_suite(looking).sentence == "a right program fails"
     assert grader.try_suite(SUITES["disguised_duplicates"]).result is PlainResult.HELD
     wrong = replace(SUITES["walrus"], n_valid=1, reply="assert total(3) == 7")
-    assert grader.try_suite(wrong).sentence == "the solution fails it, so that it is dropped"
+    assert grader.try_suite(wrong).sentence == "the solution fails it, so it is dropped"
 
 
 @pytest.mark.parametrize("attack", [a for a in ATTACKS if not a.is_safe], ids=lambda attack: attack.name)

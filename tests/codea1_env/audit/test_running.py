@@ -91,7 +91,7 @@ def test_the_host_s_secret_in_a_value_is_an_escape(scripted: Callable[..., Any])
 def test_what_is_left_behind_is_found_and_removed(
     scripted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = partial(surroundings.Surroundings, settling_s=0.2)
+    quick = partial(surroundings.Surroundings, wait_s=0.2)
     monkeypatch.setattr("codea1_env.audit.running.Surroundings", quick)
 
     def leave_a_file(job: Job, call: str) -> Outcome:
@@ -186,8 +186,8 @@ class Tampering:
         return JobReport(report.load, tuple(self._change(job, call.expression, outcome) for call, outcome in pairs))
 
 
-GROUND = next(suite.ground for suite in load_attacks().suites if suite.ground.problem.entry_point == "total")
-SUITE = HostileSuite("suite", "be a suite", GROUND, "assert total(7) == 28\nassert total(3) == 6", 2, 1, {})
+TESTBED = next(suite.testbed for suite in load_attacks().suites if suite.testbed.problem.entry_point == "total")
+SUITE = HostileSuite("suite", "be a suite", TESTBED, "assert total(7) == 28\nassert total(3) == 6", 2, 1, {})
 
 
 def played(sandbox: Sandbox, change: Callable[[Job, str, Outcome], Outcome], suite: HostileSuite = SUITE) -> str:
@@ -200,7 +200,7 @@ def unchanged(job: Job, call: str, outcome: Outcome) -> Outcome:
 
 
 def is_right(job: Job) -> bool:
-    return job.program in GROUND.right
+    return job.program in TESTBED.right
 
 
 def test_an_honest_suite_is_held(sandbox: Sandbox) -> None:
@@ -230,10 +230,10 @@ def test_a_case_that_only_beats_right_programs_when_it_returns_from_the_book_is_
 
 
 def test_a_suite_that_does_not_come_out_as_it_says_is_a_wrong_result(sandbox: Sandbox) -> None:
-    other = HostileSuite("suite", "be a suite", GROUND, SUITE.reply, 3, 1, {})
+    other = HostileSuite("suite", "be a suite", TESTBED, SUITE.reply, 3, 1, {})
     assert played(sandbox, unchanged, other).startswith("wrong_result: 2 of its cases are valid, not 3")
-    paid = HostileSuite("suite", "be a suite", GROUND, SUITE.reply, 2, 0, {})
-    assert played(sandbox, unchanged, paid).startswith("forged: it is paid for 1 cases")
+    paid = HostileSuite("suite", "be a suite", TESTBED, SUITE.reply, 2, 0, {})
+    assert played(sandbox, unchanged, paid).startswith("forged: it is rewarded for 1 cases")
 
 
 # -- candidates ------------------------------------------------------------------------------------

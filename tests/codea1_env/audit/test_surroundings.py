@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture
 def watched() -> Iterator[Surroundings]:
-    with Surroundings(settling_s=0.3) as watched:
+    with Surroundings(wait_s=0.3) as watched:
         yield watched
 
 
@@ -53,7 +53,7 @@ def test_a_process_that_still_runs_is_named_until_it_ends(watched: Surroundings)
 
 
 def test_a_process_that_is_about_to_end_is_waited_for() -> None:
-    with Surroundings(settling_s=30.0) as watched:
+    with Surroundings(wait_s=30.0) as watched:
         process = subprocess.Popen(["sleep", "0.2"])
         assert watched.changes() == []
     assert process.wait() == 0
@@ -61,26 +61,26 @@ def test_a_process_that_is_about_to_end_is_waited_for() -> None:
 
 def test_the_interpreters_of_the_local_pool_are_not_left_behind(watched: Surroundings, sandbox: Sandbox) -> None:
     sandbox.close()
-    watched.settle()
+    watched.mark()
     sandbox.run([Job("def f(): pass", "f")])
     assert watched.changes() == []
 
 
 def test_a_process_in_the_place_of_another_is_not_left_behind(watched: Surroundings) -> None:
     first = started("print('ready', flush=True); import time; time.sleep(60)")
-    watched.settle()
+    watched.mark()
     ended(first)
     second = started("print('ready', flush=True); import time; time.sleep(60)")
     try:
         assert watched.changes() == []
-        assert not watched.settle()
+        assert not watched.mark()
     finally:
         ended(second)
 
 
 def test_a_listening_socket_is_named(watched: Surroundings) -> None:
     first = started("print('ready', flush=True); import time; time.sleep(60)")
-    watched.settle()
+    watched.mark()
     ended(first)
     listens = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(1, flush=True); input()"
     second = subprocess.Popen([sys.executable, "-c", listens], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -103,7 +103,7 @@ def test_a_file_that_was_left_is_named_and_removed(watched: Surroundings) -> Non
 
 def test_a_file_that_was_there_before_is_left_alone(watched: Surroundings) -> None:
     with tempfile.NamedTemporaryFile(prefix=MARK) as file:
-        watched.settle()
+        watched.mark()
         assert watched.changes() == []
         assert Path(file.name).exists()
 

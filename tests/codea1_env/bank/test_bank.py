@@ -24,6 +24,8 @@ from codea1_env.bank import (
 )
 from codea1_env.errors import BrokenInput, SandboxError, UnknownName, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.problems import ProblemSet
+from codea1_env.problems.problem import WrongProgram
 from codea1_env.rules.mistake_book import BookKey
 from codea1_env.rules.ruleset import preset
 
@@ -154,6 +156,21 @@ def test_mutants_stand_in_where_no_wrong_program_is_known(toys, sandbox):
     labels = [entry.label.partition(" ")[0] for entry in bank.problems[1].programs]
     assert labels == ["mutant", "mutant"]
     assert len({entry.reply for entry in bank.problems[1].programs}) == 2
+
+
+def test_programs_are_read_with_the_bound_of_the_rules(toys, sandbox, tmp_path):
+    short = WrongProgram("def add(a, b):\n    return a - b\n", "subtracts", 1)
+    long = WrongProgram(short.program + "#" * 200, "subtracts, and is longer", 1)
+    problem = replace(toys[0], wrong_programs=(long, short))
+    recipe = replace(RECIPE, testers=("examples",), coders=(), n_wrong=2)
+    rules = preset("fixed")
+
+    def programs(rules):
+        bank = build_bank(ProblemSet("toys", (problem,)), rules, sandbox, recipe=recipe, cache=BankCache(tmp_path))
+        return [entry.reply for entry in bank.problems[0].programs]
+
+    assert programs(rules) == [problem.solution, long.program, short.program]
+    assert programs(replace(rules, max_program_bytes=100)) == [problem.solution, short.program]
 
 
 def test_a_recipe_without_programs_is_refused(toys):

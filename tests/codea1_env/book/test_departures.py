@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codea1_env.book.departures import Leaving
 from codea1_env.book.files import merge
-from codea1_env.book.spells import Spell, difficulties, origins, relapses, spells_of
+from codea1_env.book.periods import Period, difficulties, origins, periods_of, relapses
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.submissions import Candidate, TestCase
@@ -54,22 +54,22 @@ def test_a_fixed_case_that_fails_again_is_a_relapse_and_the_record_tells_when() 
         play(book)
         play(book, fails=(1,))  # round 5
         (departure,) = book.departures()
-        spells = spells_of(book)
+        periods = periods_of(book)
     assert (departure.expression, departure.how) == ("f(1)", Leaving.FIXED)
     assert (departure.added_round, departure.left_round) == (1, 3)
     assert departure.digest == BookKey.of(case(1)).digest()
     assert (departure.provenance.tester, departure.provenance.verdict) == ("a tester", "wrong_answer")
-    assert [(s.expression, s.added_round, s.last_round, s.how) for s in spells] == [
+    assert [(s.expression, s.added_round, s.last_round, s.how) for s in periods] == [
         ("f(1)", 1, 3, Leaving.FIXED),
         ("f(2)", 1, 5, None),
         ("f(1)", 5, 5, None),
     ]
-    (relapse,) = relapses(spells)
+    (relapse,) = relapses(periods)
     assert (relapse.expression, relapse.n_relapses, relapse.gaps) == ("f(1)", 1, (2,))
-    (hard,) = difficulties(spells, {"p": 5})
-    assert (hard.n_spells, hard.n_there, hard.n_fixed, hard.n_relapses, hard.fail_rate) == (3, 2, 1, 1, 1.0)
-    (origin,) = origins(spells, lambda spell: spell.provenance.tester)
-    assert (origin.name, origin.n_spells, origin.n_fixed, origin.n_there) == ("a tester", 3, 1, 2)
+    (hard,) = difficulties(periods, {"p": 5})
+    assert (hard.n_periods, hard.n_there, hard.n_fixed, hard.n_relapses, hard.fail_rate) == (3, 2, 1, 1, 1.0)
+    (origin,) = origins(periods, lambda period: period.provenance.tester)
+    assert (origin.name, origin.n_periods, origin.n_fixed, origin.n_there) == ("a tester", 3, 1, 2)
 
 
 def test_a_case_that_a_full_book_pushes_out_is_no_fix_and_its_return_no_relapse() -> None:
@@ -78,10 +78,10 @@ def test_a_case_that_a_full_book_pushes_out_is_no_fix_and_its_return_no_relapse(
         play(book, fails=(1,), rules=rules)
         play(book, fails=(2,), rules=rules)
         play(book, fails=(1,), rules=rules)
-        spells = spells_of(book)
+        periods = periods_of(book)
         assert [d.how for d in book.departures()] == [Leaving.EVICTED, Leaving.EVICTED]
-    assert not any(spell.is_fixed for spell in spells)
-    assert relapses(spells) == ()
+    assert not any(period.is_fixed for period in periods)
+    assert relapses(periods) == ()
 
 
 def test_the_record_survives_snapshots_and_is_merged(tmp_path: Path) -> None:
@@ -104,5 +104,5 @@ def test_many_departures_come_in_pages() -> None:
 
 
 def test_a_stay_never_lasts_less_than_no_round() -> None:
-    spell = Spell("p", b"", "f(1)", 9, 3, None, 1, 1, Provenance())  # merged books may count rounds differently
-    assert spell.duration == 0
+    period = Period("p", b"", "f(1)", 9, 3, None, 1, 1, Provenance())  # merged books may count rounds differently
+    assert period.duration == 0

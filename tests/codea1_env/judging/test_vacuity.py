@@ -17,7 +17,7 @@ from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import PRESETS, Reading, preset
 from codea1_env.rules.validation import ChangeEvidence
 from codea1_env.sandbox import Call, Job, JobReport, Limits, Place, Sandbox
-from codea1_env.sandbox.inside.changes import N_CHANGES, N_TELLING
+from codea1_env.sandbox.inside.changes import N_CHANGES, N_DECISIVE
 from codea1_env.sandbox.local.execution import internal_error_report
 from tests.support.sandboxes import Counting
 
@@ -61,7 +61,7 @@ def test_at_least_twelve_changes_are_tried(sandbox: Sandbox) -> None:
     (found,) = changed(sandbox, SQUARE, ["f() == f() + 0"]).values()
     assert found.n_true >= 12
     assert found.n_false == 0
-    assert N_TELLING < N_CHANGES
+    assert N_DECISIVE < N_CHANGES
 
 
 def test_no_program_runs_for_it_and_equal_cases_cost_once(sandbox: Sandbox) -> None:

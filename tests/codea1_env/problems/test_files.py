@@ -133,7 +133,7 @@ BROKEN: list[tuple[Any, str]] = [
     ("null", "holds NoneType, not an object"),
     ("{}", "is empty"),
     ({"a": 1, "b": 2}, r"unknown layout with the columns a, b; known layouts are codea1-env \(entry_point"),
-    (OWN, "id 'mine/1' stands already at rows.jsonl line 1"),
+    (OWN, "id 'mine/1' is already used at rows.jsonl line 1"),
     ({**OWN, "id": 7}, "column 'id' holds int, not text"),
     ({**OWN, "id": "2", "statement": " \n"}, "column 'statement' is empty"),
     ({**OWN, "id": "2", "statement": "\0"}, "holds a NUL character"),

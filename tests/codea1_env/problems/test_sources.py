@@ -68,12 +68,12 @@ def test_a_folder_gives_all_its_files_and_says_which_are_broken(tmp_path: Path) 
     found = load_problems(tmp_path)
     assert [problem.id for problem in found] == ["one", "two"]
     assert [row.place for row in found.skipped] == ["b.jsonl.gz line 2", "c.json"]
-    with pytest.raises(BrokenInput, match=r"c\.json: the file is empty|stands already at a\.jsonl line 1"):
+    with pytest.raises(BrokenInput, match=r"c\.json: the file is empty|is already used at a\.jsonl line 1"):
         load_problems(tmp_path, strict=True)
 
 
 def test_a_folder_without_problem_files_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(BrokenInput, match="holds no problem files"):
+    with pytest.raises(BrokenInput, match="contains no problem files"):
         load_problems(tmp_path)
 
 

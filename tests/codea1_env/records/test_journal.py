@@ -77,7 +77,7 @@ def test_a_foreign_folder_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_a_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="a file of this name is in the way"):
+    with pytest.raises(UserError, match="a file with this name exists"):
         Journal.begin(tmp_path / "file", "lines", "")
-    with pytest.raises(UserError, match="a file of this name is in the way"):
+    with pytest.raises(UserError, match="a file with this name exists"):
         unused_folder(tmp_path / "file")

@@ -127,7 +127,7 @@ def test_a_file_above_the_folder_is_one_sentence_too(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="Not a directory"):
         RunFolder.create(tmp_path / "file" / "run", CONFIG)
-    with pytest.raises(UserError, match="a file of this name is in the way"):
+    with pytest.raises(UserError, match="a file with this name exists"):
         RunFolder.create(None, CONFIG, root=tmp_path / "file")
 
 

@@ -44,7 +44,7 @@ class Stage:
         with near:
             return Ends(os.dup(near.fileno()), os.dup(near.fileno()))
 
-    def tell(self, op: bytes, number: int) -> None:
+    def send_request(self, op: bytes, number: int) -> None:
         assert op == Op.KILL
         self.killed.append(number)
 
@@ -157,10 +157,10 @@ def test_who_has_closed_its_end_is_not_listened_to() -> None:
     stage.says(0, loaded())
     process = stage.process(0)
     assert process is not None
-    assert not process.is_silent
+    assert not process.has_closed
     stage.far[0].shutdown(socket.SHUT_WR)
     stage.execution.on_readable(process)
-    assert process.is_silent
+    assert process.has_closed
     stage.report()
 
 
@@ -172,9 +172,9 @@ def test_who_waits_for_us_to_listen_does_not_sleep() -> None:
     assert process.idle_s(0, 60.0) > 0.0
     stage.says(0, loaded(), gives(0, b'"' + b"x" * 5000 + b'"'))
     time.sleep(0.02)
-    assert not process.says_much
+    assert not process.sends_much
     assert process.idle_s(0, 60.0) == 0.0
-    assert process.says_much
+    assert process.sends_much
     time.sleep(0.02)
     assert process.idle_s(0, 60.0) > 0.0
     stage.report()

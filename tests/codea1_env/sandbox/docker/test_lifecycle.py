@@ -114,12 +114,12 @@ def test_what_is_left_by_who_was_killed_between_two_requests_is_cleaned_and_noth
     docker: DockerSandbox, engine: Any, started: Any
 ) -> None:
     killer = """
-    from codea1_env.sandbox.docker.place import Place
-    create = Place.create
+    from codea1_env.sandbox.docker.container_settings import ContainerSettings
+    create = ContainerSettings.create
     def create_and_die(*args):
         create(*args)
         os.kill(os.getpid(), signal.SIGKILL)
-    Place.create = create_and_die
+    ContainerSettings.create = create_and_die
 """
     head, line, tail = USER.partition("    sandbox = DockerSandbox(1)\n")
     assert answers(docker)  # its containers must stay, and the image, which is in use

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env.sandbox.docker import root as docker_root
-from codea1_env.sandbox.docker.root import Root, placed
+from codea1_env.sandbox.docker.root import Root, path_in_image
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
@@ -49,8 +49,8 @@ def test_it_holds_python_and_the_allowed_packages_readable_by_any_user(site: Pat
 
 
 def test_what_a_container_would_hide_lies_elsewhere() -> None:
-    assert placed("/tmp/venv/lib/numpy") == "/outside/tmp/venv/lib/numpy"
-    assert placed("/usr/lib/python3") == "/usr/lib/python3"
+    assert path_in_image("/tmp/venv/lib/numpy") == "/outside/tmp/venv/lib/numpy"
+    assert path_in_image("/usr/lib/python3") == "/usr/lib/python3"
 
 
 def test_folders_come_before_what_lies_in_them_and_nothing_lies_below_a_link(site: Path) -> None:

@@ -27,7 +27,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.docker.engine import OWNER_LABEL, SESSION_LABEL, connected
-from codea1_env.sandbox.docker.folder import meeting_folder
+from codea1_env.sandbox.docker.folder import startup_folder
 from codea1_env.sandbox.docker.root import Root
 from codea1_env.sandbox.docker.sandbox import DockerSandbox, shared_docker_sandbox
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
@@ -244,12 +244,12 @@ def test_the_container_holds_even_without_a_layer_of_ours(
 
     @contextmanager
     def weakened(listener: Any) -> Iterator[Path]:
-        with meeting_folder(listener) as folder:
+        with startup_folder(listener) as folder:
             path = folder / "codea1_env" / "sandbox" / "inside" / module
             path.write_text(f"{path.read_text()}\n{change}\n")
             yield folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", weakened)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", weakened)
     (tmp_path / "secret").write_text("secret")
     with socket.create_server(("127.0.0.1", 0)) as server, DockerSandbox(1) as sandbox:
         call = f"f({server.getsockname()[1]}, {str(tmp_path / 'secret')!r})"
@@ -323,10 +323,10 @@ def test_the_image_is_made_once(docker: DockerSandbox, engine: Any) -> None:
 def test_an_engine_that_sees_other_files_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def elsewhere(listener: Any) -> Iterator[Path]:
-        with meeting_folder(listener) as folder:
+        with startup_folder(listener) as folder:
             yield folder / "not-there"
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", elsewhere)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", elsewhere)
     with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match="engine on the same kernel that sees the same"):
         sandbox.run([DOUBLE])
 
@@ -334,11 +334,11 @@ def test_an_engine_that_sees_other_files_is_told_apart(engine: Any, monkeypatch:
 def test_an_engine_with_another_kernel_is_told_apart(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def unreachable(listener: Any) -> Iterator[Path]:
-        with meeting_folder(listener) as folder:
+        with startup_folder(listener) as folder:
             os.unlink(folder / "socket")
             yield folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", unreachable)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", unreachable)
     with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"on the same kernel .*no connection"):
         sandbox.run([DOUBLE])
     assert [each for each in engine.containers() if each["State"] == "created"] == []
@@ -347,11 +347,11 @@ def test_an_engine_with_another_kernel_is_told_apart(engine: Any, monkeypatch: p
 def test_a_python_that_is_too_old_is_said(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
     def from_the_future(listener: Any) -> Iterator[Path]:
-        with meeting_folder(listener) as folder:
+        with startup_folder(listener) as folder:
             entry = folder / "codea1_env" / "sandbox" / "inside" / "docker_entry.py"
             entry.write_text(entry.read_text().replace("_OLDEST = (3, 11)", "_OLDEST = (4, 0)"))
             yield folder
 
-    monkeypatch.setattr(codea1_env.sandbox.docker.container, "meeting_folder", from_the_future)
+    monkeypatch.setattr(codea1_env.sandbox.docker.container, "startup_folder", from_the_future)
     with DockerSandbox(1) as sandbox, pytest.raises(SandboxError, match=r"its Python is 3\.\d+, and"):
         sandbox.run([DOUBLE])

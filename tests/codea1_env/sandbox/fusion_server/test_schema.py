@@ -12,8 +12,8 @@ from codea1_env.sandbox.fusion_server.schema import (
     BadRequest,
     CommandResult,
     CommandStatus,
-    RunAnswer,
     RunRequest,
+    RunResponse,
     RunStatus,
 )
 
@@ -39,7 +39,7 @@ JSON = st.recursive(
 
 
 def test_an_answer_has_the_documented_form() -> None:
-    answer = RunAnswer(RunStatus.FAILED, "", CommandResult(CommandStatus.FINISHED, 0.5, 3, "out", "err"))
+    answer = RunResponse(RunStatus.FAILED, "", CommandResult(CommandStatus.FINISHED, 0.5, 3, "out", "err"))
     assert answer.to_json() == DOCUMENTED
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from codea1_env.errors import SandboxError, UserError
 from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
-from codea1_env.sandbox.fusion_server.schema import CommandResult, CommandStatus, RunAnswer, RunStatus
+from codea1_env.sandbox.fusion_server.schema import CommandResult, CommandStatus, RunResponse, RunStatus
 from codea1_env.sandbox.fusion_server.server import FusionServer, ServerBounds
 
 
@@ -45,11 +45,11 @@ def ask(server: FusionServer, body: object, *, method: str = "POST", path: str =
         connection.close()
 
 
-def ran(server: FusionServer, code: str, **fields: Any) -> RunAnswer:
+def ran(server: FusionServer, code: str, **fields: Any) -> RunResponse:
     status, body = ask(server, {"code": code, "language": "python", **fields})
     assert status == 200
     run = body["run_result"]
-    return RunAnswer(
+    return RunResponse(
         RunStatus(body["status"]), body["message"], CommandResult(**run | {"status": CommandStatus(run["status"])})
     )
 

@@ -1,4 +1,4 @@
-"""What a container says on its standard error before we have met its process in another way."""
+"""The standard error of a container, read until its process has connected to our socket."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MAX_BYTES = 10_000
 _HEADER = struct.Struct(">BxxxI")  # which stream, how many bytes follow
 
 
-class Words:
-    """Bytes of a stream that ends when the container does."""
+class ContainerOutput:
+    """The bytes of a stream that ends when the container ends."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -39,12 +39,12 @@ class Words:
             if other.fileno() in ready:
                 return True
             if not ready:
-                raise SandboxError("a container was started but did nothing")
+                raise SandboxError("a container was started but did not connect in time")
             self._read()
         return False
 
     def last(self) -> str:
-        """Return the last line that was said by a container that has ended."""
+        """Return the last line that a container wrote before it ended; empty if it wrote none."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         while not self._has_ended and poll.poll(1000):
@@ -61,17 +61,17 @@ class Words:
         self._data += data
 
     def _text(self) -> str:
-        said, at = bytearray(), 0
+        text, at = bytearray(), 0
         while at + _HEADER.size <= len(self._data):
             _, length = _HEADER.unpack_from(self._data, at)
             at += _HEADER.size + length
-            said += self._data[at - length : at]
-        return said.decode("utf-8", "replace")
+            text += self._data[at - length : at]
+        return text.decode("utf-8", "replace")
 
 
 @contextlib.contextmanager
-def words_of(client: Any, name: str) -> Iterator[Words]:
-    """Listen to a container that is not started yet.
+def output_of(client: Any, name: str) -> Iterator[ContainerOutput]:
+    """Yield the standard error of a container that is not started yet.
 
     Args:
         client: see `codea1_env.sandbox.docker.engine.connected`.
@@ -79,6 +79,6 @@ def words_of(client: Any, name: str) -> Iterator[Words]:
     """
     stream = client.attach_socket(name, {"stderr": 1, "stream": 1})
     try:
-        yield Words(stream.fileno())
+        yield ContainerOutput(stream.fileno())
     finally:
-        stream._response.close()  # and the stream, and its connection, which was taken out of the client's hands
+        stream._response.close()  # closes the stream and its connection, which the client no longer manages

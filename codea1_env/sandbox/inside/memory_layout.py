@@ -1,9 +1,9 @@
-"""Making the forks of a zygote cheap: what a new process touches first is warm, dense and mapped already.
+"""Arranges the memory of a zygote so that its forks are cheap.
 
-A process that answers a short job spends most of its time on page faults: each page of the zygote's memory that it
-writes to (a reference count is enough) is copied, each page of a library's code is mapped anew. So the zygote does
-once what every child will do, closes the holes that its imports left in memory, so that what it makes next and what a
-child makes lies close together, and has forks inherit the mapping of the interpreter's own code.
+A process that answers a short job spends most of its time on page faults: the kernel copies each page of the zygote's
+memory that it writes to (a reference count is enough) and maps each page of a library's code again. So the zygote does
+once what every child will do. It fills the free gaps that its imports left in memory, so that later objects, also those
+of a child, lie close together. And it makes forks inherit the page tables of the interpreter's own code.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
 _kept: list[bytes] = []
 
 
-def close_holes() -> None:
-    """Fill what is free between objects that exist, for good. Whatever is made from here on lies side by side."""
+def fill_free_memory() -> None:
+    """Fill the free memory between existing objects, permanently, so that later objects lie side by side."""
     for size in range(_BYTES_OVERHEAD // 16 * 16 + 16, _LARGEST_POOLED + 1, 16):
         for _ in range(_MAX_PER_CLASS):
             filler = bytes(size - _BYTES_OVERHEAD)
             _kept.append(filler)
-            if id(filler) % _POOL_BYTES < _POOL_HEADER_BYTES:  # the first of a pool: the ones before are full
+            if id(filler) % _POOL_BYTES < _POOL_HEADER_BYTES:  # the first object of a new pool: all others are full
                 break
     highest = 0
     for size in _LARGE_SIZES:
         for _ in range(_MAX_LARGE):
             filler = bytes(size - _BYTES_OVERHEAD)
             _kept.append(filler)
-            if id(filler) > highest:  # from the end of the heap: nothing free before it is as large
+            if id(filler) > highest:  # at the end of the heap: no gap before it is large enough
                 highest = id(filler)
                 break
 
 
 def share_code_pages() -> None:
-    """Have forks inherit the page tables of the interpreter's code; without that, each child faults them in again.
+    """Make forks inherit the page tables of the interpreter's code; otherwise each child faults the pages in again.
 
-    The kernel copies the page tables of file mappings only where a page was written to. One byte of the mapping is
-    written over with itself. Where that is not allowed (some hardened systems), nothing is gained and nothing lost.
+    The kernel copies the page tables of a file mapping only if one of its pages was written to. So this overwrites one
+    byte of the mapping with itself. Some hardened systems do not allow that; then this function has no effect.
     """
     if sys.platform != "linux":
         return
@@ -54,7 +54,7 @@ def share_code_pages() -> None:
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as lines:
             mappings = [line.split(maxsplit=5) for line in lines]
-    except OSError:  # not Linux, or inside walls already
+    except OSError:  # not Linux, or already sealed
         return
     for span, rights, _, _, _, *path in mappings:
         if rights != "r-xp" or not path or not _is_interpreter(path[0]):

@@ -1,4 +1,4 @@
-"""A hardened container: what it may use, and what is taken from it."""
+"""The settings of a hardened container: its limits, its mounts and the rights that it does not get."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codea1_env.sandbox.docker.image import Image
 from codea1_env.sandbox.docker.owner import Owner
 from codea1_env.sandbox.local.worker import clean_environment
 
-NOT_HERE = (
+UNSUITABLE_ENGINE = (
     "the docker sandbox needs an engine on the same kernel that sees the same files: no remote engine, no Docker"
     " Desktop, no gVisor, no engine outside a container that this process runs in (if only the folder for temporary"
     " files differs, set TMPDIR to one that both see)"
@@ -24,52 +24,52 @@ _ENTRY = f"{_INSIDE}/codea1_env/sandbox/inside/docker_entry.py"
 _TMP_OPTIONS = "size=4m,mode=1777,noexec,nosuid,nodev"
 _MAX_PROCESSES = 4096  # a child may have 256 threads; this is for all children together
 _MAX_CORES = 2.0  # a worker has two jobs that use a processor at the same time
-# Users that own nothing: beyond what distributions and engines hand out, or within the 65,536 that a container has.
 _LIMITS = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "processors"}
+# Users that own nothing: above the ids that distributions and engines assign, or within a container's 65,536.
 _FREE_USERS, _FREE_USERS_REMAPPED = range(400_000, 500_000), range(20_000, 60_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What all containers of one sandbox have in common."""
+class ContainerSettings:
+    """The settings that all containers of one sandbox share."""
 
     image: Image
     session: str
-    """Label by which they are found."""
+    """Value of the label `SESSION_LABEL` of the containers, by which they are found."""
     memory_mb: int
     """For all processes of one container together."""
     n_cores: float
     """Most processors that one container may keep busy."""
     users: range
-    """One of them is a container's user."""
-    without: tuple[str, ...] = ()
-    """What this engine cannot limit; each job's own limits hold without it."""
+    """Each container runs as a random one of these user ids."""
+    unlimited: tuple[str, ...] = ()
+    """The resources that this engine cannot limit. The limits of each job do not depend on the engine."""
 
     @classmethod
-    def on(cls, client: Any, image: Image, session: str, memory_mb: int) -> Place:
-        """Fit it to an engine.
+    def for_engine(cls, client: Any, image: Image, session: str, memory_mb: int) -> ContainerSettings:
+        """Return the settings that suit an engine.
 
         Raises:
-            SandboxError: its containers are not Linux.
+            SandboxError: the engine's containers do not run Linux.
         """
         facts = client.info()
         if facts.get("OSType") != "linux":
             raise SandboxError(f"the docker sandbox needs Linux containers, this engine has {facts.get('OSType')}")
         is_remapped = any("name=userns" in text or "name=rootless" in text for text in facts["SecurityOptions"] or ())
         users = _FREE_USERS_REMAPPED if is_remapped else _FREE_USERS
-        without = tuple(what for key, what in _LIMITS.items() if not facts.get(key))
-        return cls(image, session, memory_mb, min(_MAX_CORES, float(facts["NCPU"])), users, without)
+        unlimited = tuple(what for key, what in _LIMITS.items() if not facts.get(key))
+        return cls(image, session, memory_mb, min(_MAX_CORES, float(facts["NCPU"])), users, unlimited)
 
     def create(self, client: Any, name: str, shared: Path) -> None:
-        """Create a container, which is to be started next.
+        """Create a container without starting it.
 
         Args:
             client: see `codea1_env.sandbox.docker.engine.connected`.
             name: of the container.
-            shared: folder that it sees, read-only.
+            shared: folder that is mounted in it, read-only.
 
         Raises:
-            SandboxError: the engine sees other files than we do.
+            SandboxError: the engine does not see the same files as this process.
         """
         from docker.errors import APIError  # noqa: PLC0415  -- heavy, and an extra
 
@@ -82,14 +82,14 @@ class Place:
                 user=f"{user}:{user}",
                 working_dir="/",
                 hostname="sandbox",
-                stop_signal="SIGKILL",  # process 1 does not hear others, and an engine that ends would wait for it
+                stop_signal="SIGKILL",  # process 1 ignores other signals, and an engine that ends would wait for it
                 environment={**environment(), "PYTHONPATH": "", "PYTHONSAFEPATH": "1"},  # the image may say otherwise
                 labels={SESSION_LABEL: self.session, OWNER_LABEL: str(Owner.here())},
                 host_config=self._limits(client, shared),
             )
         except APIError as error:
             if "bind source path" in str(error.explanation):
-                raise SandboxError(NOT_HERE) from error
+                raise SandboxError(UNSUITABLE_ENGINE) from error
             raise
 
     def _limits(self, client: Any, shared: Path) -> Any:
