@@ -1,4 +1,4 @@
-"""Code-A1's training as a loop that anybody can read: no actors, messages or checkpoints. See training_loop.py."""
+"""The training of Code-A1 as a plain loop, without actors, messages or checkpoints. See training_loop.py."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import torch
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo import GRPOConfig
-from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private, but the draws must be the same
+from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private; both arms need the same random numbers
 from codea1_agents.train.grpo.batches import padded_batch, planned, shards
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.env_runner import scored_responses
 from codea1_agents.train.grpo.episodes import ScoredResponse
 from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
-from codea1_agents.train.grpo.learner import _pieces  # likewise: the order of rows decides the last bits
+from codea1_agents.train.grpo.learner import _pieces  # private; the order of rows decides the last bits
 from codea1_agents.train.grpo.loss import grpo_loss
 from codea1_agents.train.grpo.players import ModelPlayer
 from codea1_agents.train.grpo.rl_module import CausalLMModule
@@ -37,7 +37,6 @@ from codea1_env.rules.ruleset import preset
 
 def config_of(options: argparse.Namespace) -> GRPOConfig:
     """Return the settings of both arms."""
-
     config: GRPOConfig = (
         GRPOConfig()
         .environment(rules=replace(preset("fixed"), tests_per_suite=options.tests))
@@ -64,7 +63,7 @@ def config_of(options: argparse.Namespace) -> GRPOConfig:
 
 
 class PlainLoop:
-    """The training of a configuration, without RLlib at work."""
+    """The training of a configuration, without running RLlib."""
 
     def __init__(self, config: GRPOConfig) -> None:
         self.config, self.settings = config, config.settings()
