@@ -1,6 +1,6 @@
 """The workload of benchmarks: groups of replies as in a training step, made from the starter problems.
 
-A group is one problem, candidates (alternately the solution and known wrong programs), and suites of its own for each
+A group is one problem, candidates (alternately the solution and known wrong programs), and separate suites for each
 candidate. All calls are distinct, and one prediction in eight is wrong. The same seed gives the same texts.
 """
 

@@ -76,7 +76,7 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
     lines = [
         "### Equal compute",
         "",
-        "Held-out accuracy of the coder, in percent, at the last evaluation within so many processor seconds of"
+        "Held-out accuracy of the coder, in percent, at the last evaluation within these processor seconds of"
         " training. A system that ends earlier keeps its last value.",
         "",
         "| system | " + " | ".join(f"{budget:.0f} s" for budget in budgets) + " | whole run | seconds of a whole run |",

@@ -120,7 +120,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
         Args:
             coder: directory or hub id of a causal language model, or its settings.
-            tester: likewise.
+            tester: the same for the tester.
             shared: one model for both roles, instead of the two.
             frozen: modules that play and do not learn.
             prompts: wording, by name or file.

@@ -73,8 +73,8 @@ def checked(settings: Mapping[str, Any], where: str) -> TrainingConfig:
         raise _fault(error, where) from error
 
 
-def _read(name: str, beside: Path, seen: tuple[str, ...]) -> Settings:
-    path = _found(name, beside)
+def _read(name: str, folder: Path, seen: tuple[str, ...]) -> Settings:
+    path = _found(name, folder)
     if str(path) in seen:
         raise UserError(f"{path}: extends itself")
     try:
@@ -86,10 +86,10 @@ def _read(name: str, beside: Path, seen: tuple[str, ...]) -> Settings:
     return _extended(content, path.parent, (*seen, str(path)))
 
 
-def _found(name: str, beside: Path) -> Path:
+def _found(name: str, folder: Path) -> Path:
     if name in preset_names():
         return _PRESETS / f"{name}.toml"
-    path = beside / name
+    path = folder / name
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise BrokenInput(f"{path}: no such file")
@@ -180,7 +180,7 @@ def _fault(error: ValidationError, where: str) -> UserError:
 
 
 def _known(path: Iterable[str]) -> list[str]:
-    """Return the dotted names of the settings beside one."""
+    """Return the dotted names of the settings in a table."""
     section: Any = TrainingConfig
     for part in path:
         hint = section.model_fields[part].annotation
