@@ -15,8 +15,6 @@ from codea1_agents.lab.games.equilibria import Equilibrium, solve
 from codea1_agents.lab.games.matrix_game import TIE, MatrixGame, Profile, Vector, nash_conv
 from codea1_env.bank import BankPayoffs
 
-__all__ = ["BankGame", "WhiteBoxSolution", "solve_white_box", "stacked"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WhiteBoxSolution:
