@@ -15,9 +15,9 @@ from codea1_agents.cli.evaluating import Bench, bench
 from codea1_agents.cli.playing import varied
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
-from codea1_agents.lab.crossplay.players import Player, players_of
-from codea1_agents.lab.crossplay.results import SHOWN, TITLES, Findings
-from codea1_agents.lab.crossplay.running import Seat, Transfer, play_all
+from codea1_agents.lab.crossplay.player_specs import PlayerSpec, read_players
+from codea1_agents.lab.crossplay.results import AGENT_COLUMNS, SHOWN, TITLES, Findings
+from codea1_agents.lab.crossplay.running import Player, Transfer, play_all
 from codea1_agents.lab.report.crossplay import RESULT, heat_maps_of
 from codea1_agents.lab.report.writing import write_heat_map
 from codea1_env.agent import Role
@@ -32,12 +32,12 @@ _FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", 
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Who takes part."""
+    """The players of both roles."""
 
-    coders: tuple[Player, ...]
-    testers: tuple[Player, ...]
-    fixed: tuple[Player, ...]
-    """Those of both that are yardsticks."""
+    coders: tuple[PlayerSpec, ...]
+    testers: tuple[PlayerSpec, ...]
+    fixed: tuple[PlayerSpec, ...]
+    """The yardsticks among them."""
 
 
 def run_crossplay(asked: CrossplayOptions) -> None:
@@ -67,19 +67,19 @@ def run_crossplay(asked: CrossplayOptions) -> None:
 
 
 def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
-    both = players_of(asked.players or (), scratch / "both")
+    both = read_players(asked.players or (), scratch / "both")
     named: dict[Role, Sequence[str]] = {"coder": asked.coders or (), "tester": asked.testers or ()}
     of = {
-        role: [*(p for p in both if p.role == role), *players_of(texts, scratch / role, role=role)]
+        role: [*(p for p in both if p.role == role), *read_players(texts, scratch / role, role=role)]
         for role, texts in named.items()
     }
     if not any(of.values()):
         raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
-    fixed: tuple[Player, ...] = ()
+    fixed: tuple[PlayerSpec, ...] = ()
     if asked.yardsticks:
         for role, specs in _FIXED.items():
             there = {player.spec for player in of[role]}
-            of[role] += players_of([spec for spec in specs if spec not in there], scratch, role=role)
+            of[role] += read_players([spec for spec in specs if spec not in there], scratch, role=role)
         fixed = tuple(player for role, players in of.items() for player in players if player.spec in _FIXED[role])
     for role, players in of.items():
         names = [player.name for player in players]
@@ -92,15 +92,15 @@ def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
 
 
 def _played(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
-    def seat(player: Player) -> Seat:
-        asker = room.asker(player.spec, player.role)
-        return Seat(player.name, asker, is_fixed=player in entries.fixed, view=player.view)
+    def loaded(spec: PlayerSpec) -> Player:
+        agent = room.asker(spec.spec, spec.role)
+        return Player(spec.name, agent, is_fixed=spec in entries.fixed, view=spec.view)
 
     with Progress("playing", len(room.problems), room.page) as progress:
         play, submissions = play_all(
             list(room.problems),
-            [seat(player) for player in entries.coders],
-            [seat(player) for player in entries.testers],
+            [loaded(spec) for spec in entries.coders],
+            [loaded(spec) for spec in entries.testers],
             room.sandbox,
             rules,
             samples=asked.samples,
@@ -124,18 +124,17 @@ def _settings(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ru
         "samples": asked.samples,
         "transfer": asked.transfer,
         "seed": asked.seed,
-        "coders": {player.name: player.asked for player in entries.coders},
-        "testers": {player.name: player.asked for player in entries.testers},
+        "coders": {player.name: player.argument for player in entries.coders},
+        "testers": {player.name: player.argument for player in entries.testers},
     }
 
 
 def _show(findings: Findings, page: Page) -> None:
-    headings = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
-    page.show(new_table(headings, list(findings.choice_rows()), right=(5,)))
-    for way in findings.grids:
-        for figure in SHOWN[way]:
-            page.say(f"{way.replace('_', ' ')}: {TITLES[figure]}")
-            page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(way, figure))))
+    page.show(new_table(AGENT_COLUMNS, list(findings.agent_rows()), right=(5,)))
+    for mode in findings.grids:
+        for figure in SHOWN[mode]:
+            page.say(f"{mode.replace('_', ' ')}: {TITLES[figure]}")
+            page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, figure))))
     for sentence in findings.sentences():
         page.say(sentence)
 
