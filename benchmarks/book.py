@@ -1,12 +1,13 @@
-"""What one round of the Mistake Book costs, in small and large books.
+"""Measures the time of one round with the Mistake Book, in small and large books.
 
     python benchmarks/book.py [--quick]
 
-A round is `retrieve` and `record` of 8 candidates that 8 new cases each beat, with 8 replayed cases. Books of all sizes
-are built first and then take turns, so that whatever else the machine does falls on all of them; a figure is a ratio to
-the smallest book of the same layout in the same turn. The bound on entries keeps sizes as they are: 64 come, 64 leave.
-A round touches the same number of rows in all of them. Within one large problem each lies in a disk page of its own,
-within a small one they share pages: that is what is left of a difference there.
+A round is `retrieve` and `record` of 8 candidates, each of which fails 8 new cases, with 8 replayed cases. The script
+first builds books of all sizes. These then take turns, so other load of the machine affects all of them. Ratios are to
+the smallest book of the same layout in the same turn. A limit on entries keeps the size of each book: 64 entries are
+added and 64 removed. A round reads and writes the same number of rows in all books. If all entries belong to one large
+problem, each row lies in its own disk page; in a small problem, rows share pages. This explains the remaining
+difference.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ROW = "{:<22} {:>9}" + " {:>8}" * 6
 
 @dataclass
 class Contestant:
-    """One book that takes part."""
+    """One book of the comparison."""
 
     book: MistakeBook
     size: int
@@ -48,7 +49,7 @@ class Contestant:
 
     @property
     def rules(self) -> BookRules:
-        """Those of the preset `fixed`, bounded at the size that the book has."""
+        """The rules of the preset `fixed`, with the size of the book as its limit."""
         return BookRules(n_stalest=1, count_replay_failures=True, max_entries=self.size // len(self.problem_ids))
 
 
@@ -58,7 +59,7 @@ def main() -> None:
     quick = parser.parse_args().quick
     sizes, n_turns = ((1_000, 10_000), 50) if quick else ((1_000, 100_000, 1_000_000), 300)
     print(
-        f"{N_CANDIDATES} candidates x {N_CASES} failing cases a round; {n_turns} turns; committed to disk each time\n"
+        f"{N_CANDIDATES} candidates x {N_CASES} failing cases per round; {n_turns} turns; each is committed to disk\n"
     )
     print(_ROW.format("layout", "entries", *("min", "median", "max") * 2), "(milliseconds, then ratios)")
     with tempfile.TemporaryDirectory(prefix="codea1-benchmark-") as folder:
@@ -78,7 +79,7 @@ def contestant(folder: Path, size: int, entries_per_problem: int | None) -> Cont
 
 
 def filling(problem_ids: list[str], size: int) -> Iterator[StoredEntry]:
-    """Entries as a long run leaves them: each problem's lie far apart in the file."""
+    """Yield entries as in the book of a long run: those of one problem lie far apart in the file."""
     for number in range(size):
         key = BookKey(f"old([{number}, {number + 1}], 'a b c d', key={number})", (), b"[1,2,%d]" % number)
         entry = BookEntry(key, True, 1 + number % 7, 9, 10, 1 + number % 900, number % 1000, 1)
@@ -101,7 +102,7 @@ def round_ms(one: Contestant, turn: int) -> float:
 
 
 def candidate(replayed: tuple[ValidCase, ...], expressions: list[str]) -> CandidateReport:
-    """Half of the replays pass, all new cases fail."""
+    """Return a report in which half of the replayed cases pass and all new cases fail."""
     again = tuple(CaseReport(case, list(Verdict)[n % 2]) for n, case in enumerate(replayed))
     cases = tuple(ValidCase(TestCase(expression, "0", (), True), b"1", False) for expression in expressions)
     failed = tuple(CaseReport(case, Verdict.WRONG_ANSWER, "2") for case in cases)
@@ -113,7 +114,7 @@ def show(layout: str, contestants: list[Contestant], turns: list[list[float]]) -
     for position, one in enumerate(contestants):
         times = [turn[position] for turn in turns]
         ratios = [turn[position] / turn[0] for turn in turns]
-        figures = [f"{of(those):.2f}" for those in (times, ratios) for of in (min, statistics.median, max)]
+        figures = [f"{of(values):.2f}" for values in (times, ratios) for of in (min, statistics.median, max)]
         print(_ROW.format(layout, f"{one.size:,}", *figures))
         one.book.close()
 

@@ -1,17 +1,16 @@
-"""What strangers' bytes and texts may cost the trusted process, and whether values compare as Python compares them.
+"""Measures the cost of untrusted bytes and texts in the trusted process, and compares equality of values with Python's.
 
     python benchmarks/budgets.py [--cases N] [--pairs N] [--seed N]
 
 Three parts:
 
-- *pairs*: values of mixed types, many of them almost equal, each compared with each by Python's `==` and by
-  `values.equal` on their encodings. The known differences (`values.comparison`) are not drawn.
-- *inputs*: frames, encoded values and replies, half of them with bytes changed, and each of the largest ones that
-  candidates, golden tests and agents may send. Nothing but the errors that are documented may be raised.
-- *costs*: processor seconds and MB (`tracemalloc`, in a second run) of the dearest ones.
+- *pairs*: Python's `==` and `values.equal` (on encodings) compare all pairs of values of mixed types, many of them
+  almost equal. The known differences (`values.comparison`) are not drawn.
+- *inputs*: frames, encoded values and replies, half of them with changed bytes, and the largest ones that candidates,
+  golden tests and agents may send. Readers may raise only the documented errors.
+- *costs*: processor seconds and MB (`tracemalloc`, in a second run) of the most expensive inputs.
 
-Prints one line for each part; exit status 1 if two values are compared wrongly, or an input takes more than 1 s or
-200 MB.
+The exit status is 1 if a comparison is wrong, or if an input takes more than 1 s or 200 MB.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from codea1_env.values.tree import MAX_BYTES
 MAX_SECONDS, MAX_MB = 1.0, 200.0
 CANDIDATE_BYTES, GOLDEN_BYTES = Limits().value_bytes, GOLDEN_LIMITS.value_bytes
 TAGS = (Tag.LOADED, Tag.VALUE, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.MEMORY, Tag.ERROR, Tag.APPLY, b"?")
-_A_GROUP = 400  # values that are compared each with each
+_GROUP_SIZE = 400  # values of which all pairs are compared
 
 # -- values of mixed types --
 
@@ -54,7 +53,7 @@ _NAMES = ("a", "b")
 
 
 def _number(rng: random.Random) -> Any:
-    """Return one of few numbers, in one of its types, or its neighbour."""
+    """Return one of a few numbers or an adjacent one, in one of its types."""
     n, d = rng.choice([(rng.choice(_NUMBERS), 1), rng.choice(_RATIOS)])
     exact = Fraction(n + rng.choice((0, 0, 0, 1, -1)), d)
     made: list[Any] = [exact]
@@ -108,7 +107,7 @@ def _hashable(rng: random.Random) -> Any:
 
 
 def mixed_value(rng: random.Random, levels: int = 3) -> Any:
-    """Return a value of any type that travels but those that compare otherwise on purpose."""
+    """Return a value of any type that can be encoded, except those with documented differences."""
     if levels == 0 or rng.random() < 0.5:
         return _leaf(rng)
     inner = [mixed_value(rng, levels - 1) for _ in range(rng.choice((0, 1, 1, 2)))]
@@ -119,11 +118,11 @@ def mixed_value(rng: random.Random, levels: int = 3) -> Any:
 
 
 def compare_pairs(n_pairs: int, seed: int) -> tuple[int, list[tuple[Any, Any]]]:
-    """Return how many pairs were equal, and those on which Python's `==` and ours differ."""
+    """Return the number of equal pairs, and the pairs for which Python's `==` and ours differ."""
     rng = random.Random(seed)
     n_equal, wrong = 0, list[tuple[Any, Any]]()
     while n_pairs > 0:
-        group = [mixed_value(rng) for _ in range(_A_GROUP)]
+        group = [mixed_value(rng) for _ in range(_GROUP_SIZE)]
         encoded = [encode(value) for value in group]
         pairs = [(i, j) for i in range(len(group)) for j in range(i)][:n_pairs]
         n_pairs -= len(pairs)
@@ -139,20 +138,20 @@ def compare_pairs(n_pairs: int, seed: int) -> tuple[int, list[tuple[Any, Any]]]:
 
 
 class Input(NamedTuple):
-    """What a stranger sends, and what reads it."""
+    """An untrusted input, and the function that reads it."""
 
     name: str
     read: Callable[[], object]
 
 
 def read_values(one: bytes, other: bytes) -> None:
-    """Do with two claims whatever the trusted process does with values."""
+    """Apply all operations of the trusted process to two untrusted values."""
     for work in _WORK.values():
         work_on_values(work, one, other)
 
 
 def work_on_values(work: Callable[[bytes, bytes], object], one: bytes, other: bytes) -> None:
-    """Do one of these things, which may refuse the values."""
+    """Apply one operation, which may reject the values."""
     with contextlib.suppress(Malformed):
         work(one, other)
 
@@ -169,20 +168,20 @@ _WORK: dict[str, Callable[[bytes, bytes], object]] = {
 
 
 def read_frame(frame: Frame) -> None:
-    """Read one claim about a call."""
+    """Read one frame about a call."""
     with contextlib.suppress(WireError):
         as_outcome(frame)
 
 
 def read_reply(reply: str) -> None:
-    """Read a reply in every way."""
+    """Read a reply with all rules of reading."""
     for reading in Reading:
         read_candidate(reply, reading, entry_point="f")
         read_suite(reply, reading, entry_point="f", tests_per_suite=5)
 
 
 def changed(rng: random.Random, data: bytes) -> bytes:
-    """Return `data` with some bytes replaced, removed or put in."""
+    """Return `data` with some bytes replaced, removed or inserted."""
     made = bytearray(data)
     for _ in range(rng.choice((0, 0, 1, 2, 5))):
         place = rng.randrange(len(made) + 1)
@@ -215,7 +214,7 @@ _LINES = (
 
 
 def random_input(rng: random.Random) -> Input:
-    """Return a small value, frame or reply, valid or not."""
+    """Return a small value, frame or reply, which may be invalid."""
     kind = rng.randrange(4)
     if kind == 0:
         reply = "\n".join(rng.choices(_LINES, k=rng.randrange(1, 12)))
@@ -253,7 +252,7 @@ _REPEATED = (
 
 
 def large_values(size: int) -> Iterator[tuple[str, str]]:
-    """Yield names and values of at most `size` bytes, each of which is dear to somebody."""
+    """Yield names and values of at most `size` bytes, each expensive for some operation."""
     for item in _REPEATED:
         yield item[:20], _filled("[", item, "]", size)
         yield f"tuple {item[:20]}", _filled('{"t":[', item, "]}", size)
@@ -369,7 +368,7 @@ def large_replies(size: int) -> Iterator[tuple[str, str]]:
 def inputs(
     n_random: int, seed: int, *, sizes: tuple[int, ...] = (), characters: tuple[int, ...] = ()
 ) -> Iterator[Input]:
-    """Yield small inputs, then large values of given sizes (bytes) and replies of given lengths (characters)."""
+    """Yield small inputs, then large values by size (bytes) and replies by length (characters)."""
     rng = random.Random(seed)
     for _ in range(n_random):
         yield random_input(rng)
@@ -388,14 +387,14 @@ def inputs(
 
 
 def seconds(each: Input) -> float:
-    """Return the processor time that reading takes."""
+    """Return the processor time of reading an input."""
     started = time.process_time()
     each.read()
     return time.process_time() - started
 
 
 def megabytes(each: Input) -> float:
-    """Return the most memory that reading takes at a time; `tracemalloc` must be on."""
+    """Return the peak memory of reading an input, in MB; `tracemalloc` must be on."""
     before = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
     each.read()
@@ -415,14 +414,18 @@ def main() -> None:
     costs = [
         (seconds(each), each.name) for each in inputs(options.cases, options.seed, sizes=sizes, characters=lengths)
     ]
-    print(f"{len(costs):,} inputs; processor seconds:", *(f"  {s:.2f} {name}" for s, name in _dearest(costs)), sep="\n")
+    print(
+        f"{len(costs):,} inputs; processor seconds:",
+        *(f"  {s:.2f} {name}" for s, name in _most_expensive(costs)),
+        sep="\n",
+    )
     tracemalloc.start()
     sizes_mb = [(megabytes(each), each.name) for each in inputs(0, 0, sizes=sizes, characters=lengths)]
-    print("MB:", *(f"  {mb:.0f} {name}" for mb, name in _dearest(sizes_mb)), sep="\n")
+    print("MB:", *(f"  {mb:.0f} {name}" for mb, name in _most_expensive(sizes_mb)), sep="\n")
     sys.exit(bool(wrong) or max(costs)[0] > MAX_SECONDS or max(sizes_mb)[0] > MAX_MB)
 
 
-def _dearest(costs: list[tuple[float, str]]) -> list[tuple[float, str]]:
+def _most_expensive(costs: list[tuple[float, str]]) -> list[tuple[float, str]]:
     return sorted(costs, reverse=True)[:12]
 
 

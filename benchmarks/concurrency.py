@@ -1,12 +1,12 @@
-"""How near a run of concurrent games comes to the best that its parts allow.
+"""Compares the time of many concurrent games with an ideal time.
 
     python benchmarks/concurrency.py [--games N] [--sleep MS] [--json]
 
-Both agents are scripted and sleep before each reply, as one that waits for a server does. The ideal is the time that
-the sandbox alone takes for the same games, judged without agents from the same threads, and the two sleeps of a game,
-which is what a run would take in which all games sleep at the same time and the sandbox is never idle in between. The
-two ways in which an agent may wait are measured: `aact` (one event loop) and `act` of an agent that says it is
-thread-safe. All figures are from one process on the same problems; each run has a book of its own.
+Both agents are scripted and sleep before each reply, as if they waited for a server. The ideal time is that of the
+sandbox alone, which judges the same games from the same threads without agents, plus the two sleeps of a game. A run
+would take this time if all games slept at the same time and the sandbox were never idle in between. Two kinds of agents
+are measured: with `aact` (one event loop), and with `act` and `thread_safe`. All figures are from one process on the
+same problems; each run has its own book.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _THREADS = 32
 
 
 class Scripted:
-    """Replies the solution, or the statement's examples as tests."""
+    """Replies with the solution, or with the examples of the statement as tests."""
 
     def __init__(self, problems: ProblemSet) -> None:
         self._problems = problems
 
     def reply(self, observation: Any, info: Any) -> str:
-        """Return the reply, at once."""
+        """Return the reply at once."""
         problem = self._problems.by_id(info["problem_id"])
         return problem.solution if info["role"] == "coder" else "\n".join(problem.examples)
 
 
 class Threaded(Scripted):
-    """Waits in the thread that asks."""
+    """Sleeps in the calling thread."""
 
     thread_safe = True
 
@@ -54,16 +54,16 @@ class Threaded(Scripted):
         self._sleep_s = sleep_s
 
     def act(self, observation: Any, info: Any) -> str:
-        """Return the reply after a while."""
+        """Return the reply after the sleep."""
         time.sleep(self._sleep_s)
         return self.reply(observation, info)
 
 
 class Asynchronous(Threaded):
-    """Waits in the event loop."""
+    """Sleeps in the event loop."""
 
     async def aact(self, observation: Any, info: Any) -> str:
-        """Return the reply after a while."""
+        """Return the reply after the sleep."""
         await asyncio.sleep(self._sleep_s)
         return self.reply(observation, info)
 
@@ -75,7 +75,7 @@ def timed(function: Callable[[], object]) -> float:
 
 
 def judged_only(problems: ProblemSet, sandbox: Sandbox) -> None:
-    """Judge one game of each problem, with nobody to wait for."""
+    """Judge one game of each problem, without waiting for agents."""
     agent, first = Scripted(problems), code_a1_v0.env(problems=problems, sandbox=sandbox)
 
     def game(number: int) -> None:
@@ -92,7 +92,7 @@ def judged_only(problems: ProblemSet, sandbox: Sandbox) -> None:
 
 
 def several(n_games: int) -> ProblemSet:
-    """Return so many problems, since two games of one problem are never played at once."""
+    """Return one problem per game, because games of one problem never run at the same time."""
     base = load_problems("humaneval")
     some = (replace(base[n % len(base)], id=f"{base[n % len(base)].id}/{n}") for n in range(n_games))
     return ProblemSet("several", tuple(some))
@@ -100,7 +100,7 @@ def several(n_games: int) -> ProblemSet:
 
 def measured(n_games: int, sleep_s: float) -> dict[str, Any]:
     problems, sandbox = several(n_games), load_sandbox("local")
-    judged_only(several(8), sandbox)  # workers started, modules imported
+    judged_only(several(8), sandbox)  # starts workers and imports modules
     judging_s = timed(lambda: judged_only(problems, sandbox))
     ideal_s = judging_s + 2 * sleep_s
     found: dict[str, Any] = {"machine": machine(), "games": n_games, "sleep_s": sleep_s, "sandbox_s": judging_s}
@@ -115,7 +115,7 @@ def measured(n_games: int, sleep_s: float) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", type=int, default=256, help="played at the same time")
+    parser.add_argument("--games", type=int, default=256, help="number of games at the same time")
     parser.add_argument("--sleep", type=float, default=50.0, help="milliseconds before each reply")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     options = parser.parse_args()
@@ -126,7 +126,7 @@ def main() -> None:
     table = Table("", "seconds", "times the ideal")
     table.add_row("sandbox alone", f"{found['sandbox_s']:.2f}", "")
     table.add_row("ideal: sandbox and two sleeps", f"{found['ideal_s']:.2f}", "1.00")
-    table.add_row("one game after the other would take", f"{found['one_by_one_s']:.2f}", "")
+    table.add_row("sum, one game after the other", f"{found['one_by_one_s']:.2f}", "")
     for kind in ("asynchronous", "threaded"):
         table.add_row(f"played, {kind}", f"{found[kind]['wall_s']:.2f}", f"{found[kind]['ratio']:.2f}")
     Console().print(table)

@@ -1,15 +1,15 @@
-"""The judge against plain Python: mutants and right variants of solutions under asserts of 70 forms.
+"""Compares the judge with plain Python, on mutants and right variants of solutions, with asserts of 70 forms.
 
     python benchmarks/differential_fuzz.py [--programs N] [--quick] [--seed N] [--json]
 
-Programs are drawn with a seed: mutants of the solutions of HumanEval, `starter` and `tiny`, and variants of them (other
-types that are equal, floats that are off by little, changed arguments, state). Asserts are plain, of several calls, or
-of properties, and hold for the solution in plain Python. The judge (preset `fixed`) reads and judges them; plain Python
-(`plain_python.py`) executes each program with each assert in a process of its own, where `==` between a call and a
-literal has the documented tolerance.
+Programs are random: mutants of the solutions of HumanEval, `starter` and `tiny`, and variants of them (equal values of
+other types, floats with small errors, changed arguments, state). Asserts are plain, have several calls, or state
+properties; they hold for the solution in plain Python. The judge (preset `fixed`) reads and judges them. Plain Python
+(`plain_python.py`) runs each program with each assert in its own process, where `==` between a call and a literal has
+the documented tolerance.
 
-Where the two disagree, code decides from the record which of the known reasons it is (`Reason`, docs/rules.md). Exit
-status 1, and the records in full, if one has none.
+If the two disagree, code finds one of the known reasons in the record (`Reason`, docs/rules.md). If there is none, the
+exit status is 1, and the full records are printed.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from codea1_env.sandbox.interface import Limits
 from codea1_env.sandbox.local import LocalSandbox
 
 LIMITS = Limits(cpu_s=0.5, wall_s=5.0)
-"""Some mutants never end: that is found out soon."""
+"""Short limits, because some mutants never end."""
 _N_TINY = 40
 _N_INPUTS = 6
 _MUTANTS_PER_VARIANT = 3
 _BATCH = 12  # problems judged together
-_NEAR_LIMIT = 0.1  # share of the limit that a program must have used for the limit to explain anything
+_NEAR_LIMIT = 0.1  # share of the limit that a program must use for the limit to be a reason
 _LONGEST_VALUE = 300
 _PER_KIND = 4
 _LIMIT_VERDICTS = frozenset({Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT})
@@ -158,12 +158,12 @@ class Program:
     """One candidate."""
 
     what: str
-    """Name of the variant, or what was mutated."""
+    """Name of the variant, or the mutation."""
     source: str
 
 
 def programs_of(problem: Problem, number: int, rng: random.Random) -> list[Program]:
-    """Return so many different variants and mutants."""
+    """Return `number` different variants and mutants."""
     variants = [
         Program(name, problem.solution + _WRAPPED.format(name=problem.entry_point, before=before, body=body))
         for name, (before, body) in rng.sample(sorted(_VARIANTS.items()), len(_VARIANTS))
@@ -172,7 +172,7 @@ def programs_of(problem: Problem, number: int, rng: random.Random) -> list[Progr
     faulty = mutants(problem.solution, entry_point=problem.entry_point)
     n_variants = sum(rng.random() * (1 + _MUTANTS_PER_VARIANT) < 1 for _ in range(number))
     drawn = rng.sample(faulty, min(len(faulty), number - n_variants))
-    # One in six is also off by little where it is right, which must not hide where it is wrong.
+    # One in six mutants also has small errors in its floats, which must not hide its mistake.
     noisy = [rng.random() < 1 / 6 for _ in drawn]
     return [
         *(_mutant(problem, mutant, is_noisy=is_noisy) for mutant, is_noisy in zip(drawn, noisy, strict=True)),
@@ -192,7 +192,7 @@ def _mutant(problem: Problem, mutant: Mutant, *, is_noisy: bool) -> Program:
 
 
 class Kind(StrEnum):
-    """What an assert looks like."""
+    """The form of an assert."""
 
     PLAIN = "plain"
     MULTI_CALL = "multi-call"
@@ -286,12 +286,12 @@ class Assert:
     text: str
     """The condition."""
     call: str = ""
-    """PLAIN: the only call."""
+    """For PLAIN, the only call."""
     expected: str = ""
-    """PLAIN: source of its value."""
+    """For PLAIN, the source of the call's value."""
 
     def question(self, problem: Problem, program: str) -> Question:
-        """Ask plain Python whether it holds for a program."""
+        """Return the question to plain Python whether the assert holds for a program."""
         whole = f"{problem.imports}\n{program}"
         if self.call:
             return Question(Mode.ASSERT, whole, problem.entry_point, self.call, self.expected, cpu_s=LIMITS.cpu_s)
@@ -299,7 +299,7 @@ class Assert:
 
     @property
     def reply(self) -> str:
-        """What a tester would reply."""
+        """The reply of a tester with this assert."""
         modules = [name for name in ("math", "json") if re.search(rf"\b{name}\.", self.text)]
         return "```python\n" + "".join(f"import {name}\n" for name in modules) + f"assert {self.text}\n```\n"
 
@@ -312,7 +312,7 @@ def asserts_of(problem: Problem, plain: PlainPython, rng: random.Random) -> list
     questions = [Question(Mode.VALUE, solution, problem.entry_point, call, cpu_s=LIMITS.cpu_s / 4) for call in calls]
     found = [
         (call, arguments, answer.detail)
-        for call, arguments, answer in zip(calls, inputs, plain.ask(questions), strict=True)
+        for call, arguments, answer in zip(calls, inputs, plain.answers(questions), strict=True)
         if answer.ended is Ended.PASSED and len(answer.detail) <= _LONGEST_VALUE
     ]
     if len(found) < 4:
@@ -324,11 +324,13 @@ def asserts_of(problem: Problem, plain: PlainPython, rng: random.Random) -> list
         for form in rng.sample(forms, len(forms)):
             try:
                 text = form.format(**parts)
-            except KeyError:  # a part that these values do not have
+            except KeyError:  # these values lack a part of the form
                 continue
             filled.append(_plain(form, text, parts) if kind is Kind.PLAIN else Assert(kind, text))
-        told = plain.ask([each.question(problem, problem.solution) for each in filled])
-        asserts += [each for each, answer in zip(filled, told, strict=True) if answer.ended is Ended.PASSED][:_PER_KIND]
+        answers = plain.answers([each.question(problem, problem.solution) for each in filled])
+        asserts += [each for each, answer in zip(filled, answers, strict=True) if answer.ended is Ended.PASSED][
+            :_PER_KIND
+        ]
     return asserts
 
 
@@ -338,7 +340,7 @@ def _plain(form: str, text: str, parts: dict[str, str]) -> Assert:
 
 
 def _parts(problem: Problem, found: Sequence[tuple[str, tuple[Any, ...], str]]) -> dict[str, str]:
-    """Return what stands for the names in the forms; what values do not have is left out."""
+    """Return the texts for the names in the forms, without those that these values lack."""
     parts: dict[str, str] = {"f": problem.entry_point}
     values = []
     for name, (call, arguments, value) in zip("abcd", found, strict=True):
@@ -381,39 +383,39 @@ def _inputs(problem: Problem, rng: random.Random) -> list[tuple[Any, ...]]:
     return rng.sample(distinct, len(distinct))
 
 
-# -- what the judge says, what plain Python says, and why they differ --
+# -- the verdicts of judge and plain Python, and why they differ --
 
 
 class Reason(StrEnum):
-    """Why the judge may say something else than plain Python: the known differences of docs/rules.md."""
+    """Reasons why the judge differs from plain Python: the known differences of docs/rules.md."""
 
     EQUAL_ANSWERS = "equal answers"
     """The expression has another value, but the program answers all of the solution's calls equally."""
     TOLERANCE = "tolerance"
-    """The same, where equality is within the tolerance."""
+    """The same, with equality within the tolerance."""
     SAYS_NOTHING = "says nothing"
-    """The case was not run, or doubted: it counts for nobody."""
+    """The case was not run, or it is doubted: it is no evidence."""
     LIMIT = "limit"
-    """One of the two ran out of time or memory, and used a good part of the limit with the other."""
+    """One of the two exceeded its time or memory, and the other used a large part of it."""
     STATE = "state between asserts"
-    """After the other asserts, in the same process, plain Python says what the judge says."""
+    """If plain Python runs the other asserts first in the same process, it agrees with the judge."""
     OPAQUE = "opaque value"
-    """The program returns something that is no plain data and cannot travel."""
+    """The program returns a value that is no plain data and cannot be sent between processes."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One program under one assert."""
+    """One program with one assert."""
 
     problem: str
     program: str
-    """What it is."""
+    """Name of the variant, or the mutation."""
     kind: Kind
     text: str
     judge: str
-    """Its verdict; for a candidate that does not load, that of the candidate."""
+    """Verdict of the case; for a candidate that does not load, that of the candidate."""
     judged: str
-    """What the candidate did instead."""
+    """The value or error of the candidate."""
     plain: str
     detail: str
     reason: Reason | None = None
@@ -421,13 +423,13 @@ class Record:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A record in the making."""
+    """One program with one assert, and both answers."""
 
     problem: Problem
     program: Program
     each: Assert
     others: tuple[str, ...]
-    """What the judge has asked in the same process."""
+    """Asserts that the judge ran before in the same process."""
     verdict: Verdict
     actual: str
     answer: Answer
@@ -454,19 +456,19 @@ class _Pair:
 
 @dataclass
 class Figures:
-    """What was compared."""
+    """Numbers of the comparison."""
 
     n_programs: int = 0
     n_asserts: int = 0
     n_compared: int = 0
     agreed: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
-    """Asserts that hold for the solution but are no cases, by the reader's or the judge's reason."""
+    """Asserts that hold for the solution but are no cases, by the reason of the rejection."""
     reasons: Counter[str] = field(default_factory=Counter)
 
 
 def fuzz(problems: Sequence[Problem], n_programs: int, seed: int) -> tuple[list[Record], Figures]:
-    """Compare; return all records that differ, and figures."""
+    """Compare all programs; return the records that differ, and figures."""
     figures, differing = Figures(), []
     with PlainPython() as plain, LocalSandbox() as sandbox:
         judge = Judge(sandbox, preset("fixed"), limits=LIMITS)
@@ -492,14 +494,14 @@ def _generator(seed: int, problem: Problem) -> random.Random:
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is compared for one problem."""
+    """The programs and asserts of one problem."""
 
     problem: Problem
     programs: tuple[Program, ...]
     asserts: tuple[Assert, ...]
 
     def duel(self, judge: Judge) -> Duel:
-        """One suite per assert, so that none is a duplicate of another."""
+        """Return a duel with one suite per assert, so that no assert is a duplicate."""
         entry_point = self.problem.entry_point
         suites = [read_suite(each.reply, judge.rules.reading, entry_point=entry_point) for each in self.asserts]
         return Duel.crossed(self.problem, [Candidate(program.source) for program in self.programs], suites)
@@ -527,7 +529,7 @@ def _pairs(subject: _Subject, program: Program, report: CandidateReport, plain: 
     judged: list[tuple[Assert, CaseReport]] = [
         (each, suite.cases[0]) for each, suite in zip(subject.asserts, report.suites, strict=True) if suite.cases
     ]
-    answers = plain.ask([each.question(subject.problem, program.source) for each, _ in judged])
+    answers = plain.answers([each.question(subject.problem, program.source) for each, _ in judged])
     texts = tuple(each.text for each, _ in judged)
     return [
         _Pair(
@@ -544,7 +546,7 @@ def _pairs(subject: _Subject, program: Program, report: CandidateReport, plain: 
 
 
 def _explained(pairs: Sequence[_Pair], plain: PlainPython, figures: Figures) -> list[Record]:
-    """Count all pairs; return the records of those that differ, each with its reason."""
+    """Count all pairs; return the records of the pairs that differ, each with its reason."""
     figures.n_compared += len(pairs)
     figures.agreed.update(f"{pair.each.kind.value}, {pair.answer.ended.value}" for pair in pairs if not pair.differs)
     records = [pair.record(_reason(pair, plain)) for pair in pairs if pair.differs]
@@ -553,7 +555,7 @@ def _explained(pairs: Sequence[_Pair], plain: PlainPython, figures: Figures) -> 
 
 
 def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
-    """Return the first reason that the record shows; None if there is none, or if the judge has failed itself."""
+    """Return the first reason that the record shows; None if there is none, or if the judge itself failed."""
     passed = pair.verdict is Verdict.PASSED
     found = None
     if pair.verdict is Verdict.NOT_RUN:
@@ -565,16 +567,16 @@ def _reason(pair: _Pair, plain: PlainPython) -> Reason | None:
     elif not passed and pair.answer.opaque:
         found = Reason.OPAQUE
     elif pair.verdict is not Verdict.INTERNAL_ERROR:
-        again = plain.ask([_asking(pair, Mode.ASSERT, pair.others)])[0]
+        again = plain.answers([_question(pair, Mode.ASSERT, pair.others)])[0]
         found = Reason.STATE if (again.ended is Ended.PASSED) is passed else None
     return found
 
 
 def _alike(pair: _Pair, plain: PlainPython) -> Reason | None:
-    """Return how the program answers the solution's calls equally, if it does; not for plain asserts."""
+    """Return the reason if the program answers the solution's calls equally; None for plain asserts."""
     if pair.each.call:
         return None
-    found = plain.ask([_asking(pair, Mode.ANSWERS)])[0]
+    found = plain.answers([_question(pair, Mode.ANSWERS)])[0]
     return Reason.EQUAL_ANSWERS if found.alike_exactly else Reason.TOLERANCE if found.alike else None
 
 
@@ -585,7 +587,7 @@ def _is_at_limit(pair: _Pair) -> bool:
     return pair.verdict in _LIMIT_VERDICTS and used
 
 
-def _asking(pair: _Pair, mode: Mode, before: tuple[str, ...] = ()) -> Question:
+def _question(pair: _Pair, mode: Mode, before: tuple[str, ...] = ()) -> Question:
     problem, plain_call = pair.problem, pair.each.call and mode is Mode.ASSERT
     return Question(
         mode,

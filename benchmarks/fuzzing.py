@@ -1,21 +1,22 @@
-"""Bytes of strangers for everything that reads them in trusted code, for as long as one likes.
+"""Sends random bytes to all trusted code that reads untrusted bytes, for a given time.
 
     python benchmarks/fuzzing.py [--minutes N] [--seed N] [--atheris]
 
-Inputs come from hypothesis or, with `--atheris`, from atheris (`pip install atheris`), which is led by coverage.
+Inputs come from hypothesis or, with `--atheris`, from atheris (`pip install atheris`), which coverage guides.
 
-Read are the frames of a channel, however they are cut; what a frame claims; encoded values, which are also compared,
-described and written as source; control messages of a zygote; and error frames. Half of the inputs with hypothesis are
-encodings and frames that were right before some of their bytes were changed.
+The readers get frames of a channel, cut at any place; claims in frames; encoded values, which are also compared,
+described and written as source; control messages of a zygote; and error frames. With hypothesis, half of the inputs are
+valid encodings and frames of which some bytes were changed.
 
-Whatever comes in, each reader must either refuse it with the one error that it states, or return what holds:
+Each reader must reject an input with its one documented error, or return a result with these properties:
 
-- a value that is accepted is equal to itself (nan apart), and its decoding can be encoded, which is equal to it;
-  encoding and decoding that once more changes nothing,
+- an accepted value equals itself (except nan); its decoding can be encoded, and the result equals the value; encoding
+  and decoding again changes nothing,
 - a text for people is short and printable,
-- frames come out as they went in, and none is longer than may be.
+- frames are read as they were written, and none exceeds the limit of its length.
 
-Prints how many inputs were tried and how many were accepted; exit status 1 with the input that broke something.
+Prints the numbers of inputs and of accepted inputs. The exit status is 1 if an input breaks a property; the input is
+printed.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from codea1_env.values import (
 
 MAX_PAYLOAD = 4096
 TAGS = (Tag.LOADED, Tag.VALUE, Tag.OPAQUE, Tag.TOO_LARGE, Tag.MEMORY, Tag.ERROR, Tag.APPLY, b"?")
-_EXAMPLES = 50  # of one property at a time; they take turns until the time is over
+_EXAMPLES = 50  # of one property at a time; the properties take turns until the time is over
 _SEEDS = (
     [1, -2.5, "a", None, True, 10**400],
     {"a": (1, 2), 3: {4, 5}},
@@ -73,7 +74,7 @@ counts: Counter[str] = Counter()
 
 
 def read_value(data: bytes) -> None:
-    """One claim to be an encoded value."""
+    """Read bytes as an encoded value."""
     counts["values"] += 1
     try:
         validate(data)
@@ -86,7 +87,7 @@ def read_value(data: bytes) -> None:
     to_source(data)
     try:
         value = decode(data)
-    except Malformed:  # what only the library refuses, such as a date that there is not
+    except Malformed:  # e.g. an invalid date, which only the library rejects
         return
     try:
         again = encode(value, max_bytes=1 << 22)
@@ -94,12 +95,12 @@ def read_value(data: bytes) -> None:
         return
     counts["values decoded and encoded again"] += 1
     assert encode(decode(again), max_bytes=1 << 22) == again
-    if not any(tag in data for tag in (b'"s"', b'"z"', b'"d"')):  # a claim may state an element twice
+    if not any(tag in data for tag in (b'"s"', b'"z"', b'"d"')):  # untrusted bytes may state an element twice
         assert equal(data, again, nan_equal=True), (data, again)
 
 
 def read_pair(a: bytes, b: bytes) -> None:
-    """Two claims, which are compared."""
+    """Compare bytes as two encoded values."""
     try:
         validate(a)
         validate(b)
@@ -112,12 +113,12 @@ def read_pair(a: bytes, b: bytes) -> None:
 
 
 def read_near_pair(a: bytes, edits: list[tuple[int, int]]) -> None:
-    """A claim, and one that differs in a few bytes."""
+    """Compare encoded values that differ in a few bytes."""
     read_pair(a, changed(a, edits))
 
 
 def read_stream(data: bytes, step: int) -> None:
-    """Bytes from a channel, some at a time."""
+    """Read bytes from a channel, `step` at a time."""
     counts["streams"] += 1
     reader, n_read = FrameReader(MAX_PAYLOAD), 0
     for start in range(0, len(data), step):
@@ -134,7 +135,7 @@ def read_stream(data: bytes, step: int) -> None:
 
 
 def read_claim(frame: Frame) -> None:
-    """What one frame says about a call."""
+    """Read one frame about a call."""
     counts["frames"] += 1
     try:
         outcome = as_outcome(frame)
@@ -148,13 +149,13 @@ def read_claim(frame: Frame) -> None:
 
 
 def read_notice(data: bytes) -> None:
-    """A control message, which is of one size."""
+    """Read a control message, which has a fixed size."""
     notice = Notice.unpack(data)
     assert notice.pack() == data
 
 
 def changed(base: bytes, edits: list[tuple[int, int]]) -> bytes:
-    """Return bytes with some replaced, removed or put in."""
+    """Return bytes with some of them replaced, removed or inserted."""
     data = bytearray(base)
     for place, what in edits:
         position = place % (len(data) + 1)
@@ -206,7 +207,7 @@ PROPERTIES: tuple[tuple[Callable[..., None], tuple[st.SearchStrategy[Any], ...]]
 
 
 def with_hypothesis(minutes: float, first_seed: int) -> None:
-    """Let the properties take turns until the time is over."""
+    """Check the properties in turn until the time is over."""
     until, number = time.monotonic() + 60 * minutes, first_seed
     wanted = settings(
         deadline=None,
@@ -225,8 +226,8 @@ def with_hypothesis(minutes: float, first_seed: int) -> None:
 
 
 def with_atheris(minutes: float, first_seed: int) -> None:
-    """Let the inputs be led by what they reach in our code; does not return."""
-    import atheris  # type: ignore[import-not-found]  # noqa: PLC0415  -- wanted by nothing else
+    """Generate inputs guided by the coverage of our code; does not return."""
+    import atheris  # type: ignore[import-not-found]  # noqa: PLC0415  -- only this function needs it
 
     for function in functions_of(wire, process, comparison, decoding, encoding, source, tree):
         atheris.instrument_func(function)  # in place
@@ -252,7 +253,7 @@ def with_atheris(minutes: float, first_seed: int) -> None:
 
 
 def functions_of(*modules: ModuleType) -> Iterator[FunctionType]:
-    """Yield the functions and methods that are written in these modules."""
+    """Yield the functions and methods that these modules define."""
     for module in modules:
         for held in vars(module).values():
             for each in (held, *vars(held).values()) if isinstance(held, type) else (held,):
@@ -264,10 +265,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0, help="default 1")
     parser.add_argument("--seed", type=int, default=0, help="default 0")
-    parser.add_argument("--atheris", action="store_true", help="led by coverage")
+    parser.add_argument("--atheris", action="store_true", help="inputs guided by coverage")
     options = parser.parse_args()
     fuzz: Callable[[float, int], None] = with_atheris if options.atheris else with_hypothesis
-    for plain in _SEEDS:  # right ones, to begin with
+    for plain in _SEEDS:  # start with valid ones
         read_value(encode(plain))
     fuzz(options.minutes, options.seed)
     print(", ".join(f"{number:,} {what}" for what, number in sorted(counts.items())))

@@ -1,4 +1,4 @@
-"""Tokens per second of processor time: our sampler, and `generate` of transformers, on one model of random weights.
+"""Compares our sampler with `generate` of transformers, in tokens per second of processor time, on a random model.
 
 python benchmarks/generation.py [--rows 256] [--distinct 64] [--prompt 37] [--tokens 64] [--repeats 3]
 """
@@ -28,8 +28,8 @@ def main() -> None:
     print(f"{sum(p.numel() for p in model.parameters())} parameters, {len(prompts)} responses, one thread")
     for name, sample in {"sample_responses": _ours, "generate": _theirs}.items():
         sample(model, prompts, options.tokens)  # the first call is slower
-        told = [_speed(lambda sample=sample: sample(model, prompts, options.tokens)) for _ in range(options.repeats)]
-        print(f"{name:>17}: {statistics.median(told):6.0f} tokens/CPU-s ({min(told):.0f} to {max(told):.0f})")
+        rates = [_speed(lambda sample=sample: sample(model, prompts, options.tokens)) for _ in range(options.repeats)]
+        print(f"{name:>17}: {statistics.median(rates):6.0f} tokens/CPU-s ({min(rates):.0f} to {max(rates):.0f})")
 
 
 def _options() -> argparse.Namespace:
@@ -59,7 +59,7 @@ def _model() -> Any:
 
 
 def _prompts(options: argparse.Namespace) -> list[tuple[int, ...]]:
-    """Return prompts of about the wanted length, each equally often."""
+    """Return prompts of about the requested length; each distinct one occurs equally often."""
     draw = np.random.default_rng(0)
     lengths = options.prompt + draw.integers(-3, 4, options.distinct)
     distinct = [tuple(draw.integers(3, 400, length).tolist()) for length in lengths]

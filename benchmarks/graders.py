@@ -1,6 +1,6 @@
-"""Other ways to run a program and its asserts, to compare with: a fresh interpreter, and a fork of the grader.
+"""Other ways to run a program and its asserts, for comparison: a new interpreter, and a fork of the grader.
 
-Both decide inside the process of the program, so a hostile one may decide for them; they are here for their cost.
+Both decide inside the process of the program, so a hostile program can forge the verdict. Only their cost matters here.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ def start_interpreter(script: str) -> subprocess.Popen[bytes]:
 
 
 def has_passed(process: subprocess.Popen[bytes]) -> bool:
-    """Wait for an interpreter to end."""
+    """Wait for an interpreter to end; return whether its status is 0."""
     return process.wait(_TIME_LIMIT_S) == 0
 
 
 class ForkedGrader:
     """A child of this process that executes a program and its asserts under rlimits and an alarm.
 
-    As evalplus and its relatives do: the grader forks, the child limits itself, takes the ways to start processes and
-    to delete files out of `os`, executes everything in one namespace and leaves one verdict per assert in shared
-    memory.
+    It works like evalplus: the grader forks; the child sets its limits, removes the functions of `os` that start
+    processes or delete files, executes everything in one namespace, and writes one verdict per assert to shared memory.
     """
 
     def __init__(self, program: str, asserts: Sequence[str]) -> None:
@@ -46,7 +45,7 @@ class ForkedGrader:
             self._grade(program, asserts)
 
     def has_passed(self) -> bool:
-        """Wait for the child to end; whether all asserts have passed."""
+        """Wait for the child to end; return whether all asserts passed."""
         os.waitpid(self._pid, 0)
         verdicts = self._verdicts[: self._n]
         self._verdicts.close()

@@ -1,14 +1,14 @@
-"""An iteration of our GRPO beside a step of TRL's GRPOTrainer: the same model, prompts, lengths, groups and judge.
+"""Compares an iteration of our GRPO with a step of TRL's GRPOTrainer: same model, prompts, lengths, groups and judge.
 
     pip install trl datasets
     python benchmarks/grpo_against_trl.py [--rounds N] [--steps N] [--json]
 
-One process, one thread, no GPU. The model has random weights and a vocabulary of which some words are whole programs,
-so that replies differ in worth and both have something to learn; only the coder plays, by golden tests, as TRL knows
-one role. Each round is some iterations of ours and as many steps of TRL's, in turn; what comes before the first round
-is not counted. Time is that of the whole step: weights handed over, replies sampled, judged, one optimiser step of a
-clipped token-mean loss with a divergence term. A step of TRL's is counted from its `on_step_begin` to its
-`on_step_end`, so its logging is not, and an iteration of ours is all of `algorithm.train()`.
+Both run in one process with one thread, without a GPU. The model has random weights. Some words of its vocabulary are
+whole programs, so rewards differ within groups and both learn. Only the coder plays, with golden tests, as TRL has one
+role. A round is some iterations of ours and then as many steps of TRL's. Everything before the first round is not
+counted. The time is that of the whole step: hand-over of weights, sampling, judging, and one optimiser step of a
+clipped token-mean loss with a divergence term. A step of TRL is counted from `on_step_begin` to `on_step_end`, without
+its logging. An iteration of ours is all of `algorithm.train()`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ N_FILLERS = 250
 
 @dataclass
 class Measured:
-    """What steps took, one entry each."""
+    """Times and tokens, one entry per step."""
 
     wall_s: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
@@ -54,18 +54,18 @@ class Stopwatch:
     """Wall and processor time of this process since `start`."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start both clocks."""
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
     def stop(self, into: Measured, n_tokens: int) -> None:
-        """End, and enter a step."""
+        """Stop both clocks and add a step."""
         into.cpu_s.append(time.process_time() - self._cpu)
         into.wall_s.append(time.perf_counter() - self._wall)
         into.tokens.append(n_tokens)
 
 
 def make_model(folder: Path) -> str:
-    """Write a model and its tokenizer; return where."""
+    """Write a model and its tokenizer; return the folder."""
     import torch  # noqa: PLC0415
     from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: PLC0415
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415
@@ -93,7 +93,7 @@ def make_model(folder: Path) -> str:
 
 
 def make_problems(path: Path) -> str:
-    """Write the problems; return where."""
+    """Write the problems; return the path."""
     rows = [
         {
             "id": f"toy/{number}",
@@ -138,7 +138,7 @@ class Ours:
                 values.append(getattr(self._algorithm.last_step, name))
 
     def prompts(self) -> list[str]:
-        """Return what the model is asked, in the order of the problems."""
+        """Return the prompts of the model, in the order of the problems."""
         from codea1_agents.prompts import load_prompts, plain_text  # noqa: PLC0415
         from codea1_agents.train.grpo.trees import Task  # noqa: PLC0415
         from codea1_env.problems import load_problems  # noqa: PLC0415
@@ -149,12 +149,12 @@ class Ours:
         return [plain_text(wording.messages(turn.observation, turn.info)) for turn in turns]
 
     def close(self) -> None:
-        """End it."""
+        """Stop the algorithm."""
         self._algorithm.stop()
 
 
 def judge_of(problems: str) -> Callable[..., list[float | None]]:
-    """Return TRL's reward function: the same judge, by golden tests."""
+    """Return the reward function for TRL: the same judge, with golden tests."""
     from codea1_env.rounds.referee import Referee  # noqa: PLC0415
 
     referee = Referee(problems, "golden")
@@ -174,7 +174,7 @@ class Theirs:
 
         from codea1_agents.models.chat_format import load_tokenizer  # noqa: PLC0415
 
-        tokenizer = load_tokenizer(model)  # AutoTokenizer would take a Qwen2 model's own class for it
+        tokenizer = load_tokenizer(model)  # AutoTokenizer would use the tokenizer class of Qwen2
         self.version = trl.__version__
         self.measured = Measured()
         self._rows = datasets.Dataset.from_list(
@@ -217,7 +217,7 @@ class Theirs:
 
     @property
     def n_tokens(self) -> int:
-        """Of replies, of the last step."""
+        """Tokens of the replies of the last step."""
         mean = self._trainer._metrics["train"]["completions/mean_length"][-1]
         return round(mean * ROWS)
 
@@ -226,24 +226,24 @@ def _callback(theirs: Theirs) -> Any:
     from transformers import TrainerCallback  # noqa: PLC0415
 
     class Timed(TrainerCallback):  # type: ignore[misc]
-        """Times steps."""
+        """Measures the time of steps."""
 
         def __init__(self) -> None:
             self._watch = Stopwatch()
 
         def on_step_begin(self, *_: Any, **__: Any) -> None:
-            """Start."""
+            """Start the clocks."""
             self._watch.start()
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            """Stop."""
+            """Stop the clocks."""
             self._watch.stop(theirs.measured, theirs.n_tokens)
 
     return Timed()
 
 
 def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
-    """Run both in turn."""
+    """Run both alternately."""
     import ray  # noqa: PLC0415
     import torch  # noqa: PLC0415
 
@@ -264,8 +264,8 @@ def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
             ours.steps(n_steps)
             theirs.steps(n_steps)
             for ratio, kind in (("wall", "wall_s"), ("cpu", "cpu_s")):
-                mine, other = (sum(getattr(each.measured, kind)[-n_steps:]) for each in (ours, theirs))
-                ratios[ratio].append(mine / other)
+                one, other = (sum(getattr(each.measured, kind)[-n_steps:]) for each in (ours, theirs))
+                ratios[ratio].append(one / other)
         ours.close()
     ray.shutdown()
     return {

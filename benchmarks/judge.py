@@ -1,18 +1,18 @@
-"""What judging costs, for one group and for a step of several, next to the release's protocol on the same cases.
+"""Measures the cost of judging a group and a step of several groups, and that of the official code's protocol.
 
     python benchmarks/judge.py [--quick] [--groups N] [--rounds N] [--only NAME] [--alone] [--json]
 
-A group is 8 candidates x 8 suites x 8 asserts, all calls distinct, and 8 replayed cases: 64 + 8 asserts per candidate,
-and 64 for the solution, which runs them twice. The group of property tests has the same calls within lists. Groups of 8
-problems take turns, so a step of 8 groups has each once.
+A group has 8 candidates x 8 suites x 8 asserts, all calls distinct, and 8 replayed cases: 64 + 8 asserts per candidate,
+and 64 for the solution, which runs them twice. The group of property tests has the same calls in lists. Groups take 8
+problems in turn, so a step of 8 groups has each problem once.
 
-All figures are per candidate, from the same rounds in one process; each round has texts of its own, so that nothing is
-remembered from the round before. Processor time is that of the whole process tree (see `measuring.py`), split by the
-clocks of this process's two threads and of its phases. "Candidates' own code" is what the same module bodies and calls
-cost when they run here, in the benchmark, without any machinery.
+All figures are per candidate, from the same rounds in one process. Each round has its own texts, so no cache helps it.
+Processor time is that of the whole process tree (see `measuring.py`), split by the clocks of this process's two threads
+and of its phases. "Candidates' own code" is the cost of the same module bodies and calls when this process runs them
+directly.
 
-The comparison is one script per candidate through plain `subprocess` (see `release_protocol.py`), as many at a time as
-there are cores. Its reading of replies is not counted, nor is ours: the line "replies" stands by itself.
+For comparison, one script per candidate runs through `subprocess` (see `release_protocol.py`), as many at a time as
+there are cores. The reading of replies is counted on neither side; it has the separate row "replies".
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from codea1_env.sandbox.local import LocalSandbox
 
 RULES = preset("fixed")
 PROPERTIES = "one group of property tests"
-MAX_COMPARED = 8  # groups that are also judged by the release's protocol
+MAX_COMPARED = 8  # groups that the protocol of the official code judges, too
 ROWS = {
     "replies": "reading replies (not counted below)",
     "judge": "validation, comparison, reports",
@@ -78,12 +78,12 @@ class Figures:
     rounds: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, figures: dict[str, float]) -> None:
-        """Enter one round."""
+        """Add one round."""
         for row, figure in figures.items():
             self.rounds.setdefault(row, []).append(figure)
 
     def spreads(self) -> dict[str, Spread]:
-        """Sum up, in the order of `ROWS`."""
+        """Return the spreads, in the order of `ROWS`."""
         return {row: Spread.of(self.rounds[row]) for row in ROWS if row in self.rounds}
 
 
@@ -95,17 +95,17 @@ def main() -> None:
     agreement = Agreement()
     with LocalSandbox() as sandbox:
         tier, guarantee = sandbox.tier, sandbox.guarantee.value
-        judged(groups(1, -1), sandbox)  # whatever is done only once
+        judged(groups(1, -1), sandbox)  # everything that happens only once
         for number in range(options.rounds):
             for name, size in sizes.items():
-                those = groups(size, number)
+                drawn = groups(size, number)
                 if name == PROPERTIES:
-                    found[name].add(judged(those, sandbox, asserted=as_properties)[0])
+                    found[name].add(judged(drawn, sandbox, asserted=as_properties)[0])
                     continue
-                ours, reports = judged(those, sandbox)
+                ours, reports = judged(drawn, sandbox)
                 found[name].add(ours)
                 if not options.alone:
-                    found[name].add(compared(those[:MAX_COMPARED], reports, ours, agreement))
+                    found[name].add(compared(drawn[:MAX_COMPARED], reports, ours, agreement))
     about = {**machine(), "tier": tier, "guarantee": guarantee, "rounds": options.rounds, "agreement": str(agreement)}
     if options.json:
         scenarios = {name: {row: s.to_json() for row, s in f.spreads().items()} for name, f in found.items()}
@@ -132,21 +132,21 @@ def arguments() -> argparse.Namespace:
 
 
 class Clock:
-    """Milliseconds of this thread's processor time by phase."""
+    """Measures this thread's processor time by phase, in milliseconds."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add what is done within to a phase."""
+        """Add the time of the context to a phase."""
         started = time.thread_time()
         yield
         self.spent[name] = self.spent.get(name, 0.0) + 1000 * (time.thread_time() - started)
 
 
 def as_properties(reply: str) -> str:
-    """Return a tester's reply in which no assert is a plain call, so that all run in a harness."""
+    """Return a tester's reply without plain calls, so that all asserts run in a harness."""
     lines = (line.rpartition(" == ") for line in reply.split("\n"))
     asserts = (
         f"assert [{left.removeprefix('assert ')}] == [{right}]" if equals and left.startswith("assert ") else right
@@ -156,13 +156,13 @@ def as_properties(reply: str) -> str:
 
 
 def judged(
-    those: list[Group], sandbox: LocalSandbox, asserted: Callable[[str], str] = str
+    drawn: list[Group], sandbox: LocalSandbox, asserted: Callable[[str], str] = str
 ) -> tuple[dict[str, float], list[ProblemReport]]:
-    """Read, judge, score and record; return milliseconds per candidate, and what was found."""
-    book = filled_book(those)
+    """Read, judge, score and record; return milliseconds per candidate, and the reports."""
+    book = filled_book(drawn)
     texts = [
         (group, group.coder_replies, tuple(tuple(map(asserted, replies)) for replies in group.tester_replies))
-        for group in those
+        for group in drawn
     ]
     metered, clock, pauses = Metered(sandbox), Clock(), Pauses()
     judge = Judge(metered, RULES)
@@ -187,12 +187,12 @@ def judged(
         "pauses": 1000 * paused,
         "zygotes": 1000 * tree.living_s,
         "programs": 1000 * metered.jobs_cpu_s,
-        "own_code": 1000 * sum(map(own_code_s, those)),
+        "own_code": 1000 * sum(map(own_code_s, drawn)),
         "wall": 1000 * wall,
     }
     spent["own"] = spent["judge"] + spent["scheduler"] + spent["rewards"]
     spent["total"] = spent["own"] + spent["zygotes"] + spent["programs"]
-    figures = {row: milliseconds / (len(those) * N_CANDIDATES) for row, milliseconds in spent.items()}
+    figures = {row: milliseconds / (len(drawn) * N_CANDIDATES) for row, milliseconds in spent.items()}
     return figures | {"outside": 1 - figures["own_code"] / figures["total"]}, reports
 
 
@@ -200,10 +200,10 @@ def scheduler_s() -> float:
     return threads_time_s("codea1-sandbox")
 
 
-def filled_book(those: list[Group]) -> MistakeBook:
+def filled_book(drawn: list[Group]) -> MistakeBook:
     book = MistakeBook()
-    stored = (StoredEntry(group.problem.id, entry) for group in those for entry in group.book)
-    book.absorb(stored, {group.problem.id: 1 for group in those})
+    stored = (StoredEntry(group.problem.id, entry) for group in drawn for entry in group.book)
+    book.absorb(stored, {group.problem.id: 1 for group in drawn})
     return book
 
 
@@ -225,13 +225,13 @@ def with_replays(duel: Duel, book: MistakeBook) -> Duel:
 
 
 def own_code_s(group: Group) -> float:
-    """Return the processor seconds of one group's module bodies and calls by themselves."""
+    """Return the processor seconds of the module bodies and calls of one group, run directly."""
     calls = [[case.call for suite in suites for case in suite] for suites in group.suites]
     replayed = [entry.expression for entry in group.book]
     name = group.problem.entry_point
-    once = run_s(group.problem.solution, [call for those in calls for call in those], name)
+    once = run_s(group.problem.solution, [call for of_candidate in calls for call in of_candidate], name)
     return 2 * once + sum(
-        run_s(program, [*replayed, *those], name) for program, those in zip(group.programs, calls, strict=True)
+        run_s(program, [*replayed, *own], name) for program, own in zip(group.programs, calls, strict=True)
     )
 
 
@@ -254,35 +254,35 @@ def attempt(code: CodeType, scope: dict[str, Callable[..., Any]]) -> None:
 
 
 class Agreement:
-    """How often both protocols count the same number of passed cases for a candidate."""
+    """Counts the candidates with the same number of passed cases in both protocols."""
 
     def __init__(self) -> None:
         self.same = self.all = 0
 
     def count(self, ours: int, theirs: int) -> None:
-        """Enter one candidate."""
+        """Add one candidate."""
         self.same += ours == theirs
         self.all += 1
 
     def __str__(self) -> str:
-        return f"{self.same} of {self.all} candidates pass as many cases under both protocols"
+        return f"{self.same} of {self.all} candidates pass the same number of cases in both protocols"
 
 
 def compared(
-    those: list[Group], reports: list[ProblemReport], ours: dict[str, float], agreement: Agreement
+    drawn: list[Group], reports: list[ProblemReport], ours: dict[str, float], agreement: Agreement
 ) -> dict[str, float]:
-    """Judge the same cases by scripts; return milliseconds per candidate, and ratios."""
-    expected = [[text_of(entry.key.expected) for entry in group.book] for group in those]
+    """Judge the same cases with scripts; return milliseconds per candidate, and ratios."""
+    expected = [[text_of(entry.key.expected) for entry in group.book] for group in drawn]
     before, wall = TREE.now(), time.perf_counter()
     scripts = [
         script(group, m, replayed_asserts(group, texts))
-        for group, texts in zip(those, expected, strict=True)
+        for group, texts in zip(drawn, expected, strict=True)
         for m in range(N_CANDIDATES)
     ]
     with ThreadPoolExecutor(machine()["cores"]) as pool:
         counts = list(pool.map(passed, scripts))
     wall, spent = time.perf_counter() - wall, TREE.now().since(before)
-    candidates = [candidate for report in reports[: len(those)] for candidate in report.candidates]
+    candidates = [candidate for report in reports[: len(drawn)] for candidate in report.candidates]
     for candidate, theirs in zip(candidates, counts, strict=True):
         cases = [*candidate.replayed, *(case for suite in candidate.suites for case in suite.cases)]
         agreement.count(sum(case.verdict is Verdict.PASSED for case in cases), theirs)
@@ -315,7 +315,7 @@ def show(found: dict[str, Figures], about: dict[str, Any]) -> None:
     )
     for name, figures in found.items():
         n_asserts = N_SUITES * N_CASES + N_REPLAYED
-        title = f"\n{name}: ms per candidate with {n_asserts} asserts, its part of the solution's runs included"
+        title = f"\n{name}: ms per candidate with {n_asserts} asserts, including its share of the solution's runs"
         table = Table()
         table.add_column("processor time", no_wrap=True)
         for column in ("min", "median", "max"):

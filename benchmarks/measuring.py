@@ -1,14 +1,14 @@
-"""Clocks for benchmarks: processor time of a whole process tree, of one thread, of garbage collection; memory.
+"""Clocks for benchmarks: processor time of a process tree, of a thread and of garbage collection; and memory.
 
-Linux only. Python's own counters do not see children that are still alive, and those that serve a sandbox live as long
-as it does. So a tree's processor time is the sum of
+Linux only. Python's own counters do not include running children, and the processes of a sandbox live as long as the
+sandbox. So the processor time of a tree is the sum of
 
-- this process (`time.process_time`, all threads; reading /proc is not counted),
+- this process (`time.process_time`, all threads, without the time of reading /proc),
 - its children that have ended (`getrusage`),
-- every living descendant's own run time, threads together, from `/proc/<pid>/task/*/schedstat` (nanoseconds),
-- what living descendants' own children used, which the sandbox reports for each job (`JobReport.cpu_s`, from `wait4`).
+- the run time of each living descendant, all threads, from `/proc/<pid>/task/*/schedstat` (nanoseconds),
+- the time of the children of living descendants, which the sandbox reports per job (`JobReport.cpu_s`, from `wait4`).
 
-The last is handed in by whoever runs jobs: `Metered` collects it. No cgroup is needed, nor any right.
+`Metered` collects the last part. This needs no cgroup and no privileges.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Spread:
 
     @classmethod
     def of(cls, figures: Sequence[float]) -> Spread:
-        """Sum up at least one figure."""
+        """Return the spread of at least one figure."""
         return cls(min(figures), statistics.median(figures), max(figures))
 
     def cells(self, digits: int = 2) -> list[str]:
@@ -52,7 +52,7 @@ class Spread:
 
 
 class Metered:
-    """A sandbox that adds up what its jobs' processes have used."""
+    """A sandbox that sums the processor time of its jobs."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -62,7 +62,7 @@ class Metered:
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the sandbox itself."""
+        """The guarantee of the wrapped sandbox."""
         return self._sandbox.guarantee
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
@@ -73,7 +73,7 @@ class Metered:
         return reports
 
     def close(self) -> None:
-        """End the sandbox itself."""
+        """Close the wrapped sandbox."""
         self._sandbox.close()
 
 
@@ -86,20 +86,20 @@ class TreeTime:
     ended_s: float
     """Children that have ended."""
     living_s: float
-    """Living descendants themselves."""
+    """Living descendants, without their children that have ended."""
 
     def since(self, earlier: TreeTime) -> TreeTime:
-        """Return the difference; the same processes must live on."""
+        """Return the difference to an earlier time; no process of it may have ended since."""
         return TreeTime(self.own_s - earlier.own_s, self.ended_s - earlier.ended_s, self.living_s - earlier.living_s)
 
     @property
     def total_s(self) -> float:
-        """All of it; without what living descendants' children used."""
+        """The sum, without the children of living descendants."""
         return self.own_s + self.ended_s + self.living_s
 
 
 class TreeClock:
-    """Reads the processor time of this process's tree."""
+    """Reads the processor time of this process and its descendants."""
 
     def __init__(self) -> None:
         self._cost_s = 0.0  # of reading
@@ -114,14 +114,14 @@ class TreeClock:
 
 
 class Pauses:
-    """Processor seconds of this process's garbage collections since it was made."""
+    """Measures the processor seconds of garbage collection in this process since its construction."""
 
     def __init__(self) -> None:
         self.total_s = 0.0
         self._started = 0.0
-        gc.callbacks.append(self._note)
+        gc.callbacks.append(self._on_collection)
 
-    def _note(self, phase: str, info: dict[str, int]) -> None:
+    def _on_collection(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             self._started = time.thread_time()
         else:
@@ -129,7 +129,7 @@ class Pauses:
 
 
 def threads_time_s(name: str) -> float:
-    """Return the processor seconds of this process's living threads of a name."""
+    """Return the processor seconds of the living threads of this process that have a name."""
     return sum(
         time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
         for thread in threading.enumerate()
@@ -145,17 +145,17 @@ def descendants() -> list[int]:
             children.setdefault(int(fields[1]), []).append(int(entry.name))
     found, waiting = [], [os.getpid()]
     while waiting:
-        those = children.get(waiting.pop(), [])
-        found += those
-        waiting += those
+        next_ones = children.get(waiting.pop(), [])
+        found += next_ones
+        waiting += next_ones
     return found
 
 
 def _stat(pid: int) -> list[str]:
-    """Return the fields of /proc/<pid>/stat behind the name: state, parent, ..."""
+    """Return the fields of /proc/<pid>/stat after the name: state, parent, ..."""
     try:
         return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    except OSError:  # it has just ended
+    except OSError:  # the process has ended
         return []
 
 
@@ -169,16 +169,16 @@ def _run_time_s(pid: int) -> float:
 
 @dataclass(frozen=True)
 class Memory:
-    """Of some processes together, in MB."""
+    """Memory of some processes together, in MB."""
 
     proportional: float
-    """PSS: pages that are shared count in equal parts for each of their owners."""
+    """PSS: shared pages are divided equally among their owners."""
     unique: float
-    """USS: what would be free if they ended."""
+    """USS: the memory that would be free without these processes."""
 
 
 def memory_of(pids: Iterable[int]) -> Memory | None:
-    """Return what processes hold; None where the kernel does not let us look."""
+    """Return the memory of processes; None if the kernel does not allow it."""
     sizes: dict[str, int] = {}
     try:
         for pid in pids:
@@ -192,7 +192,7 @@ def memory_of(pids: Iterable[int]) -> Memory | None:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a reader must know to compare figures: cores, load, kernel, Python."""
+    """Return the facts that a reader needs to compare figures: cores, load, kernel, Python."""
     uname = os.uname()
     return {
         "cores": len(os.sched_getaffinity(0)),

@@ -1,24 +1,24 @@
-"""What a checkout computes, written down so that another can be held against it: every number that must not change.
+"""Records the numbers that a checkout computes and compares two records; changes of code must not change them.
 
     python benchmarks/oracles.py record FOLDER [--only NAME ...]     # five minutes on two cores
     python benchmarks/oracles.py compare OLD NEW                     # exit status 1 if any line differs
     python benchmarks/oracles.py compare OLD/play NEW/play           # of records with --only play
 
-The recorded packages are those that Python imports; `PYTHONPATH=CHECKOUT:CHECKOUT/agents` records another checkout. All
-but the reward table comes from the command line, each command in a process of its own. A record is a text file of lines
-`place = value`, so that each line says by itself what has changed. Clocks and host facts stay out, and numbers are
-rounded: 9 digits after the point; 4 in trainings, where they are sums of 32-bit numbers.
+`record` uses the packages that Python imports; `PYTHONPATH=CHECKOUT:CHECKOUT/agents` records another checkout. All
+records but the reward table come from the command line, with one process per command. A record is a text file of lines
+`place = value`. It holds no times and no facts of the host. Numbers are rounded to 9 digits after the point, and to 4
+in trainings, whose numbers are sums of 32-bit numbers.
 
 - `play`: 24 runs, of humaneval and starter, four presets, three pairs of agents. 8 episodes of 3 rounds on 6 problems,
-  with all replies, verdicts and rewards, and the Mistake Book in the end.
+  with all replies, verdicts and rewards, and the final Mistake Book.
 - `train`: 3 trainings of 3 steps by tiny random models: suites per candidate, suites per problem, a scripted tester.
   Metrics, held-out evaluation, all rollouts, the book, a sweep of settings over the rollouts.
 - `eval` and `select`: on 8 problems of each source; `crossplay`: on 4.
 - `game`: the bank of the first 6 problems of starter, its equilibria, dynamics and questions.
 - `rescore`: a run of 16 episodes under other rules, and sweeps.
-- `rewards`: all presets on 133 reports, among them those of the release's table.
-- `audit`: all attacks on the local sandbox. Whether each held, what was accepted and rejected of suites where
-  no clock, address or limit of memory decides it, and whether a candidate passed anything.
+- `rewards`: all presets on 133 reports, among them the cases in which the official code's rewards are known.
+- `audit`: all attacks on the local sandbox: whether each failed; which tests of hostile suites were accepted, where no
+  clock, address or memory limit decides it; and whether a hostile candidate passed a case.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _SOURCES = ("humaneval", "starter")
 _PRESETS = ("fixed", "paper", "release", "golden")
 _PAIRS = (("mutant", "fuzz"), ("mutant,strength=1", "boundary,predict=program"), ("random", "invalid"))
 _LEFT_OUT = frozenset({"time", "times", "guarantee", "tier", "run"})
-"""Keys of clocks and host facts; a run's name in a book is a digest of all settings, with those nobody has chosen."""
+"""Keys of times and host facts. The name of a run in a book is a digest of all settings, including versions."""
 _DIGITS, _LEARNER_DIGITS = 9, 4
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Recorder:
-    """One oracle at work."""
+    """Runs the commands of one oracle and writes its records."""
 
     work: Path
-    """Empty folder in which its commands run, so that what they name has relative paths."""
+    """Empty folder in which the commands run, so that their paths are relative."""
     into: Path
 
     def codea1(self, *arguments: object, done: tuple[int, ...] = (0,)) -> Any:
-        """Run a command with `--json` and return what it prints; the script ends where its exit status is no `done`."""
+        """Run a command with `--json` and return its output; exit if its status is not in `done`."""
         command = [sys.executable, "-c", _CODEA1, *map(str, arguments), "--json"]
         ran = subprocess.run(command, cwd=self.work, env=_environment(), capture_output=True, text=True, check=False)
         if ran.returncode not in done:
@@ -64,7 +64,7 @@ class Recorder:
         return json.loads(ran.stdout)
 
     def rows(self, path: str) -> list[Any]:
-        """Return the lines of a JSON Lines file that a command has written."""
+        """Return the lines of a JSON Lines file that a command wrote."""
         return [json.loads(line) for line in (self.work / path).read_text().splitlines()]
 
     def keep(self, name: str, found: dict[str, Any], *, digits: int = _DIGITS) -> None:
@@ -74,13 +74,13 @@ class Recorder:
 
 
 def _environment() -> dict[str, str]:
-    """One thread of arithmetic: how sums are split decides their last bits."""
+    """Return the environment variables: one thread, because the split of sums decides their last bits."""
     paths = [str(Path(each).resolve()) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled"}
 
 
 def lines_of(found: Any, place: str = "", *, digits: int = _DIGITS) -> Iterator[str]:
-    """Yield one line per value, without what differs from run to run."""
+    """Yield one line per value, without values that differ from run to run."""
     if isinstance(found, dict) and found:
         for key in sorted(found):
             if key not in _LEFT_OUT and not key.endswith("_s"):
@@ -202,7 +202,7 @@ def rescore(recorder: Recorder) -> None:
 
 def rewards(recorder: Recorder) -> None:
     from codea1_env.facts.verdicts import ProblemReport  # noqa: PLC0415
-    from codea1_env.rules.rewards import score_group  # noqa: PLC0415  -- not where records are compared
+    from codea1_env.rules.rewards import score_group  # noqa: PLC0415  -- not needed to compare records
     from codea1_env.rules.ruleset import PRESETS  # noqa: PLC0415
 
     found = {
@@ -221,7 +221,7 @@ def _parts(reward: Any) -> dict[str, Any]:
 
 
 def _reports() -> Iterator[tuple[str, Any]]:
-    """Yield reports by name: what a suite has of each kind, and what the candidate passes of the replayed cases."""
+    """Yield reports by name: the cases of the suite by kind, and the replayed cases that the candidate passes."""
     from codea1_env.facts.submissions import Candidate, TestCase  # noqa: PLC0415
     from codea1_env.facts.verdicts import (  # noqa: PLC0415
         CandidateReport,
@@ -233,7 +233,7 @@ def _reports() -> Iterator[tuple[str, Any]]:
     )
 
     def cases(n_passed: int, n_failed: int, n_wrong: int = 0) -> tuple[CaseReport, ...]:
-        """The failed ones last; the last `n_wrong` were predicted wrongly."""
+        """Return cases, the failed ones last; the predictions of the last `n_wrong` are wrong."""
         n = n_passed + n_failed
         return tuple(
             CaseReport(
@@ -257,17 +257,17 @@ def _reports() -> Iterator[tuple[str, Any]]:
 
 def audit(recorder: Recorder) -> None:
     found = recorder.codea1("audit", "--no-comparison", "-q", done=(0, 1))
-    attacks = {each["attack"]: [each["kind"], each["result"], *_told(each)] for each in found["attacks"]}
+    attacks = {each["attack"]: [each["kind"], each["result"], *_stable_words(each)] for each in found["attacks"]}
     recorder.keep("verdicts", {"is_sound": found["is_sound"], "counts": found["counts"], "attacks": attacks})
 
 
-def _told(attack: dict[str, str]) -> list[str]:
-    """Return what can be repeated of the sentence about an attack."""
+def _stable_words(attack: dict[str, str]) -> list[str]:
+    """Return the parts of the sentence about an attack that are the same in each run."""
     words = attack["sentence"].split(", ")
-    if attack["kind"] == "candidate":  # a verdict per case; of failures it is often a race which one
+    if attack["kind"] == "candidate":  # one verdict per case; which failure it is often depends on a race
         return sorted({word if word in ("passed", "unknowable") else "failed" for word in words})
-    is_luck = any(word in attack["sentence"] for word in ("time_limit", "flaky", "memory", "too_many_calls"))
-    return words if attack["kind"] == "suite" and not is_luck else []
+    is_random = any(word in attack["sentence"] for word in ("time_limit", "flaky", "memory", "too_many_calls"))
+    return words if attack["kind"] == "suite" and not is_random else []
 
 
 ORACLES: dict[str, Callable[[Recorder], None]] = {
@@ -287,8 +287,8 @@ ORACLES: dict[str, Callable[[Recorder], None]] = {
 
 
 def record(folder: Path, names: list[str]) -> None:
-    """Write the records of some oracles, each into a folder of its name."""
-    import codea1_agents  # noqa: PLC0415  -- not where records are compared
+    """Write the records of some oracles, each into the folder of its name."""
+    import codea1_agents  # noqa: PLC0415  -- not needed to compare records
     import codea1_env  # noqa: PLC0415
 
     for package in (codea1_env, codea1_agents):
@@ -301,19 +301,19 @@ def record(folder: Path, names: list[str]) -> None:
 
 
 def differences(old: Path, new: Path) -> list[str]:
-    """Return what to print about two folders of records: per file that differs, its name and its first lines."""
-    told = []
+    """Return the lines to print: for each file that differs between two folders, its name and its first differences."""
+    report = []
     of_folder = [{str(path.relative_to(root)): path for path in root.rglob("*.txt")} for root in (old, new)]
     for name in sorted(of_folder[0].keys() | of_folder[1].keys()):
         if missing := [str(root) for root, files in zip((old, new), of_folder, strict=True) if name not in files]:
-            told.append(f"{name}: not in {missing[0]}")
+            report.append(f"{name}: not in {missing[0]}")
             continue
         was, now = (files[name].read_text().splitlines() for files in of_folder)
         gone, come = _without(was, now), _without(now, was)
         if gone or come:
-            told.append(f"{name}: {len(gone)} lines only in {old}, {len(come)} only in {new}; the first:")
-            told += [f"  - {line}" for line in gone[:_SHOWN]] + [f"  + {line}" for line in come[:_SHOWN]]
-    return told
+            report.append(f"{name}: {len(gone)} lines only in {old}, {len(come)} only in {new}; the first:")
+            report += [f"  - {line}" for line in gone[:_SHOWN]] + [f"  + {line}" for line in come[:_SHOWN]]
+    return report
 
 
 def _without(lines: list[str], others: list[str]) -> list[str]:
@@ -327,7 +327,7 @@ def main() -> None:
     recording = commands.add_parser("record", help="write records of the packages that Python imports")
     recording.add_argument("folder", type=Path)
     recording.add_argument("--only", nargs="+", choices=ORACLES, default=list(ORACLES), metavar="NAME")
-    comparing = commands.add_parser("compare", help="name what differs between two folders of records")
+    comparing = commands.add_parser("compare", help="print the differences of two folders of records")
     comparing.add_argument("old", type=Path)
     comparing.add_argument("new", type=Path)
     options = parser.parse_args()
@@ -336,10 +336,10 @@ def main() -> None:
         return
     for folder in (options.old, options.new):
         if not any(folder.rglob("*.txt")):
-            parser.error(f"{folder}: no records are there")
-    told = differences(options.old, options.new)
-    print("\n".join(told) if told else "no difference")
-    sys.exit(bool(told))
+            parser.error(f"{folder}: holds no records")
+    found = differences(options.old, options.new)
+    print("\n".join(found) if found else "no difference")
+    sys.exit(bool(found))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Two checkouts under one benchmark, in turn, so that the machine's noise meets both: ratios with an interval.
+"""Runs one benchmark on two checkouts alternately, and prints ratios with an interval.
 
     python benchmarks/pairs.py OLD NEW --figure 'per_candidate_ms/one group/total/median' [--pairs N] [--json] \
         -- judge.py --rounds 1 --json
 
-OLD and NEW are checkouts; the benchmark is the one beside this file, with all options after `--`, and imports the
-packages of either; with `--of-checkout` it is the one of that name in the checkout itself, for benchmarks that follow a
-change of what they call. `--figure` may be given several times: keys on the way into the benchmark's JSON. Printed are
-the medians of both and the median of NEW / OLD over pairs with a 95 % interval (bootstrap over pairs, seed 0). Who goes
-first changes from pair to pair.
+OLD and NEW are checkouts. The benchmark is the script of that name in this folder, with all options after `--`; it
+imports the packages of a checkout. With `--of-checkout` it is the script in the checkout itself, for changes of the
+functions that benchmarks call. `--figure` is a path of keys in the benchmark's JSON and may occur several times. The
+script prints the medians of both checkouts, and the median of NEW / OLD over pairs with a 95 % interval (bootstrap over
+pairs, seed 0). The checkout that runs first changes from pair to pair.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ class Ratio:
     figure: str
     n_pairs: int
     old: float
-    """Median."""
+    """Median of the old checkout."""
     new: float
+    """Median of the new checkout."""
     ratio: float
     """Median of new / old over pairs."""
     low: float
-    """2.5 % and 97.5 % of it."""
+    """2.5 % quantile of the bootstrap."""
     high: float
+    """97.5 % quantile of the bootstrap."""
 
 
 def main() -> None:
@@ -82,13 +84,13 @@ def arguments() -> argparse.Namespace:
         own, benchmark = own[: own.index("--")], own[own.index("--") + 1 :]
     options = parser.parse_args(own)
     if not benchmark:
-        parser.error("name a benchmark behind --")
+        parser.error("name a benchmark after --")
     options.benchmark = benchmark
     return options
 
 
 def run(checkout: Path, benchmark: list[str], *, of_checkout: bool) -> Any:
-    """Return what a benchmark prints with the packages of a checkout."""
+    """Run a benchmark with the packages of a checkout and return its JSON."""
     root = checkout.resolve()
     path = os.pathsep.join([str(root), str(root / "agents")])
     script = str((root / "benchmarks" if of_checkout else Path(__file__).parent) / benchmark[0])

@@ -1,4 +1,4 @@
-"""Code-A1's training as a loop that anybody can read: no actors, messages or checkpoints. See training_loop.py."""
+"""The training of Code-A1 as a plain loop, without actors, messages or checkpoints. See training_loop.py."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ import torch
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo import GRPOConfig
-from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private, but the draws must be the same
+from codea1_agents.train.grpo.algorithm import _BOOK_STREAM  # private; both arms need the same random numbers
 from codea1_agents.train.grpo.batches import padded_batch, planned, shards
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.env_runner import scored_responses
 from codea1_agents.train.grpo.episodes import ScoredResponse
 from codea1_agents.train.grpo.group_envs import GroupEnvs
-from codea1_agents.train.grpo.learner import _pieces  # likewise: the order of rows decides the last bits
-from codea1_agents.train.grpo.loss import LossRules, grpo_loss
+from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
+from codea1_agents.train.grpo.learner import _pieces  # private; the order of rows decides the last bits
+from codea1_agents.train.grpo.loss import grpo_loss
 from codea1_agents.train.grpo.players import ModelPlayer
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.rollout_engine import load_engine
@@ -36,7 +37,6 @@ from codea1_env.rules.ruleset import preset
 
 def config_of(options: argparse.Namespace) -> GRPOConfig:
     """Return the settings of both arms."""
-
     config: GRPOConfig = (
         GRPOConfig()
         .environment(rules=replace(preset("fixed"), tests_per_suite=options.tests))
@@ -63,10 +63,9 @@ def config_of(options: argparse.Namespace) -> GRPOConfig:
 
 
 class PlainLoop:
-    """The training of a configuration, without RLlib at work."""
+    """The training of a configuration, without running RLlib."""
 
     def __init__(self, config: GRPOConfig) -> None:
-
         self.config, self.settings = config, config.settings()
         self.problems = load_problems(self.settings.problems)
         self.modules = {
@@ -86,7 +85,7 @@ class PlainLoop:
             config.env_config,
             problems=self.problems,
             rules=self.settings.rules,
-            shape=self.settings.shape,
+            shape=self.settings.rollout,
             settings=self.settings,
         )
         players = {role: self._player(role) for role in self.modules}
@@ -94,14 +93,15 @@ class PlainLoop:
         self.n_updates = 0
 
     def _player(self, role: str) -> Any:
-
         settings, model = self.settings, self.modules[role].model
         path = settings.models[role].path
         tokenizer = load_tokenizer(path)
         of_model = model.generation_config.eos_token_id
         ends = {tokenizer.eos_token_id, *(of_model if isinstance(of_model, list) else [of_model])} - {None}
         sampling = SamplingRules(
-            settings.max_tokens[role], settings.temperature, rows_at_once=settings.rows_sampled_at_once
+            settings.lengths.max_tokens[role],
+            settings.rollout.temperature,
+            rows_at_once=settings.rollout.rows_sampled_at_once,
         )
         return ModelPlayer(
             load_engine(settings.models[role], model),
@@ -109,7 +109,7 @@ class PlainLoop:
             sorted(ends),
             load_prompts(settings.prompts),
             sampling,
-            settings.max_prompt_tokens[role],
+            settings.lengths.max_prompt_tokens[role],
         )
 
     def step(self, number: int) -> list[Tree]:
@@ -131,7 +131,6 @@ class PlainLoop:
         return range(step * self.config.problems_per_step, (step + 1) * self.config.problems_per_step)
 
     def _task(self, number: int) -> Task:
-
         epoch, place = divmod(number, len(self.problems))
         order = np.random.default_rng([self.settings.seed, epoch]).permutation(len(self.problems))
         problem = self.problems[int(order[place])]
@@ -140,7 +139,6 @@ class PlainLoop:
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
     def _learn(self, role: str, responses: Sequence[ScoredResponse]) -> None:
-
         config, module, optimizer = self.config, self.modules[role], self.optimizers[role]
         factor = lr_factor(self.n_updates, warmup_steps=config.warmup_steps, total_steps=config.total_steps)
         for group in optimizer.param_groups:
@@ -156,9 +154,7 @@ class PlainLoop:
                 advantages=piece[Column.ADVANTAGES],
                 mask=piece[Column.RESPONSE_MASK],
                 token_weight=piece[Column.TOKEN_WEIGHT],
-                rules=LossRules(
-                    config.clip_low, config.clip_high, config.dual_clip, config.kl_coeff, config.entropy_coeff
-                ),
+                settings=settings_in(config, LossSettings),
             )
             parts.loss.backward()
         params = [each for each in module.parameters() if each.requires_grad]

@@ -1,11 +1,11 @@
-"""Plain Python as a naive oracle: one process per program and assert, and nothing of the sandbox's machinery.
+"""Plain Python as a simple oracle: one process per program and assert, without the sandbox.
 
 A server, `python benchmarks/plain_python.py`, reads one question per line and forks a process that answers it. The
-process executes program and assert in the same namespace, as a script would. It is for programs of our own (mutants of
-trusted solutions): nothing is isolated, only time and memory are bounded.
+process executes program and assert in the same namespace, as a script does. Use it for trusted programs only (mutants
+of our solutions): it limits time and memory but isolates nothing.
 
-Beside running asserts it computes what a rule of the judge says, by the shortest code that does: `==` with a tolerance,
-and whether two programs answer the calls of a test alike.
+It also computes two rules of the judge with short code: `==` with a tolerance, and whether two programs answer the
+calls of a test equally.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 TOLERANCE = 1e-9
-"""Relative and absolute, where the expected value is a float or a complex number (docs/rules.md)."""
+"""Relative and absolute tolerance, if the expected value is a float or a complex number (docs/rules.md)."""
 _MEMORY_BYTES = 2 << 30
 _PLAIN = (int, float, complex, bool, str, bytes, bytearray, type(None), range)
 _HOLDING = (list, tuple, set, frozenset, dict)
 
 
 class Mode(StrEnum):
-    """What a question asks."""
+    """The kind of a question."""
 
     ASSERT = "assert"
     """Does the assert hold for the program?"""
@@ -51,51 +51,54 @@ class Question:
 
     mode: Mode
     program: str
-    """With the problem's imports."""
+    """Source, with the imports of the problem."""
     entry_point: str
     text: str
-    """Source of the asserted expression; names of modules are imported when they occur."""
+    """Source of the asserted expression. The modules that it names are imported."""
     expected: str | None = None
-    """Source of the value that an expression of one call must have: compared with tolerance."""
+    """Source of the expected value of an expression with one call; compared with tolerance."""
     before: tuple[str, ...] = ()
-    """Expressions that are evaluated first, in the same process; what they raise is dropped."""
+    """Expressions that the same process evaluates first; their exceptions are ignored."""
     solution: str = ""
-    """For ANSWERS."""
+    """Source of the solution, for ANSWERS."""
     cpu_s: float = 1.0
 
 
 class Ended(StrEnum):
-    """How a question ended."""
+    """The result of a question."""
 
     PASSED = "passed"
     FAILED = "failed"
     RAISED = "raised"
     LIMIT = "limit"
-    """Ran out of time or memory, or died."""
+    """The process exceeded its time or memory, or died."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What plain Python says."""
+    """The answer of plain Python."""
 
     ended: Ended
     detail: str = ""
-    """VALUE: the literal. Otherwise for people."""
+    """For VALUE, the literal; otherwise a text for people."""
     cpu_s: float = 0.0
     opaque: str = ""
-    """Type of an answer of the program that is no plain data; empty if there is none."""
+    """Type of a value returned by the program that is no plain data; empty if all are plain."""
     alike: bool = False
-    """ANSWERS: all calls of the assert on the solution are answered equally."""
+    """For ANSWERS: whether all calls that the assert makes on the solution are answered equally."""
     alike_exactly: bool = False
-    """ANSWERS: the same without tolerance."""
+    """For ANSWERS: the same without tolerance."""
 
 
 class PlainPython:
-    """Some servers that answer questions at the same time."""
+    """Several servers that answer questions at the same time."""
 
     def __init__(self, n_servers: int | None = None) -> None:
         n_servers = n_servers or len(os.sched_getaffinity(0))
-        environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": "0"}  # one order of sets, as in the sandbox
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONHASHSEED": "0",
+        }  # the order of sets is fixed, as in the sandbox
         self._servers = [
             subprocess.Popen(
                 [sys.executable, "-I", __file__],
@@ -118,12 +121,12 @@ class PlainPython:
             server.kill()
             server.communicate()
 
-    def ask(self, questions: Sequence[Question]) -> list[Answer]:
+    def answers(self, questions: Sequence[Question]) -> list[Answer]:
         """Return one answer per question."""
         with ThreadPoolExecutor(len(self._servers)) as pool:
-            return list(pool.map(self._ask, questions))
+            return list(pool.map(self._answer, questions))
 
-    def _ask(self, question: Question) -> Answer:
+    def _answer(self, question: Question) -> Answer:
         server = self._free.get()
         assert server.stdin is not None
         assert server.stdout is not None
@@ -140,7 +143,7 @@ class PlainPython:
 
 
 def serve() -> None:
-    """Answer questions until there are no more."""
+    """Answer questions until the input ends."""
     for line in sys.stdin:
         print(json.dumps(asdict(_answered_in_a_fork(json.loads(line)))), flush=True)
 
@@ -180,7 +183,7 @@ def _answer_and_exit(question: dict[str, Any], channel: int) -> NoReturn:
 
 
 def _answer(question: dict[str, Any]) -> Answer:
-    sys.setrecursionlimit(1000 + 10)  # what stands above a program here, and not above a script
+    sys.setrecursionlimit(1000 + 10)  # the frames of this server below the program, which a script does not have
     if question["mode"] == Mode.ANSWERS:
         return _compared_answers(question)
     watched = _Watched()
@@ -219,7 +222,7 @@ def _names_of_test(text: str, function: Any, entry_point: str) -> dict[str, Any]
 
 
 def _literal(value: object) -> str:
-    """Return source that reads back as the value, of the same types; raise ValueError if there is none."""
+    """Return a literal of the value with the same types; raise ValueError if there is none."""
     source = repr(value)
     again = ast.literal_eval(source)
     if repr(again) != source or again != value or _opaque(value):
@@ -228,7 +231,7 @@ def _literal(value: object) -> str:
 
 
 class _Watched:
-    """Notes what a program returns."""
+    """Records whether a program returns values that are no plain data."""
 
     def __init__(self) -> None:
         self.opaque = ""
@@ -243,7 +246,7 @@ class _Watched:
 
 
 def _opaque(value: object) -> str:
-    """Return the type of the first part that is not exactly of a plain builtin type."""
+    """Return the type of the first part that has no plain builtin type; empty if all have."""
     if type(value) in _PLAIN:
         return ""
     if type(value) not in _HOLDING:
@@ -253,7 +256,7 @@ def _opaque(value: object) -> str:
 
 
 def close(value: Any, expected: Any, tolerance: float = TOLERANCE) -> bool:
-    """Whether `value == expected` in Python, where floats that are expected may be off by the tolerance."""
+    """Whether `value == expected`, with the tolerance where floats are expected."""
     if isinstance(expected, float | complex) and isinstance(value, int | float | complex):
         if value == expected or (value != value and expected != expected):
             return True
@@ -275,7 +278,7 @@ def close(value: Any, expected: Any, tolerance: float = TOLERANCE) -> bool:
 
 @dataclass
 class _Use:
-    """One call that a test has made."""
+    """One call of a test, and its result."""
 
     args: Any
     kwargs: Any
@@ -284,7 +287,7 @@ class _Use:
     args_after: Any = None
 
     def answered_like(self, other: _Use, tolerance: float) -> bool:
-        """Whether another program has answered this call equally, and left its arguments equal."""
+        """Whether another program answered this call equally and left equal arguments."""
         return (
             self.error is other.error
             and close(self.value, other.value, tolerance)
@@ -295,46 +298,46 @@ class _Use:
 def _called(function: Any, args: Any, kwargs: Any) -> _Use:
     use = _Use(copy.deepcopy(args), copy.deepcopy(kwargs))
     try:
-        # A copy, since a program may change it later.
+        # A copy, because the program may change the value later.
         use.value = copy.deepcopy(function(*args, **kwargs))
-    except Exception as error:  # noqa: BLE001  -- an answer, too
+    except Exception as error:  # noqa: BLE001  -- an exception is an answer, too
         use.error = type(error)
     use.args_after = copy.deepcopy((args, kwargs))
     return use
 
 
 def _uses(namespace: dict[str, Any], question: dict[str, Any]) -> list[_Use]:
-    """Return what the assert asks of a program, in order."""
+    """Return the calls that the assert makes on a program, in order."""
     uses: list[_Use] = []
 
-    def noted(*args: Any, **kwargs: Any) -> Any:
+    def recorded(*args: Any, **kwargs: Any) -> Any:
         uses.append(_called(namespace[question["entry_point"]], args, kwargs))
         if error := uses[-1].error:
             raise error
         return copy.deepcopy(uses[-1].value)
 
     with contextlib.suppress(Exception):
-        value = eval(question["text"], _names_of_test(question["text"], noted, question["entry_point"]))
+        value = eval(question["text"], _names_of_test(question["text"], recorded, question["entry_point"]))
         for _ in value if isinstance(value, Iterator) else ():
             pass
     return uses
 
 
 def _compared_answers(question: dict[str, Any]) -> Answer:
-    """Apply the rule: the solution's calls, put to a fresh program in order, are all answered equally."""
-    asked = _uses(_loaded(question["solution"]), question)
+    """Apply the rule: a fresh process of the program answers all calls of the solution equally, in order."""
+    expected = _uses(_loaded(question["solution"]), question)
     own = _uses(_loaded(question["program"]), question)
     fresh = _loaded(question["program"])[question["entry_point"]]
-    replayed = [_called(fresh, *copy.deepcopy((use.args, use.kwargs))) for use in asked]
+    replayed = [_called(fresh, *copy.deepcopy((use.args, use.kwargs))) for use in expected]
 
     def is_alike(tolerance: float) -> bool:
-        for mine, theirs in zip(own, asked, strict=False):
+        for mine, theirs in zip(own, expected, strict=False):
             if not close((mine.args, mine.kwargs), (theirs.args, theirs.kwargs), tolerance):
                 break
             if not mine.answered_like(theirs, tolerance):
                 return False
-        pairs = zip(replayed, asked, strict=True)
-        return bool(asked) and all(mine.answered_like(theirs, tolerance) for mine, theirs in pairs)
+        pairs = zip(replayed, expected, strict=True)
+        return bool(expected) and all(mine.answered_like(theirs, tolerance) for mine, theirs in pairs)
 
     return Answer(Ended.PASSED, alike=is_alike(TOLERANCE), alike_exactly=is_alike(0.0))
 

@@ -1,7 +1,8 @@
-"""The Code-A1 release's way of judging, for comparison: one script per candidate, one process, one time limit.
+"""The judging protocol of the official Code-A1 code, for comparison: one script, process and time limit per candidate.
 
-Written from a description of its protocol: the solution fills in the expected values, its functions are deleted, the
-candidate runs the replayed cases and then its suites in the same process, and what passes is printed as a marker.
+Written from a description of the protocol. The solution computes the expected values, then its functions are deleted.
+In the same process, the candidate runs the replayed cases and then its suites. The script prints a marker for each
+passed case.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ def script(group: Group, m: int, replayed: Iterable[str]) -> str:
     """Return the script that judges candidate `m` of a group.
 
     Args:
-        group: the problem and all that was written for it.
-        m: which candidate.
-        replayed: asserts of the Mistake Book.
+        group: the problem, its candidates and its suites.
+        m: number of the candidate.
+        replayed: asserts from the Mistake Book.
     """
     entry_point = group.problem.entry_point
     parts = [group.problem.imports, group.problem.solution, "import types as _types\n_slots = {}"]
@@ -46,7 +47,7 @@ def script(group: Group, m: int, replayed: Iterable[str]) -> str:
 
 
 def passed(source: str) -> int:
-    """Run a script through plain `subprocess`; return how many cases its candidate passed."""
+    """Run a script with `subprocess`; return the number of cases that its candidate passes."""
     done = subprocess.run(
         [sys.executable, "-"], input=source, capture_output=True, text=True, timeout=_TIME_LIMIT_S, check=False
     )
@@ -54,7 +55,7 @@ def passed(source: str) -> int:
 
 
 def replayed_asserts(group: Group, expected: Sequence[str]) -> list[str]:
-    """Return the Mistake Book's cases as the text that the release splices into its scripts."""
+    """Return the cases of the Mistake Book as asserts, which the official code puts into its scripts."""
     return [f"assert {entry.expression} == {value}" for entry, value in zip(group.book, expected, strict=True)]
 
 

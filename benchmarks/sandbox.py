@@ -1,17 +1,16 @@
-"""What it costs to run a program and 8 asserts: this sandbox at each tier, a fresh interpreter, a fork of the grader.
+"""Measures the cost of a program and 8 asserts: our sandbox at each tier, a new interpreter, a fork of the grader.
 
     python benchmarks/sandbox.py [--quick] [--rounds N] [--only TIER] [--also SANDBOX] [--json]
 
-All contestants run the same programs, in blocks, each round with new calls and in an order drawn anew; ratios are
-within a round. A block starts with some programs that are not measured: a contestant must not pay for the traces of
-another (forks of this process have it copy its own memory afterwards). Processor time is that of the whole process tree
-(see `measuring.py`), with as many programs at a time as there are cores. Latency is that of one program at a time. For
-our sandbox the expected values stay here and are compared here; the others state them as asserts inside the program's
-process (see `graders.py`).
+All contestants run the same programs, in blocks. Each round has new calls and a new random order; ratios are within a
+round. A block starts with some programs that are not measured, because a contestant may leave costs behind (after a
+fork, this process copies its own memory). Processor time is that of the whole process tree (see `measuring.py`), with
+as many programs at a time as there are cores. Latency is that of one program at a time. With our sandbox, this process
+compares the expected values; the other contestants have asserts in the program's process (see `graders.py`).
 
-Also: how the cost grows with the number of asserts, what workers hold in memory, and, where the rows are at hand,
-EvalPlus harnesses, which make hundreds of calls each. `--also docker` adds another sandbox by name: its processes are
-not seen from here, so it has no processor time.
+The script also measures the growth of the cost with the number of asserts, the memory of workers, and, if the rows are
+available, EvalPlus harnesses with hundreds of calls each. `--also docker` adds another sandbox by name. Its processes
+are not visible here, so it has no processor time.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from graders import ForkedGrader, has_passed, start_interpreter
 from measuring import Memory, Metered, Spread, TreeClock, descendants, machine, memory_of
 from rich.console import Console
 from rich.table import Table
-from workload import problems, right_cases
+from workload import EVALPLUS_ROWS, problems, right_cases
 
 from codea1_env import values
 from codea1_env.errors import CodeA1Error, SandboxError
@@ -42,12 +40,11 @@ from codea1_env.sandbox import load_sandbox
 from codea1_env.sandbox.interface import Call, Job, JobReport
 from codea1_env.sandbox.local import TIERS, LocalSandbox
 
-EVALPLUS_ROWS = Path(__file__).parents[2] / "shared" / "data" / "evalplus_dev.parquet"
 N_ASSERTS = 8
 N_UNMEASURED = 8
-"""Programs at the start of a block."""
+"""Unmeasured programs at the start of a block."""
 LENGTHS = (1, 8, 40, 72)
-"""Numbers of asserts at which the cost of one more is measured."""
+"""Numbers of asserts for which the cost of one more is measured."""
 
 TREE = TreeClock()
 
@@ -56,7 +53,7 @@ Process = TypeVar("Process")
 
 @dataclass(frozen=True)
 class Task:
-    """One program with what it must return, in the forms that contestants want."""
+    """One program and its expected values, in the forms that contestants need."""
 
     job: Job
     expected: tuple[bytes, ...]
@@ -75,11 +72,11 @@ class Contestant(Protocol):
     name: str
 
     def run(self, tasks: Sequence[Task], *, at_a_time: int) -> Iterable[bool]:
-        """Run all tasks; whether each passes."""
+        """Run all tasks; yield whether each passes."""
 
     @property
     def jobs_cpu_s(self) -> float | None:
-        """Processor seconds so far that `TREE` does not see; None if the rest is not seen either."""
+        """Processor seconds so far that `TREE` does not measure; None if `TREE` measures none of its processes."""
 
 
 @dataclass
@@ -88,19 +85,20 @@ class Ours:
 
     name: str
     sandbox: Metered
-    is_seen: bool = True
+    is_local: bool = True
+    """Whether `TREE` measures its processes."""
 
     @property
     def jobs_cpu_s(self) -> float | None:
-        """What its jobs report."""
-        return self.sandbox.jobs_cpu_s if self.is_seen else None
+        """The processor time that its jobs report."""
+        return self.sandbox.jobs_cpu_s if self.is_local else None
 
     def run(self, tasks: Sequence[Task], *, at_a_time: int) -> Iterable[bool]:
-        """Hand in one batch, or one task after the other."""
+        """Run all tasks in one batch, or one after the other."""
         step = len(tasks) if at_a_time > 1 else 1
         for start in range(0, len(tasks), step):
-            those = tasks[start : start + step]
-            yield from map(is_right, those, self.sandbox.run([task.job for task in those]))
+            batch = tasks[start : start + step]
+            yield from map(is_right, batch, self.sandbox.run([task.job for task in batch]))
 
 
 class Interpreters:
@@ -110,7 +108,7 @@ class Interpreters:
     jobs_cpu_s: float | None = 0.0
 
     def run(self, tasks: Sequence[Task], *, at_a_time: int) -> Iterable[bool]:
-        """Start so many interpreters at a time."""
+        """Run `at_a_time` interpreters at a time."""
         return windowed((partial(start_interpreter, task.script) for task in tasks), has_passed, at_a_time)
 
 
@@ -121,7 +119,7 @@ class Forks:
     jobs_cpu_s: float | None = 0.0
 
     def run(self, tasks: Sequence[Task], *, at_a_time: int) -> Iterable[bool]:
-        """Fork so many children at a time."""
+        """Run `at_a_time` children at a time."""
         starts = (partial(ForkedGrader, task.program, task.asserts) for task in tasks)
         return windowed(starts, ForkedGrader.has_passed, at_a_time)
 
@@ -129,7 +127,7 @@ class Forks:
 def windowed(
     starts: Iterable[Callable[[], Process]], wait: Callable[[Process], bool], at_a_time: int
 ) -> Iterator[bool]:
-    """Keep so many processes running."""
+    """Keep `at_a_time` processes running; yield the result of each."""
     running: list[Process] = []
     for start in starts:
         if len(running) == at_a_time:
@@ -139,7 +137,7 @@ def windowed(
 
 
 def is_right(task: Task, report: JobReport) -> bool:
-    """Compare what came back."""
+    """Whether a report has the expected values."""
     return report.loaded and all(
         outcome.value is not None and values.equal(expected, outcome.value)
         for expected, outcome in zip(task.expected, report.outcomes, strict=True)
@@ -150,10 +148,10 @@ def is_right(task: Task, report: JobReport) -> bool:
 
 
 def small_tasks(number: int, n_asserts: int, seed: int) -> list[Task]:
-    """Return right programs with as many asserts each, of all problems in turn."""
-    those = problems()
+    """Return right programs with `n_asserts` asserts each, of all problems in turn."""
+    available = problems()
     return [
-        small_task(those[index % len(those)], n_asserts, random.Random(f"{seed} {index} {n_asserts}"))
+        small_task(available[index % len(available)], n_asserts, random.Random(f"{seed} {index} {n_asserts}"))
         for index in range(number)
     ]
 
@@ -169,7 +167,7 @@ def small_task(problem: Problem, n_asserts: int, rng: random.Random) -> Task:
 
 
 def evalplus_tasks(number: int) -> list[Task]:
-    """Return tasks from rows spread over the file; none where it is not at hand."""
+    """Return tasks from rows spread over the file; none if it is not available."""
     if not (number and EVALPLUS_ROWS.exists()):
         return []
     rows = [problem for problem in load_problems(EVALPLUS_ROWS) if isinstance(problem.golden[0], GoldenHarness)]
@@ -189,12 +187,12 @@ def heavy_task(problem: Problem) -> Task:
 
 @dataclass
 class Block:
-    """Some tasks run by one contestant."""
+    """Measurements of some tasks by one contestant."""
 
     cpu_ms: float | None
     """Processor time per task."""
     wall_ms: float
-    """Wall clock per task."""
+    """Wall-clock time per task."""
     n_passed: int
 
 
@@ -225,8 +223,8 @@ class Results:
     memory: Memory | None = None
     n_failed: int = 0
 
-    def enter(self, block: Block, n_tasks: int) -> None:
-        """Enter a block of small tasks."""
+    def add(self, block: Block, n_tasks: int) -> None:
+        """Add a block of small tasks."""
         if block.cpu_ms is not None:
             self.cpu_ms.append(block.cpu_ms)
         self.per_second.append(1000 / block.wall_ms)
@@ -234,7 +232,7 @@ class Results:
 
     @property
     def growth(self) -> list[float]:
-        """By round, what one assert more costs at 72, as a share of what a program with a single one costs."""
+        """By round, the cost of one more assert at 72, as a share of the cost of a program with one assert."""
         first, *_, fewer, most = (self.lengths[n] for n in LENGTHS)
         width = LENGTHS[-1] - LENGTHS[-2]
         return [(c - b) / width / a for a, b, c in zip(first, fewer, most, strict=True)]
@@ -249,13 +247,13 @@ class Run:
     results: dict[str, Results] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def enter(self, contestant: Contestant) -> None:
+    def add(self, contestant: Contestant) -> None:
         """Add a contestant."""
         self.contestants.append(contestant)
         self.results[contestant.name] = Results()
 
-    def enter_tiers(self) -> None:
-        """Add our sandbox at each tier that can be had, the strongest first."""
+    def add_tiers(self) -> None:
+        """Add our sandbox at each tier that this machine supports, the strongest first."""
         for tier in (self.options.only,) if self.options.only else TIERS:
             before = set(descendants())
             sandbox = LocalSandbox(tiers=(tier,))
@@ -266,26 +264,26 @@ class Run:
                 self.notes.append(f"no tier {tier!r} here: {error}")
                 sandbox.close()
                 continue
-            self.enter(ours)
+            self.add(ours)
             new = set(descendants()) - before
             memory = memory_of(new)
             n_workers = machine()["cores"]
             if memory is not None:
                 self.results[ours.name].memory = Memory(memory.proportional / n_workers, memory.unique / n_workers)
 
-    def enter_others(self) -> None:
+    def add_others(self) -> None:
         """Add the sandboxes that the command line names."""
         for name in self.options.also:
             try:
-                other = Ours(name, Metered(load_sandbox(name)), is_seen=False)
+                other = Ours(name, Metered(load_sandbox(name)), is_local=False)
                 warm_up(other)
             except CodeA1Error as error:
                 self.notes.append(f"no sandbox {name!r} here: {error}")
             else:
-                self.enter(other)
+                self.add(other)
 
     def round(self, number: int) -> None:
-        """Let all contestants run the same tasks, in an order of this round."""
+        """Run the same tasks with all contestants, in the order of this round."""
         at_a_time = machine()["cores"]
         first = small_tasks(N_UNMEASURED, N_ASSERTS, -2 - number)
         tasks = small_tasks(self.options.tasks, N_ASSERTS, number)
@@ -293,14 +291,14 @@ class Run:
         for contestant in random.Random(number).sample(self.contestants, len(self.contestants)):
             results = self.results[contestant.name]
             list(contestant.run(first, at_a_time=at_a_time))
-            results.enter(timed(contestant, tasks, at_a_time), len(tasks))
+            results.add(timed(contestant, tasks, at_a_time), len(tasks))
             results.latencies_ms += [latency_ms(contestant, task) for task in tasks[: self.options.alone]]
             if contestant is self.contestants[0]:
-                for n, those in lengths.items():
-                    results.lengths.setdefault(n, []).append(timed(contestant, those, at_a_time).cpu_ms or 0.0)
+                for n, of_length in lengths.items():
+                    results.lengths.setdefault(n, []).append(timed(contestant, of_length, at_a_time).cpu_ms or 0.0)
 
     def heavy_round(self, tasks: Sequence[Task], *, counts: bool) -> None:
-        """The same for EvalPlus rows."""
+        """Run EvalPlus rows with all contestants."""
         for contestant in self.contestants:
             block = timed(contestant, tasks, machine()["cores"])
             if counts and block.cpu_ms is not None:
@@ -308,14 +306,14 @@ class Run:
             self.results[contestant.name].n_failed += len(tasks) - block.n_passed
 
     def close(self) -> None:
-        """End our sandboxes."""
+        """Close our sandboxes."""
         for contestant in self.contestants:
             if isinstance(contestant, Ours):
                 contestant.sandbox.close()
 
 
 def warm_up(contestant: Contestant) -> None:
-    """Start all workers."""
+    """Start all workers of a contestant."""
     for _ in range(3):
         list(contestant.run(small_tasks(4 * machine()["cores"], N_ASSERTS, -1), at_a_time=2))
 
@@ -323,20 +321,20 @@ def warm_up(contestant: Contestant) -> None:
 def main() -> None:
     run = Run(arguments())
     try:
-        run.enter_tiers()
+        run.add_tiers()
         if not run.options.only:
-            run.enter(Interpreters())
-            run.enter(Forks())
-        run.enter_others()
+            run.add(Interpreters())
+            run.add(Forks())
+        run.add_others()
         for number in range(run.options.rounds):
             run.round(number)
         heavy = evalplus_tasks(0 if run.options.only else run.options.heavy)
         for number in range(1 + run.options.heavy_rounds if heavy else 0):
-            run.heavy_round(heavy, counts=number > 0)  # the first one starts workers that have imported numpy
+            run.heavy_round(heavy, counts=number > 0)  # the first round starts the workers that import numpy
     finally:
         run.close()
     if not (heavy or run.options.only):
-        run.notes.append(f"no EvalPlus rows: {EVALPLUS_ROWS.name} is not at hand")
+        run.notes.append(f"no EvalPlus rows: {EVALPLUS_ROWS.name} is not available")
     failed = {name: results.n_failed for name, results in run.results.items() if results.n_failed}
     run.notes.append(f"right programs that did not pass: {failed or 'none'}")
     if run.options.json:
@@ -349,7 +347,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds of fewer programs")
     parser.add_argument("--rounds", type=int, help="default 9")
-    parser.add_argument("--only", choices=TIERS, help="this tier and nothing else")
+    parser.add_argument("--only", choices=TIERS, help="only this tier")
     parser.add_argument("--also", action="append", default=[], metavar="SANDBOX", help="another sandbox, by name")
     parser.add_argument("--json", action="store_true", help="figures for programs")
     options = parser.parse_args()
@@ -364,12 +362,12 @@ def arguments() -> argparse.Namespace:
 
 
 def ratios(results: Results, base: Results) -> list[float]:
-    """Return processor time against the base's, by round."""
+    """Return the ratios of processor time to that of the base, by round."""
     return [a / b for a, b in zip(results.cpu_ms, base.cpu_ms, strict=False)]
 
 
 def figures(run: Run) -> Iterator[tuple[str, str, Spread]]:
-    """Yield contestant, what was measured, and the figures."""
+    """Yield the name of a contestant, the name of a figure, and its values."""
     base = run.results[run.contestants[0].name]
     weakest = next((results for name, results in reversed(run.results.items()) if name.startswith("ours, ")), base)
     for name, results in run.results.items():
@@ -471,7 +469,7 @@ def growth_table(run: Run, known: Known) -> Table:
     for n in LENGTHS:
         table.add_row(f"{n} assert{'s' * (n > 1)}", *known[name, f"cpu_ms_{n}_asserts"].cells(3))
     share = known[name, "72nd_assert_to_first"]
-    table.add_row("the 72nd assert / a program with one", *share.cells(4), style="bold")
+    table.add_row("the 72nd assert / a program with one assert", *share.cells(4), style="bold")
     return table
 
 

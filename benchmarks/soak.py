@@ -1,9 +1,10 @@
-"""Many mixed jobs, some hostile, through one sandbox: what it holds must not grow.
+"""Runs many mixed jobs, some hostile, in one sandbox, whose resources must not grow.
 
 Run as `python benchmarks/soak.py --jobs N`.
 
-Prints one line per tenth: processes, open files, memory (of this process, and of all that it has started) and files in
-the temporary folder, then whether they are flat. Exit status 1 if they are not, or if an answer was wrong.
+Prints one line per tenth of the jobs: processes, open files, memory (of this process, and of its descendants) and files
+in the temporary folder. Then prints whether they are flat. The exit status is 1 if they are not, or if an answer was
+wrong.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from measuring import descendants
 
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox import Call, Harness, Job, Limits, Place
@@ -51,7 +54,7 @@ _HOSTILE = (
 
 @dataclass(frozen=True)
 class Reading:
-    """What is held at one moment."""
+    """The resources in use at one moment."""
 
     n_jobs: int
     n_wrong: int
@@ -59,11 +62,11 @@ class Reading:
     n_files: int
     own_mb: float
     started_mb: float
-    """Private memory of all processes that were started and still run."""
+    """Private memory of all running descendants."""
     n_temporary: int
 
     def is_flat_since(self, earlier: Reading) -> bool:
-        """Whether nothing has grown."""
+        """Whether no resource has grown."""
         return (
             self.n_processes <= earlier.n_processes
             and self.n_files <= earlier.n_files
@@ -74,10 +77,10 @@ class Reading:
 
 
 def soak(n_jobs: int, seed: int = 0, n_readings: int = 10) -> Iterator[Reading]:
-    """Run jobs and yield readings, each taken while nothing runs."""
+    """Run jobs and yield readings, each taken while no job runs."""
     draw, n_done, n_wrong = random.Random(seed), 0, 0
     with LocalSandbox() as sandbox:
-        for kind in EACH_KIND:  # rare ones would start later, and look like growth
+        for kind in EACH_KIND:  # rare kinds would start later and count as growth
             sandbox.run([Job(f"{_BUSY}  {kind}", "f", (Call("f(5)"),))] * 40)
         for part in range(1, n_readings + 1):
             while n_done < n_jobs * part // n_readings:
@@ -92,7 +95,7 @@ def soak(n_jobs: int, seed: int = 0, n_readings: int = 10) -> Iterator[Reading]:
 
 
 def _batch(draw: random.Random, size: int) -> tuple[list[Job], list[str | None]]:
-    """Return jobs, and what each must return; None for hostile ones, of which nothing is expected."""
+    """Return jobs, and the value that each must return; None for hostile jobs."""
     jobs: list[Job] = []
     right: list[str | None] = []
     for _ in range(size):
@@ -109,8 +112,8 @@ def _batch(draw: random.Random, size: int) -> tuple[list[Job], list[str | None]]
 
 
 def _reading(n_jobs: int, n_wrong: int) -> Reading:
-    time.sleep(0.3)  # what was killed last is gone by then
-    started = _descendants(os.getpid())
+    time.sleep(0.3)  # until the last killed processes have ended
+    started = descendants()
     return Reading(
         n_jobs,
         n_wrong,
@@ -123,24 +126,11 @@ def _reading(n_jobs: int, n_wrong: int) -> Reading:
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:
-    """Whether a file was left by a hostile program, or by one of the users as which programs run."""
+    """Whether a file is that of a hostile program, or of a user as which programs run."""
     try:
         return entry.name == "mark" or entry.stat(follow_symlinks=False).st_uid >= 300_000
-    except OSError:  # another process has just removed it
+    except OSError:  # another process removed it
         return False
-
-
-def _descendants(root: int) -> set[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has just ended
-            continue
-    found = {root}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {root}
 
 
 def _private_mb(pid: int) -> float:

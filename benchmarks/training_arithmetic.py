@@ -1,10 +1,11 @@
-"""What GRPO on two models of some billion parameters needs: memory, time and sandbox, computed from their shapes.
+"""Computes the memory and time that GRPO on two models of some billion parameters needs, from their shapes.
 
     python benchmarks/training_arithmetic.py [--json] [--handover MILLIONS]
 
-Nothing is run on a GPU. Shapes are the published ones of Qwen2.5-Coder, GPU figures their makers' (dense bfloat16);
-how much of a GPU is reached is an assumption, named in the output. `--handover` measures the way of weights from a
-learner to a runner in this process, with a model of random weights.
+It runs nothing on a GPU. The shapes are the published ones of Qwen2.5-Coder, and the GPU figures those of the makers
+(dense bfloat16). The share of these figures that a training reaches is an assumption, which the output states.
+`--handover` measures the transfer of weights from a learner to a runner in this process, with a model of random
+weights.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class ModelShape:
 
     @property
     def parameters(self) -> int:
-        """All of them, tied ones once."""
+        """Number of parameters, tied ones counted once."""
         attention = self.hidden * self.head_size * (2 * self.heads + 2 * self.kv_heads)
         biases = self.head_size * (self.heads + 2 * self.kv_heads)
         layer = attention + biases + 3 * self.hidden * self.intermediate + 2 * self.hidden
@@ -46,19 +47,19 @@ class ModelShape:
 
     @property
     def lora_parameters(self) -> int:
-        """Of adapters of rank 16 on all seven linear layers."""
+        """Number of parameters of adapters of rank 16 on all seven linear layers."""
         q, kv = self.heads * self.head_size, self.kv_heads * self.head_size
         sides = 2 * (self.hidden + q) + 2 * (self.hidden + kv) + 3 * (self.hidden + self.intermediate)
         return 16 * self.layers * sides
 
     @property
     def kv_bytes(self) -> int:
-        """Of the key-value cache in bfloat16, per token."""
+        """Bytes of the key-value cache in bfloat16, per token."""
         return 2 * 2 * self.layers * self.kv_heads * self.head_size
 
     @property
     def activation_bytes(self) -> int:
-        """What autograd keeps per token and layer under bfloat16 autocast.
+        """Bytes that autograd keeps per token and layer under bfloat16 autocast.
 
         Two inputs of norms in float32, twice their value and their bfloat16 output, q, k, v, the attention's output,
         and four tensors of the feed-forward part.
@@ -79,7 +80,7 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Gpu:
-    """One kind of GPU, by its maker's figures."""
+    """One kind of GPU, with the figures of its maker."""
 
     name: str
     memory_gb: float
@@ -98,7 +99,7 @@ GPUS = (
 
 @dataclass(frozen=True)
 class Step:
-    """One iteration of the paper's run (method.md 1.9); mean lengths are assumptions."""
+    """One iteration of the paper's run. Mean lengths are assumptions."""
 
     candidates: int = 2048
     suites: int = 16_384
@@ -107,9 +108,9 @@ class Step:
     response: int = 500
     longest: int = 4096
     learns_at: float = 0.35
-    """Share of a GPU's peak that learning reaches; long prefills reach about as much."""
+    """Share of a GPU's peak that learning reaches; long prefills reach about the same."""
     samples_at: float = 0.5
-    """Share of its bandwidth that decoding reaches."""
+    """Share of a GPU's bandwidth that decoding reaches."""
     rows_sampled: int = 128
     """Responses in flight."""
 
@@ -120,7 +121,7 @@ _JUDGE_MS, _READING_MS = 8.4, 1.8  # processor time of a candidate with 8 suites
 
 
 def memory_gb(shape: ModelShape, *, learners: int = 1, checkpointing: bool, lora: bool = False) -> dict[str, float]:
-    """Return what one learner holds; both roles' modules live in it. Activations: one row of the longest length."""
+    """Return the memory of one learner, which holds both roles. Activations are those of one row of full length."""
     n = shape.parameters
     trained = shape.lora_parameters if lora else n
     tokens = STEP.prompt + STEP.longest
@@ -134,7 +135,7 @@ def memory_gb(shape: ModelShape, *, learners: int = 1, checkpointing: bool, lora
         # One role learns after the other; DDP keeps the buckets of both.
         "gradients": 4 * trained + (2 * 4 * trained if learners > 1 else 0),
         "AdamW": 2 * 8 * trained,
-        "references": 0 if lora else 2 * 4 * n,  # an adapted model without its adapters is its own reference
+        "references": 0 if lora else 2 * 4 * n,  # a model with its adapters off is its own reference
         "activations": tokens * layers,
         "logits": (STEP.longest + 1) * shape.vocabulary * _LOGIT_BYTES,
     }
@@ -142,13 +143,13 @@ def memory_gb(shape: ModelShape, *, learners: int = 1, checkpointing: bool, lora
 
 
 def sampling_gb(shape: ModelShape) -> dict[str, float]:
-    """Return what a runner holds: both roles in bfloat16, and the cache of the rows in flight at their longest."""
+    """Return the memory of a runner: both roles in bfloat16, and the cache of all rows in flight at full length."""
     cache = STEP.rows_sampled * (STEP.prompt + STEP.longest) * shape.kv_bytes
     return {"weights": 2 * 2 * shape.parameters / GB, "cache": cache / GB}
 
 
 def seconds(shape: ModelShape, gpu: Gpu) -> dict[str, float]:
-    """Return the time of a step on one GPU of a kind, sampling and learning one after the other."""
+    """Return the seconds of a step on one GPU, with sampling and learning one after the other."""
     n, replies = shape.parameters, STEP.candidates + STEP.suites
     length = STEP.prompt + STEP.response
     read = 2 * n + STEP.rows_sampled * (STEP.prompt + STEP.response / 2) * shape.kv_bytes  # per token of all rows
@@ -165,7 +166,7 @@ def judging_s() -> float:
 
 
 def handover(millions: int, rounds: int = 5) -> dict[str, Any]:
-    """Measure get_state, ray.put and ray.get, set_state of a model in float32."""
+    """Measure get_state, ray.put with ray.get, and set_state of a model in float32."""
     import ray  # noqa: PLC0415
     import torch  # noqa: PLC0415
     from transformers import Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415
@@ -204,7 +205,7 @@ def handover(millions: int, rounds: int = 5) -> dict[str, Any]:
 
 
 def computed() -> dict[str, Any]:
-    """Return everything."""
+    """Return all figures."""
     variants = {
         "plain": {"checkpointing": False},
         "checkpointing": {"checkpointing": True},
@@ -262,7 +263,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.add_argument(
-        "--handover", type=int, default=0, metavar="MILLIONS", help="parameters of a model to hand over"
+        "--handover", type=int, default=0, metavar="MILLIONS", help="parameters of the model that is handed over"
     )
     options = parser.parse_args()
     found = computed()

@@ -1,20 +1,20 @@
-"""What RLlib costs: the same training as a plain loop and as `GRPO`, in processor time of the whole process trees.
+"""Measures the cost of RLlib: the same training as a plain loop and as `GRPO`, in processor time of the process trees.
 
     python benchmarks/training_loop.py --model DIR [--steps 50] [--runners N] [--rounds N] [--json]
 
-Both arms train the two roles of Code-A1 from one model (of `codea1 pretrain`) with the same functions: rolling out
-trees, judging, grouping, sampling, the loss, the Mistake Book. They differ in who calls them: a loop of a hundred lines
-without actors, messages, configurations or checkpoints, whose one copy of each model both samples and learns; or RLlib.
-Each arm is a process of its own with one thread for torch, and arms take turns. Two figures for each:
+Both arms train the two roles of Code-A1 from one model (of `codea1 pretrain`) with the same functions for rollouts,
+judging, groups, sampling, the loss and the Mistake Book. Only the caller differs: RLlib, or a loop of a hundred lines
+without actors, messages, configurations or checkpoints, which samples and learns with one copy of each model. Each arm
+runs in its own process with one thread of torch, and the arms alternate. There are two figures for each arm:
 
 - *steps*: from the first step to the last;
-- *whole*: since the process began, with imports, Ray's own processes and the loading of models. The plain loop imports
-  RLlib only because our functions live beside its classes, so the processor time of that import is left out of its
-  figure.
+- *whole*: since the start of the process, with imports, Ray's own processes and the loading of models. The plain loop
+  imports RLlib only because its modules also define classes of RLlib, so its figure excludes the processor time of that
+  import.
 
-Both must have the same weights and the same rewards after the first two steps, or the comparison is void. After that
-the last bits, which depend on where in memory a kernel finds its numbers, decide some sampled token otherwise, and the
-two go on as two runs of different seeds would: alike in what they cost.
+Both must have the same weights and the same rewards after the first two steps; otherwise the comparison is void. Later,
+the last bits, which depend on memory addresses, change some sampled token. From then on the arms differ like two runs
+of different seeds, but their cost stays comparable.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from measuring import Spread, descendants, machine
+from measuring import Spread, machine
 from rich.console import Console
 from rich.table import Table
+
+from codea1_agents.train.loop.processor_time import processor_seconds
 
 if TYPE_CHECKING:
     from codea1_agents.train.grpo.trees import Tree
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _CLOSE = 1e-5
 _STEPS_COMPARED = 2
 _ARMS = ("plain", "rllib")
@@ -49,32 +50,20 @@ _ARMS = ("plain", "rllib")
 
 @dataclass
 class Run:
-    """What one arm did."""
+    """Measurements of one arm."""
 
     whole_s: float = 0.0
-    """Processor seconds of the process tree since it began."""
+    """Processor seconds of the process tree since its start."""
     steps_s: float = 0.0
-    """Of which those of the steps."""
+    """The part of the steps."""
     import_s: float = 0.0
-    """Of which those of importing RLlib."""
+    """The part of the import of RLlib."""
     wall_s: float = 0.0
-    """Of the steps, by the clock."""
+    """Wall-clock seconds of the steps."""
     rewards: list[list[float]] = field(default_factory=list)
-    """Mean reward of coder and tester, step by step; nan where nobody earned any."""
+    """Mean rewards of coder and tester, by step; nan where there is no reward."""
     weights: dict[str, np.ndarray] = field(default_factory=dict)
-    """After the steps that are compared."""
-
-
-def tree_cpu_s() -> float:
-    """Return the processor seconds of this process, its living descendants, and their children that have ended."""
-    total = 0
-    for pid in (os.getpid(), *descendants()):
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended, and is its parent's by now
-            continue
-        total += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
-    return total / _TICKS_PER_S
+    """Weights after the steps that are compared."""
 
 
 # -- the arms --------------------------------------------------------------------------------------
@@ -82,42 +71,42 @@ def tree_cpu_s() -> float:
 
 def run_plain(options: argparse.Namespace) -> Run:
     """Train with the plain loop."""
-    import torch  # noqa: F401, PLC0415  -- before the clock starts: both need it
+    import torch  # noqa: F401, PLC0415  -- before the clock starts, as both arms need it
 
-    begun = tree_cpu_s()
+    begun = processor_seconds()
     importlib.import_module("ray.rllib.algorithms.algorithm")
     importlib.import_module("ray.rllib.core.learner.torch.torch_learner")
-    run = Run(import_s=tree_cpu_s() - begun)
+    run = Run(import_s=processor_seconds() - begun)
     from plain_loop import PlainLoop, config_of  # noqa: PLC0415  -- it imports RLlib
 
     loop = PlainLoop(config_of(options))
-    started, clock = tree_cpu_s(), time.perf_counter()
+    started, clock = processor_seconds(), time.perf_counter()
     for number in range(options.steps):
         run.rewards.append(mean_rewards(loop.step(number)))
         if number + 1 == _STEPS_COMPARED:
             run.weights = loop.weights()
-    ended = tree_cpu_s()
+    ended = processor_seconds()
     run.steps_s, run.whole_s, run.wall_s = ended - started, ended, time.perf_counter() - clock
     return run
 
 
 def run_rllib(options: argparse.Namespace) -> Run:
     """Train with `GRPO`."""
-    import ray  # noqa: PLC0415  -- not in the process that compares
+    import ray  # noqa: PLC0415  -- not in the comparing process
     from plain_loop import config_of  # noqa: PLC0415  -- likewise
 
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     ray.init("local", num_cpus=max(2, options.runners), include_dashboard=False, log_to_driver=False)
     algorithm = config_of(options).build_algo()
     run = Run()
-    started, clock = tree_cpu_s(), time.perf_counter()
+    started, clock = processor_seconds(), time.perf_counter()
     for number in range(options.steps):
         algorithm.train()
         run.rewards.append(mean_rewards(algorithm.last_trees))
         if number + 1 == _STEPS_COMPARED:
             state = algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
             run.weights = {f"{role}/{name}": array for role, arrays in state.items() for name, array in arrays.items()}
-    ended = tree_cpu_s()
+    ended = processor_seconds()
     run.steps_s, run.whole_s, run.wall_s = ended - started, ended, time.perf_counter() - clock
     algorithm.stop()
     ray.shutdown()
@@ -125,44 +114,44 @@ def run_rllib(options: argparse.Namespace) -> Run:
 
 
 def mean_rewards(trees: Sequence[Tree]) -> list[float]:
-    """Return the mean reward of coders and testers over some trees."""
+    """Return the mean rewards of coders and of testers over trees."""
     of_role = ([tree.coder_rewards for tree in trees], [tree.tester_rewards for tree in trees])
     known = [np.concatenate([each[~np.isnan(each)] for each in rewards]) for rewards in of_role]
     return [float(each.mean()) if each.size else math.nan for each in known]
 
 
-def in_its_own_process(arm: str, arguments: Sequence[str]) -> Run:
-    """Run one arm and read what it wrote."""
+def run_in_process(arm: str, arguments: Sequence[str]) -> Run:
+    """Run one arm in its own process and return its measurements."""
     with tempfile.TemporaryDirectory(prefix="codea1-loop-") as folder:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": "disabled", "TOKENIZERS_PARALLELISM": "0"}
         command = [sys.executable, __file__, *arguments, "--arm", arm, "--into", folder]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"the arm {arm} failed:\n{done.stderr[-4000:]}")
-        told = json.loads((Path(folder) / "run.json").read_text())
+        measured = json.loads((Path(folder) / "run.json").read_text())
         with np.load(Path(folder) / "weights.npz") as arrays:
-            return Run(**told, weights={name: arrays[name] for name in arrays.files})
+            return Run(**measured, weights={name: arrays[name] for name in arrays.files})
 
 
 def write(run: Run, folder: Path) -> None:
-    """Leave a run for the process that asked for it."""
-    told = {name: value for name, value in vars(run).items() if name != "weights"}
-    (folder / "run.json").write_text(json.dumps(told))
+    """Write the measurements for the comparing process."""
+    measured = {name: value for name, value in vars(run).items() if name != "weights"}
+    (folder / "run.json").write_text(json.dumps(measured))
     np.savez(folder / "weights.npz", allow_pickle=False, **run.weights)
 
 
-# -- what is told ----------------------------------------------------------------------------------
+# -- the comparison --------------------------------------------------------------------------------
 
 
 def largest_difference(one: Run, other: Run) -> float:
-    """Return how far the weights are apart."""
+    """Return the largest difference of two weights."""
     if one.weights.keys() != other.weights.keys():
         sys.exit("the arms trained different models")
     return max(float(np.abs(one.weights[name] - other.weights[name]).max()) for name in one.weights)
 
 
 def compared(rounds: Sequence[dict[str, Run]], options: argparse.Namespace) -> dict[str, Any]:
-    """Return everything as plain data."""
+    """Return all figures as plain data."""
     plain, rllib = [each["plain"] for each in rounds], [each["rllib"] for each in rounds]
     return {
         "machine": machine(),
@@ -207,7 +196,7 @@ def show(found: dict[str, Any]) -> None:
 
 
 def parsed() -> argparse.ArgumentParser:
-    """Return the options."""
+    """Return the parser of the options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="directory of a small causal language model")
     parser.add_argument("--problems", default="tiny:train")
@@ -232,7 +221,7 @@ def main() -> None:
     if options.steps < _STEPS_COMPARED:
         parser.error(f"--steps must be at least {_STEPS_COMPARED}")
     if options.arm:
-        import torch  # noqa: PLC0415  -- not in the process that compares
+        import torch  # noqa: PLC0415  -- not in the comparing process
 
         torch.set_num_threads(1)
         write(run_plain(options) if options.arm == "plain" else run_rllib(options), options.into)
@@ -241,11 +230,11 @@ def main() -> None:
     rounds = []
     for number in range(options.rounds):
         order = _ARMS if number % 2 == 0 else _ARMS[::-1]
-        rounds.append({arm: in_its_own_process(arm, arguments) for arm in order})
+        rounds.append({arm: run_in_process(arm, arguments) for arm in order})
     found = compared(rounds, options)
     print(json.dumps(found, indent=2)) if options.json else show(found)
     if not found["same_rewards"] or found["weights_differ_by"] > _CLOSE:
-        sys.exit("void: the two arms did not do the same")
+        sys.exit("void: the two arms have different weights or rewards")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-"""Whether verdicts depend on what else the machine does: the same programs, judged idle and beside busy neighbours.
+"""Checks whether verdicts depend on other load: judges the same programs on an idle machine and with busy processes.
 
     python benchmarks/verdict_stability.py [--mutants N] [--neighbours N] [--times N] [--json]
 
-The solutions of all EvalPlus rows at hand and mutants of them, drawn with a seed, are judged by the rows' own
-harnesses, first as many times without and then as many times with neighbours, each of which keeps one core busy. All
-runs must give every program the same verdict. Exit status 1 and a list if they do not; 0 and the reason where there
-are no rows.
+The harnesses of all available EvalPlus rows judge the solutions and random mutants of them, first without and then with
+busy processes (`--neighbours`), each of which keeps one core busy. All runs must give a program the same verdicts. If
+they do not, the exit status is 1, with a list. If there are no rows, it is 0, with the reason.
 
-A program may stand so near to a limit that its own processor time, which varies, decides. So the list states how much
-each one has used.
+The processor time of a program varies, so a program near a limit may get different verdicts. The list states its
+processor time in each run.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from measuring import machine
+from workload import EVALPLUS_ROWS
 
 from codea1_agents.scripted.mutation import mutants
 from codea1_env.facts.verdicts import Verdict
@@ -37,9 +36,8 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, Sandbox
 from codea1_env.sandbox.local import LocalSandbox
 
-EVALPLUS_ROWS = Path(__file__).parents[2] / "shared" / "data" / "evalplus_dev.parquet"
 MUTANT_LIMITS = replace(GOLDEN_LIMITS, cpu_s=2.0, wall_s=20.0)
-"""Some mutants never end: that is found out sooner."""
+"""Shorter limits, because some mutants never end."""
 _SPIN = "while True: pass"
 _BATCH = 16
 
@@ -55,13 +53,13 @@ class Subject:
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """What judges it."""
+        """The jobs that judge the program."""
         return golden_jobs(self.problem, self.program, MUTANT_LIMITS if self.is_mutant else GOLDEN_LIMITS)
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What one run says about one program."""
+    """The verdicts of one run about one program."""
 
     verdicts: tuple[Verdict, ...]
     """One per golden test."""
@@ -70,7 +68,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Difference:
-    """A program on which runs disagree."""
+    """A program whose verdicts differ between runs."""
 
     name: str
     verdicts: list[list[str]]
@@ -80,7 +78,7 @@ class Difference:
 
 
 def subjects(rows: Sequence[Problem], n_mutants: int, seed: int = 0) -> list[Subject]:
-    """Return all solutions, and `n_mutants` of the mutants of all of them together (fewer if there are not so many)."""
+    """Return all solutions, and `n_mutants` random mutants of all of them together; all mutants if there are fewer."""
     found = [Subject(row.id, row, row.solution, False) for row in rows]
     every = [
         Subject(f"{row.id}, mutant {number}", row, mutant.program, True)
@@ -91,11 +89,11 @@ def subjects(rows: Sequence[Problem], n_mutants: int, seed: int = 0) -> list[Sub
     return [*found, *(every[position] for position in sorted(drawn))]
 
 
-def judged(those: Sequence[Subject], sandbox: Sandbox) -> list[Judged]:
-    """Run every program once, some at a time."""
+def judged(programs: Sequence[Subject], sandbox: Sandbox) -> list[Judged]:
+    """Judge every program once, in batches."""
     found = []
-    for start in range(0, len(those), _BATCH):
-        batch = those[start : start + _BATCH]
+    for start in range(0, len(programs), _BATCH):
+        batch = programs[start : start + _BATCH]
         reports = iter(sandbox.run([job for subject in batch for job in subject.jobs]))
         expected = ExpectedValues(sandbox).of(subject.problem for subject in batch)
         for subject in batch:
@@ -107,8 +105,8 @@ def judged(those: Sequence[Subject], sandbox: Sandbox) -> list[Judged]:
 
 
 @contextlib.contextmanager
-def neighbours(number: int) -> Iterator[None]:
-    """Keep so many cores busy."""
+def busy_processes(number: int) -> Iterator[None]:
+    """Keep `number` cores busy in the context."""
     started = [subprocess.Popen([sys.executable, "-S", "-c", _SPIN]) for _ in range(number)]
     try:
         yield
@@ -118,8 +116,8 @@ def neighbours(number: int) -> Iterator[None]:
             each.wait()
 
 
-def differences(those: Sequence[Subject], runs: Sequence[Sequence[Judged]]) -> list[Difference]:
-    """Return the programs that have not the same verdicts in all runs."""
+def differences(programs: Sequence[Subject], runs: Sequence[Sequence[Judged]]) -> list[Difference]:
+    """Return the programs whose verdicts differ between runs."""
     by_subject = list(zip(*runs, strict=True))
     return [
         Difference(
@@ -127,7 +125,7 @@ def differences(those: Sequence[Subject], runs: Sequence[Sequence[Judged]]) -> l
             [[verdict.value for verdict in run.verdicts] for run in found],
             [round(run.cpu_s, 3) for run in found],
         )
-        for subject, found in zip(those, by_subject, strict=True)
+        for subject, found in zip(programs, by_subject, strict=True)
         if len({run.verdicts for run in found}) > 1
     ]
 
@@ -135,37 +133,37 @@ def differences(those: Sequence[Subject], runs: Sequence[Sequence[Judged]]) -> l
 def stability(
     rows: Sequence[Problem], *, n_mutants: int, n_neighbours: int, times: int
 ) -> tuple[list[Difference], dict[str, Any]]:
-    """Judge all programs `times` idle and `times` beside neighbours; return what differs, and figures."""
-    those = subjects(rows, n_mutants)
+    """Judge all programs `times` times idle and with busy processes; return the differences, and figures."""
+    programs = subjects(rows, n_mutants)
     runs: list[list[Judged]] = []
     seconds: list[float] = []
     with LocalSandbox() as sandbox:
         tier = sandbox.tier
         for number in (0, n_neighbours):
-            with neighbours(number):
+            with busy_processes(number):
                 for _ in range(times):
                     started = time.monotonic()
-                    runs.append(judged(those, sandbox))
+                    runs.append(judged(programs, sandbox))
                     seconds.append(round(time.monotonic() - started, 1))
-                    print(f"{len(those)} programs beside {number} neighbours: {seconds[-1]:g} s", file=sys.stderr)
+                    print(f"{len(programs)} programs with {number} busy processes: {seconds[-1]:g} s", file=sys.stderr)
     about = {
         **machine(),
         "tier": tier,
         "rows": len(rows),
-        "mutants": len(those) - len(rows),
+        "mutants": len(programs) - len(rows),
         "runs_idle": times,
         "runs_beside_neighbours": times,
         "neighbours": n_neighbours,
         "verdicts": dict(Counter(verdict.value for found in runs[0] for verdict in found.verdicts)),
         "wall_s": seconds,
     }
-    return differences(those, runs), about
+    return differences(programs, runs), about
 
 
 def main() -> None:
     options = arguments()
     if not EVALPLUS_ROWS.exists():
-        print(f"nothing judged: {EVALPLUS_ROWS.name} is not at hand")
+        print(f"nothing judged: {EVALPLUS_ROWS.name} is not available")
         return
     rows = list(load_problems(EVALPLUS_ROWS))
     found, about = stability(rows, n_mutants=options.mutants, n_neighbours=options.neighbours, times=options.times)
@@ -175,15 +173,17 @@ def main() -> None:
         print("\n".join(f"{key}: {value}" for key, value in about.items()))
         for each in found:
             print(f"{each.name}: {each.verdicts}, processor seconds {each.cpu_s}")
-        print("all verdicts are identical" if not found else f"{len(found)} programs have not always the same verdict")
+        print("all verdicts are identical" if not found else f"the verdicts of {len(found)} programs differ")
     sys.exit(bool(found))
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=500, help="default 500")
-    parser.add_argument("--neighbours", type=int, default=8, help="default 8")
-    parser.add_argument("--times", type=int, default=3, help="runs without and runs with neighbours, each (default 3)")
+    parser.add_argument("--neighbours", type=int, default=8, help="busy processes (default 8)")
+    parser.add_argument(
+        "--times", type=int, default=3, help="runs without and runs with busy processes, each (default 3)"
+    )
     parser.add_argument("--json", action="store_true", help="figures for programs")
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
-"""What the benchmarks judge: groups of replies as a training step has them, made from the starter problems.
+"""The workload of benchmarks: groups of replies as in a training step, made from the starter problems.
 
-A group is one problem, candidates (the solution and known wrong programs in turn), and for each candidate suites that
-no other candidate has, all calls distinct; one prediction in eight is wrong. The same seed gives the same texts.
+A group is one problem, candidates (alternately the solution and known wrong programs), and separate suites for each
+candidate. All calls are distinct, and one prediction in eight is wrong. The same seed gives the same texts.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from codea1_env import values
@@ -16,13 +17,15 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.starter import load
 from codea1_env.rules.mistake_book import BookEntry, BookKey
 
+EVALPLUS_ROWS = Path(__file__).parents[2] / "shared" / "data" / "evalplus_dev.parquet"
+"""Problems with heavy harnesses; they are not part of the package."""
 N_CANDIDATES = N_SUITES = N_CASES = N_REPLAYED = 8
 WRONG_ONE_IN = 8
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call, and what the tester says that it returns."""
+    """One call, and the tester's prediction of its value."""
 
     call: str
     prediction: str
@@ -30,7 +33,7 @@ class Case:
 
 @dataclass(frozen=True)
 class RightCase:
-    """One call, and what the solution returns."""
+    """One call, and the value that the solution returns."""
 
     call: str
     value: Any
@@ -38,7 +41,7 @@ class RightCase:
 
 @dataclass(frozen=True)
 class Group:
-    """One problem with everything that the agents wrote for it, and what the Mistake Book holds."""
+    """One problem with its candidates and suites, and the entries of the Mistake Book."""
 
     problem: Problem
     programs: tuple[str, ...]
@@ -59,23 +62,24 @@ class Group:
 
 
 def groups(number: int, seed: int) -> list[Group]:
-    """Return as many groups, each of a problem id of its own; other seeds give other calls.
+    """Return `number` groups, each with its own problem id. The seed decides the calls.
 
-    The problems take turns; the first one depends on the seed.
+    The groups take the starter problems in turn; the seed decides the first one.
     """
-    those = problems()
+    available = problems()
     return [
-        _group(those[(seed + index) % len(those)], index, random.Random(f"{seed} {index}")) for index in range(number)
+        _group(available[(seed + index) % len(available)], index, random.Random(f"{seed} {index}"))
+        for index in range(number)
     ]
 
 
 def problems() -> list[Problem]:
-    """Return the starter problems that there are inputs for."""
+    """Return the starter problems for which this module has inputs."""
     return [load().by_id(f"starter/{name}") for name in _INPUTS]
 
 
 def right_cases(problem: Problem, rng: random.Random) -> Iterator[RightCase]:
-    """Yield distinct calls without end, with what the solution returns; it runs here, since it is ours."""
+    """Yield endless distinct calls with the solution's values. The solution is trusted, so it runs in this process."""
     namespace: dict[str, Any] = {}
     exec(f"{problem.imports}\n{problem.solution}", namespace)
     seen: set[str] = set()

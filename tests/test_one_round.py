@@ -296,7 +296,8 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     pytest.importorskip("ray.rllib", reason="RLlib is not installed")
     pytest.importorskip("torch", reason="torch is not installed")
     from codea1_agents.train.grpo.group_envs import GroupEnvs
-    from codea1_agents.train.grpo.settings import Shape, TrainingSettings
+    from codea1_agents.train.grpo.hyperparameters import Shape
+    from codea1_agents.train.grpo.settings import TrainingSettings
     from codea1_agents.train.grpo.trees import Task, TreeRoller
 
     games = deck.games()

@@ -84,4 +84,4 @@ def test_what_differs_is_named_with_its_first_lines(records: tuple[Path, Path]) 
 def test_a_folder_without_records_is_an_error(tmp_path: Path) -> None:
     done = compared(tmp_path, tmp_path)
     assert done.returncode == 2
-    assert "no records are there" in done.stderr
+    assert "holds no records" in done.stderr

@@ -14,7 +14,7 @@ from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.experiments.declaration import Experiment, load_experiment
 from codea1_agents.train.experiments.folder import ExperimentFolder, require_experiment
 from codea1_agents.train.experiments.grid import Cell, cells_of
-from codea1_agents.train.experiments.pool import LocalProcesses, Processes, Told, run_cells
+from codea1_agents.train.experiments.pool import CellProgress, LocalProcesses, Processes, run_cells
 from codea1_agents.train.experiments.report import write_report
 from codea1_agents.train.experiments.results import results_of
 from codea1_env.errors import UserError
@@ -59,15 +59,15 @@ def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, asked: Exper
         sigterm_interrupts(),
     ):
 
-        def tell(told: Told) -> None:
-            progress.reach(told.n_done, told.n_cells)
+        def report_progress(cells_done: CellProgress) -> None:
+            progress.reach(cells_done.n_done, cells_done.n_cells)
 
         processes: Processes[Any] = LocalProcesses(path)
         if asked.cluster:
             from codea1_agents.train.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
 
             processes = ClusterProcesses(path, asked.cluster)
-        run_cells(experiment, cells, path, processes, workers=workers, tell=tell)
+        run_cells(experiment, cells, path, processes, workers=workers, report=report_progress)
 
 
 def _known(experiment: Experiment, only: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from codea1_agents.cli.console import number
 from codea1_agents.cli.evaluating import bench, named_alike
 from codea1_agents.cli.sft_tester import SftTesterOptions
 from codea1_agents.models.model_files import require_new
-from codea1_agents.train.tiny.supervised import SupervisedSettings, taught
+from codea1_agents.train.tiny.supervised import SupervisedSettings, fine_tuned_tester
 
 
 def run_sft_tester(asked: SftTesterOptions) -> None:
@@ -19,7 +19,7 @@ def run_sft_tester(asked: SftTesterOptions) -> None:
     settings = named_alike(SupervisedSettings, asked, coder=asked.coder or "")
     require_new(asked.out)
     with bench(asked) as room:
-        done = taught(asked.model, room.problems, room.sandbox, settings)
+        done = fine_tuned_tester(asked.model, room.problems, room.sandbox, settings)
         done.found.save(asked.out)
         room.page.say(
             f"{asked.out}: {done.n_lessons} lessons of {done.n_problems} problems in {done.found.n_steps} steps;"

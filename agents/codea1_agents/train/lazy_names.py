@@ -1,4 +1,4 @@
-"""Public names of packages that are slow to import: each is imported when it is asked for."""
+"""Public names of packages that are slow to import. Each name is imported when it is used first."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def lazy_names(
 
     Args:
         package: its `__name__`.
-        places: name -> module of the package that defines it.
-        needs: packages that may be missing.
-        what: cannot be done without them.
-        extra: that installs them.
+        places: by name, the module of the package that defines it.
+        needs: packages that may not be installed.
+        what: what needs these packages, for the error.
+        extra: the extra that installs them.
     """
 
     def find(name: str) -> Any:
-        """Import what is asked for.
+        """Import a name.
 
         Raises:
-            AttributeError: there is no such name.
-            MissingExtra: its module needs what is not installed.
+            AttributeError: the package has no such name.
+            MissingExtra: its module needs a package that is not installed.
         """
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

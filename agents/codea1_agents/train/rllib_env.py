@@ -1,4 +1,4 @@
-"""A group as RLlib's `MultiAgentEnv`: only who is to act is observed, and the episode ends when nobody is left.
+"""A group environment as RLlib's `MultiAgentEnv`. It observes only the agents that act next.
 
 ::
 
@@ -6,8 +6,8 @@
     register_env("group", GroupMultiAgentEnv)   # env_config: the arguments of code_a1_v0.group_env
     policy_mapping_fn = lambda agent, episode: agent.partition("_")[0]
 
-RLlib's own `ParallelPettingZooEnv` would have idle agents act, and sets `__all__` in neither dictionary where some
-agents terminate and others are masked.
+RLlib's own `ParallelPettingZooEnv` makes idle agents act. If some agents terminate and others are masked, it sets
+`__all__` in neither dictionary, so the episode does not end.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ByAgent = dict[str, Any]
 class GroupMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no types
     """A view of one group environment.
 
-    An agent is observed when it is to act, and once more, as RLlib wants it, when it is done. Testers that had no turn
-    are never mentioned. A masked reward is nan.
+    It observes an agent before the agent acts, and once more when the agent is done, as RLlib requires. Testers
+    without a turn are omitted. A masked reward is nan.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class GroupMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
         """Make a view.
 
         Args:
-            config: arguments of `code_a1_v0.group_env`, as RLlib hands over its `env_config`.
-            env: instead, the environment to view: one of a derived class, or a wrapped one.
+            config: arguments of `code_a1_v0.group_env`; RLlib passes its `env_config`.
+            env: the environment to view, instead: of a derived class, or wrapped.
         """
         super().__init__()
         self.game = env if env is not None else code_a1_v0.group_env(**(config or {}))
@@ -58,7 +58,7 @@ class GroupMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
         return _of(self._acted, observations), _of(self._acted, infos)
 
     def step(self, actions: Mapping[str, Action]) -> tuple[_ByAgent, _ByAgent, _ByAgent, _ByAgent, _ByAgent]:
-        """Take the actions of those who were observed."""
+        """Apply the actions of the observed agents."""
         observations, rewards, terminations, truncations, infos = self.game.step(dict(actions))
         if self.game.agents and not any(info["active"] for info in infos.values()):  # no program loads
             before = rewards
@@ -82,5 +82,5 @@ class GroupMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
 
 
 def _of(agents: set[str], all_of_them: Mapping[str, Any]) -> _ByAgent:
-    """Return what belongs to some agents, in the environment's order."""
+    """Return the values of some agents, in the environment's order."""
     return {agent: value for agent, value in all_of_them.items() if agent in agents}

@@ -1,4 +1,4 @@
-"""How many threads torch computes with, for as long as something lasts."""
+"""Sets the number of torch's threads in a context."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def torch_threads(n: int) -> Iterator[None]:
-    """Let torch use `n` threads within, 0: as many as before; one thread gives the same bits on every machine."""
+    """Let torch use `n` threads in the context; 0: as many as before. With one thread, two runs give the same bits."""
     import torch  # noqa: PLC0415  heavy
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""One cell in a process of its own: `python -m codea1_agents.train.experiments.cell FOLDER CELL`."""
+"""Runs one cell in its own process: `python -m codea1_agents.train.experiments.cell FOLDER CELL`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.records.journal import take_lock
 from codea1_env.records.whole_files import write_whole_folder
 
-_LESSONS_LR = 1e-3  # as in training: these models are small
-_PLAIN = "code-a1"  # whose settings hold where nothing is trained
-_SEATS = ("coder", "tester", "shared")
+_SFT_LR = 1e-3  # as in training: these models are small
+_PLAIN = "code-a1"  # its settings hold if nothing is trained
+_PLAYERS = ("coder", "tester", "shared")
 
 
 def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
-    """Do all that a cell asks for, or what is missing of it; return and keep its result.
+    """Train and measure a cell, or do what is missing; write and return its result.
 
     Args:
-        folder: the experiment's.
-        experiment: whose cell it is.
-        cell: whose needs are done.
+        folder: of the experiment.
+        experiment: of the cell.
+        cell: to run; the cells that it needs are done.
 
     Raises:
         UserError: its system cannot be trained as declared.
@@ -40,10 +40,10 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
     place = folder / "cells" / cell.name
     place.mkdir(parents=True, exist_ok=True)
     system = experiment.system(cell.system)
-    models = _begun_with(folder, experiment, cell)
+    models = _starting_models(folder, experiment, cell)
     curve: tuple[CurvePoint, ...] = ()
     if system.sft:
-        models = _warmed_up(place, experiment, cell, models)
+        models = _fine_tuned(place, experiment, cell, models)
     if system.preset:
         models, curve = _trained(folder, experiment, cell, models)
     models.write(place)
@@ -70,7 +70,7 @@ def _view(experiment: Experiment, system: System) -> Any:
     return load_training(system.preset or _PLAIN, {**experiment.set, **system.set}).game.tester_view
 
 
-def _begun_with(folder: Path, experiment: Experiment, cell: Cell) -> Models:
+def _starting_models(folder: Path, experiment: Experiment, cell: Cell) -> Models:
     base = _base(folder, experiment, cell.base)
     system, taken = experiment.system(cell.system), needs(experiment, cell)
 
@@ -81,9 +81,9 @@ def _begun_with(folder: Path, experiment: Experiment, cell: Cell) -> Models:
 
 
 def _base(folder: Path, experiment: Experiment, seed: int) -> Path:
-    """Return the directory of a base model, made by whoever needs it first."""
+    """Return the directory of a base model; the first cell that needs it makes it."""
     place = folder / "bases" / f"base-{seed}"
-    with _alone(folder / "bases" / f".base-{seed}.lock"):
+    with _locked(folder / "bases" / f".base-{seed}.lock"):
         if not place.exists():
             write_whole_folder(place, _pretrained(experiment.pretraining, seed).save)
     return place
@@ -98,21 +98,21 @@ def _pretrained(wanted: Pretraining, seed: int) -> Any:
     return pretrain(PretrainingSettings(wanted.size, seed, wanted.steps, rules))
 
 
-def _warmed_up(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:
+def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:
     from codea1_agents.train.tiny.supervised import sft_tester  # noqa: PLC0415  heavy
 
     target = place / "sft-tester"
     if not target.exists():
-        settings = _lessons(experiment, cell)
+        settings = _sft_settings(experiment, cell)
         write_whole_folder(target, lambda draft: sft_tester(models.tester, experiment.warm_up, draft, settings))
     return Models(models.coder, target)
 
 
-def _lessons(experiment: Experiment, cell: Cell) -> Any:
+def _sft_settings(experiment: Experiment, cell: Cell) -> Any:
     from codea1_agents.train.tiny.supervised import SupervisedSettings  # noqa: PLC0415  heavy
 
     return SupervisedSettings(
-        prompts="tiny", tests=experiment.evaluation.tests, max_tokens=56, lr=_LESSONS_LR, seed=_seed(cell)
+        prompts="tiny", tests=experiment.evaluation.tests, max_tokens=56, lr=_SFT_LR, seed=_seed(cell)
     )
 
 
@@ -124,9 +124,9 @@ def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -
     plain = load_training(system.preset, {**experiment.set, **system.set})
     changes: dict[str, Any] = {"run.seed": _seed(cell), "run.name": f"{experiment.name} {cell.name}"}
     paths = {"coder": models.coder, "tester": models.tester, "shared": models.coder}
-    for seat in _SEATS:
-        if getattr(plain.agents, seat).model:
-            changes[f"agents.{seat}.model"] = str(paths[seat].resolve())
+    for name in _PLAYERS:
+        if getattr(plain.agents, name).model:
+            changes[f"agents.{name}.model"] = str(paths[name].resolve())
     if system.supervision:
         changes["game.problems"] = str(_supervision(folder, experiment, cell, plain.game.problems))
     run = folder / "cells" / cell.name / "run"
@@ -152,7 +152,7 @@ def _curve(lines: Any) -> Iterator[CurvePoint]:
 
 
 def _supervision(folder: Path, experiment: Experiment, cell: Cell, problems: str) -> Path:
-    """Return the file of the problems whose golden tests another system's tester has written."""
+    """Return the file of problems whose golden tests the tester of another system wrote."""
     from codea1_agents.train.experiments.supervision import write_supervision  # noqa: PLC0415  heavy
 
     system = experiment.system(cell.system)
@@ -168,7 +168,7 @@ def _seed(cell: Cell) -> int:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def _locked(lock: Path) -> Iterator[None]:
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("ab") as file:
         take_lock(file, wait=True)

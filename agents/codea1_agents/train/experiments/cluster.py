@@ -1,4 +1,4 @@
-"""Cells as tasks of a Ray cluster; each still runs in a process of its own, with a Ray of its own."""
+"""Runs cells as tasks of a Ray cluster. Each cell still has its own process and its own Ray."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from codea1_env.errors import extra_needed
 
 
 class ClusterProcesses:
-    """Cells on whichever node has a free processor.
+    """Runs cells on the nodes that have a free processor.
 
     Args:
-        folder: the experiment's, on a file system that all nodes share.
+        folder: of the experiment, on a file system that all nodes share.
         address: of the cluster, or `auto`.
 
     Raises:
@@ -30,25 +30,25 @@ class ClusterProcesses:
         self._folder = folder.resolve()
         if not ray.is_initialized():
             ray.init(address=address, log_to_driver=False)
-        self._task = ray.remote(num_cpus=1, max_retries=3)(_waited)
+        self._task = ray.remote(num_cpus=1, max_retries=3)(_run_cell)
 
     def begin(self, cell: Cell) -> Any:
         """Queue a cell."""
         return self._task.remote(self._folder, cell)
 
     def has_ended(self, handle: Any) -> bool:
-        """Return whether it has, on a node that may be lost meanwhile."""
+        """Return whether the task has ended; also true if its node is lost."""
         finished, _ = self._ray.wait([handle], timeout=0)
         return bool(finished)
 
     def stop(self, handles: Sequence[Any]) -> None:
-        """Cancel tasks; Ray ends their processes."""
+        """Cancel the tasks; Ray ends their processes."""
         for handle in handles:
             with suppress(self._ray.exceptions.RayError):
                 self._ray.cancel(handle, force=True)
 
 
-def _waited(folder: Path, cell: Cell) -> None:
+def _run_cell(folder: Path, cell: Cell) -> None:
     processes = LocalProcesses(folder)
     handle = processes.begin(cell)
     try:

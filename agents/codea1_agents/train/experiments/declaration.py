@@ -1,4 +1,4 @@
-"""What an experiment is: systems, each trained for several seeds and bases, as declared in TOML."""
+"""The declaration of an experiment in TOML: systems, each trained for several seeds and bases."""
 
 from __future__ import annotations
 
@@ -17,77 +17,77 @@ _BUILT_IN = Path(__file__).parent / "declared"
 
 
 class Strict(BaseModel):
-    """What is read from files: nothing unknown, nothing that changes."""
+    """A model of a file: frozen, and without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Pretraining(Strict):
-    """How a base model is made, once per base."""
+    """How each base model is pretrained."""
 
     size: Literal["laptop", "gpu"] = "laptop"
     steps: int = Field(default=0, ge=0)
-    """0: as many as the size asks for."""
+    """0: the number of the size."""
     variant: Literal["plain", "rare"] = "plain"
-    """Family of problems: `plain`, or `rare`, whose bugs naive inputs do not reach."""
+    """Variant of the problems: `plain`, or `rare`, whose bugs naive inputs do not find."""
     aware: float = Field(default=0.0, ge=0, le=1)
-    """Share of a white-box tester's documents whose inputs are chosen to hit the program shown."""
+    """Share of a white-box tester's documents whose inputs make the shown program fail."""
 
 
 class System(Strict):
-    """One way to train."""
+    """One system: a way to train the two models."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     preset: str = ""
-    """Of `codea1 train`; empty: nothing is trained, the base is evaluated."""
+    """Preset of `codea1 train`; empty: nothing is trained, and the base is evaluated."""
     set: dict[str, Any] = Field(default_factory=dict)
-    """What differs from the preset (`code-a1` where nothing is trained), by dotted key."""
+    """Changes to the preset (to `code-a1` if nothing is trained), by dotted key."""
     seeds: int | None = Field(default=None, ge=1)
-    """None: as many as the experiment says, or as those that it takes from have."""
+    """Number of seeds. None: that of the experiment, or of the systems whose models it takes."""
     bases: int | None = Field(default=None, ge=1)
-    """Only the first so many of the experiment's; None: all."""
+    """Number of the experiment's bases, from the first; None: all."""
     coder_from: str = ""
-    """System whose coder (of the same base and seed) this one begins with; empty: the base."""
+    """System whose coder (of the same base and seed) this system starts with; empty: the base."""
     tester_from: str = ""
-    """Likewise its tester."""
+    """System whose tester this system starts with; empty: the base."""
     supervision: str = ""
-    """System whose tester writes the golden tests that this one's coder is trained on."""
+    """System whose tester writes the golden tests on which this system's coder trains."""
     sft: bool = False
-    """Whether the tester is trained on golden tests for failing candidates, supervised, before anything else."""
+    """Whether the tester is first fine-tuned on golden tests for failing candidates."""
     together: bool = False
-    """Whether what is measured is the choice among the coder's programs by the tester's blind suites."""
+    """Whether the system is measured by its choice among the coder's programs by the tester's blind suites."""
 
     @property
     def is_random(self) -> bool:
-        """Whether its own seed decides anything."""
+        """Whether its own seed changes its models."""
         return bool(self.preset) or self.sft
 
     @property
     def is_fixed(self) -> bool:
-        """Whether no seed of a training decides anything."""
+        """Whether no seed of a training changes its models."""
         return not (self.is_random or self.needs)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Systems whose models or tests it takes, without repetition."""
+        """Names of the systems whose models or tests it takes, each once."""
         found = (self.coder_from, self.tester_from, self.supervision)
         return tuple(dict.fromkeys(name for name in found if name))
 
 
 class Evaluation(Strict):
-    """What every cell is measured by in the end."""
+    """How the models of each cell are measured."""
 
     coder: dict[str, str] = Field(default_factory=dict)
-    """Name -> source of problems with golden tests."""
+    """By name, a source of problems with golden tests."""
     samples: int = Field(default=8, ge=1)
     tester: str = ""
     """Source of the problems that tests are written for; empty: testers are not measured."""
     tests: int = Field(default=4, ge=1)
-    """K."""
+    """Test cases requested per suite (K)."""
     together: str = ""
-    """Source of the problems for which coder and tester work together."""
+    """Source of the problems on which the tester's suites choose among the coder's programs."""
     candidates: int = Field(default=16, ge=2)
-    """N programs, and as many suites, per problem then."""
+    """Programs per problem (N) for that choice, and as many suites."""
 
 
 class Table(Strict):
@@ -96,9 +96,9 @@ class Table(Strict):
     title: str
     rows: tuple[str, ...] = Field(min_length=1)
     columns: dict[str, str] = Field(min_length=1)
-    """Heading -> name of a figure of `CellResult`."""
+    """By heading, the name of a figure of `CellResult`."""
     percent: bool = True
-    """Whether figures are shares, told times 100."""
+    """Whether figures are shares, shown times 100."""
 
 
 class Picture(Strict):
@@ -108,29 +108,29 @@ class Picture(Strict):
     file: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     systems: tuple[str, ...] = Field(min_length=1)
     panels: dict[str, str] = Field(min_length=1)
-    """Heading -> figure of a `CurvePoint`, or of a `CellResult` where `over` is a setting."""
+    """By heading, a figure of `CurvePoint`, or of `CellResult` if `over` is a setting."""
     over: str = "step"
     """`step`, `cpu_s`, or the dotted key of a setting that the systems differ in."""
 
 
 class Experiment(Strict):
-    """A grid."""
+    """A grid of systems, bases and seeds."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     about: str = ""
     bases: tuple[int, ...] = (0,)
     """Seeds of pretraining."""
     seeds: int = Field(default=3, ge=1)
-    """Of training, per base."""
+    """Seeds of training, per base."""
     pretraining: Pretraining = Field(default_factory=Pretraining)
     set: dict[str, Any] = Field(default_factory=dict)
-    """What differs from every preset, by dotted key."""
+    """Changes to every preset, by dotted key."""
     systems: tuple[System, ...] = Field(min_length=1)
     compared_to: str = ""
-    """System that all others are paired with in the report."""
+    """System with which the report compares all others, in pairs."""
     evaluation: Evaluation = Field(default_factory=Evaluation)
     warm_up: str = "tiny:train"
-    """Source of the problems that supervised testers learn from."""
+    """Source of the problems for fine-tuning testers (`sft`)."""
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
 
@@ -138,13 +138,13 @@ class Experiment(Strict):
         """Return a system by name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is no such system.
         """
         return {each.name: each for each in self.systems}[name]
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """All that cells load problems from, beside what their presets say."""
+        """All sources of problems, apart from those of the presets."""
         named = (*self.evaluation.coder.values(), self.evaluation.tester, self.evaluation.together, self.warm_up)
         return tuple(dict.fromkeys(filter(None, named)))
 
@@ -153,7 +153,7 @@ def load_experiment(name: str) -> Experiment:
     """Return an experiment by the name of a declared one or the path of a TOML file.
 
     Raises:
-        UserError: there is none, or it is not well formed.
+        UserError: there is no such experiment, or it is not well formed.
     """
     path = Path(name) if name.endswith(".toml") else _BUILT_IN / f"{name}.toml"
     try:
@@ -184,7 +184,7 @@ def _check(experiment: Experiment, where: str) -> None:
         _check_settings(experiment, system, where)
         for needed in system.needs:
             if needed not in seen:
-                raise UserError(f"{where}: {system.name} needs {needed!r}, and no system before it is called so")
+                raise UserError(f"{where}: {system.name} needs {needed!r}, and no earlier system has this name")
         seen.append(system.name)
     named = [
         experiment.compared_to,
@@ -198,15 +198,15 @@ def _check(experiment: Experiment, where: str) -> None:
 
 def _require_no_secrets(experiment: Experiment, where: str) -> None:
     for settings in (experiment.set, *(system.set for system in experiment.systems)):
-        told = repr(settings)
-        if without_secrets(told) != told:
+        text = repr(settings)
+        if without_secrets(text) != text:
             raise UserError(
                 f"{where}: an experiment's folder holds no secrets; name a variable that has them, as in key_env=MY_KEY"
             )
 
 
 def _check_settings(experiment: Experiment, system: System, where: str) -> None:
-    """Find a wrong preset or setting before hours of other cells, not after them."""
+    """Raise UserError for a wrong preset or setting, before hours of other cells."""
     try:
         load_training(system.preset or "code-a1", {**experiment.set, **system.set})
     except UserError as error:

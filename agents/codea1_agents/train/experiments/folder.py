@@ -1,4 +1,4 @@
-"""An experiment's folder: what was declared, one folder per base and per cell, the report."""
+"""The folder of an experiment: its declaration, a folder per base and per cell, and the report."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DECLARED = "experiment.json"
 
 
 class ExperimentFolder(Closing):
-    """The folder of an experiment that is being run; use it as a context manager. One process at a time."""
+    """The folder of a running experiment. Use it as a context manager. One process at a time may write to it."""
 
     def __init__(self, path: Path, experiment: Experiment) -> None:
-        """Begin an experiment in a new or empty folder, or go on with the one that is there.
+        """Start an experiment in a new or empty folder, or continue the one that is there.
 
         Raises:
-            UserError: the folder holds something else, or another experiment, cannot be written or is in use.
+            UserError: the folder holds something else or another experiment, cannot be written, or is in use.
         """
         self.path = path
         with file_errors(path):
@@ -41,19 +41,19 @@ class ExperimentFolder(Closing):
                 raise
 
     def close(self) -> None:
-        """Let others write to it."""
+        """Release the lock of the folder."""
         self._lock.close()
 
 
 def require_experiment(path: Path, experiment: Experiment) -> None:
-    """Raise UserError where a folder holds no experiment, or another one. Others may be running it."""
+    """Raise UserError if a folder holds no experiment or another one. Another process may be running it."""
     if not (path / _DECLARED).exists():
         raise UserError(f"{path} holds no experiment yet")
     _require_same(stored_experiment(path), experiment, path)
 
 
 def stored_experiment(path: Path) -> Experiment:
-    """Return what a folder's experiment declares.
+    """Return the declaration of the experiment in a folder.
 
     Raises:
         BrokenInput: it is not well formed.
@@ -66,7 +66,7 @@ def stored_experiment(path: Path) -> Experiment:
 
 
 def _require_same(stored: Experiment, wanted: Experiment, path: Path) -> None:
-    """What decides a cell's numbers must be the same; seeds, systems and tables may be added."""
+    """Raise UserError if a setting differs that decides the numbers of a cell. More seeds or systems may be added."""
     for key in ("name", "pretraining", "set", "evaluation", "warm_up"):
         if getattr(stored, key) != getattr(wanted, key):
             raise UserError(f"{path} holds this experiment with another {key!r}: choose another folder")

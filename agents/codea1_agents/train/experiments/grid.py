@@ -1,4 +1,4 @@
-"""The cells of an experiment, and in which order they can run. Pure."""
+"""The cells of an experiment, and the order in which they can run. Pure."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ class Cell:
     base: int
     """Seed of the base's pretraining."""
     seed: int
-    """Of everything after it."""
+    """Seed of everything after the pretraining."""
 
     @property
     def name(self) -> str:
-        """Its folder's path within the experiment's."""
+        """Path of its folder, in `cells` of the experiment's folder."""
         return f"{self.system}/base-{self.base}/seed-{self.seed}"
 
 
 def cells_of(experiment: Experiment, only: Collection[str] = ()) -> tuple[Cell, ...]:
-    """Return all cells; those that others need come first, and one seed of every system before the next seed.
+    """Return all cells. A cell comes after the cells that it needs, and after all cells with a lower seed.
 
-    So an experiment that is looked at half way has something to say about each system.
+    So a report of an unfinished experiment has results of each system.
 
     Args:
-        experiment: whose cells.
-        only: systems to keep, with all that they need; empty: every system.
+        experiment: of the cells.
+        only: systems to keep, with the systems that they need; empty: all systems.
     """
     kept = _with_needs(experiment, only)
     order = {system.name: number for number, system in enumerate(experiment.systems)}
@@ -47,17 +47,17 @@ def cells_of(experiment: Experiment, only: Collection[str] = ()) -> tuple[Cell, 
 
 def _with_needs(experiment: Experiment, only: Collection[str]) -> set[str]:
     kept: set[str] = set()
-    owed = list(only) or [system.name for system in experiment.systems]
-    while owed:
-        name = owed.pop()
+    pending = list(only) or [system.name for system in experiment.systems]
+    while pending:
+        name = pending.pop()
         if name not in kept:
             kept.add(name)
-            owed += experiment.system(name).needs
+            pending += experiment.system(name).needs
     return kept
 
 
 def _n_seeds(experiment: Experiment, system: System) -> int:
-    """One where nothing is random before the evaluation, its own or that of whom it takes models from."""
+    """Return the number of seeds: that of the systems whose models it takes, or 1, if its own seed changes nothing."""
     if system.is_random:
         return system.seeds or experiment.seeds
     taken = max((_n_seeds(experiment, experiment.system(name)) for name in system.needs), default=1)
@@ -65,7 +65,7 @@ def _n_seeds(experiment: Experiment, system: System) -> int:
 
 
 def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:
-    """Return, by system, the cells that this one takes from: same base, and same seed as far as they have so many."""
+    """Return by system the cells whose models or tests this cell takes: of its base and, if it exists, of its seed."""
     found = {}
     for name in experiment.system(cell.system).needs:
         found[name] = Cell(name, cell.base, cell.seed % _n_seeds(experiment, experiment.system(name)))
@@ -73,7 +73,7 @@ def needs(experiment: Experiment, cell: Cell) -> dict[str, Cell]:
 
 
 def ready(experiment: Experiment, cells: Collection[Cell], done: Collection[Cell]) -> list[Cell]:
-    """Return those of the cells, in order, whose needs are done."""
+    """Return the cells, in order, that are not done and whose needed cells are done."""
     return [
         cell for cell in cells if cell not in done and all(each in done for each in needs(experiment, cell).values())
     ]

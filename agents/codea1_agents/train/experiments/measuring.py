@@ -1,4 +1,4 @@
-"""What a cell's models are worth."""
+"""Measures the models of a cell."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from codea1_env.sandbox import Sandbox, load_sandbox
 def measured(
     models: Models, evaluation: Evaluation, *, together: bool, seed: int, view: View = "white_box"
 ) -> dict[str, float]:
-    """Return figures by name; those that have no value are left out.
+    """Return figures by name, without those that have no value.
 
-    `coder/NAME`: avg@n on a source of problems. `tester/...`: of `figures_of_tester`, for right programs. `duel/...`:
-    of `coevolution.measuring`, for the coder's wrong programs. Or, together: `together/...` of `selection_figures`.
+    `coder/NAME` is avg@n on a source of problems. `tester/...` are those of `figures_of_tester`, for right programs.
+    `duel/...` are those of `tiny.measuring`, for the coder's wrong programs. With `together`, there are only
+    `together/...`, those of `selection_figures`.
 
     Args:
-        models: whose.
-        evaluation: by what.
-        together: whether what counts is the choice among the coder's programs by the tester's suites.
+        models: to measure.
+        evaluation: how.
+        together: whether to measure the choice among the coder's programs by the tester's suites.
         seed: of the sampling.
-        view: whether the tester sees the wrong programs that it writes tests for.
+        view: whether the tester sees the wrong programs for which it writes tests.
     """
     with closing(load_sandbox("local")) as sandbox:
         if together:

@@ -1,4 +1,4 @@
-"""The two models that a cell ends with, and the note of where they lie."""
+"""The two final models of a cell, and the file that holds their paths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 from codea1_env.records.whole_files import write_whole
 
-_NOTE = "models.json"
+_FILE = "models.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class Models:
     tester: Path
 
     def write(self, place: Path) -> None:
-        """Leave a note in a cell's folder, with paths relative to it, so that the experiment can be moved."""
-        told = {role: os.path.relpath(path, place) for role, path in (("coder", self.coder), ("tester", self.tester))}
-        write_whole(place / _NOTE, (json.dumps(told) + "\n").encode())
+        """Write the paths into a cell's folder, relative to it, so that the experiment can be moved."""
+        paths = {role: os.path.relpath(path, place) for role, path in (("coder", self.coder), ("tester", self.tester))}
+        write_whole(place / _FILE, (json.dumps(paths) + "\n").encode())
 
     @classmethod
     def read(cls, place: Path) -> Self:
-        """Return what a cell has left.
+        """Return the models of a cell.
 
         Raises:
-            OSError: it has not.
+            OSError: the cell has written none.
         """
-        told = json.loads((place / _NOTE).read_text())
-        return cls(coder=(place / told["coder"]).resolve(), tester=(place / told["tester"]).resolve())
+        paths = json.loads((place / _FILE).read_text())
+        return cls(coder=(place / paths["coder"]).resolve(), tester=(place / paths["tester"]).resolve())

@@ -1,4 +1,4 @@
-"""Pictures of a report as SVG: figures over training, or over a setting, one panel each."""
+"""Pictures of a report as SVG: one panel per figure, over training or over a setting."""
 
 from __future__ import annotations
 
@@ -14,14 +14,23 @@ from codea1_agents.train.experiments.results import CellResult
 from codea1_agents.train.experiments.spread import spread_of
 from codea1_agents.train.experiments.tables import Results, values_of
 
-_COLOURS = ("#1f6fb4", "#d1495b", "#2a9d5c", "#8a5fbf", "#d98c21", "#5b6770", "#17a2a2", "#b5547f")  # on light and dark
-_FEW_POINTS = 30  # which are marked one by one
-_WINDOW = 5  # steps over which training figures are smoothed, as their noise hides everything else
+_COLOURS = (
+    "#1f6fb4",
+    "#d1495b",
+    "#2a9d5c",
+    "#8a5fbf",
+    "#d98c21",
+    "#5b6770",
+    "#17a2a2",
+    "#b5547f",
+)  # visible on light and dark
+_FEW_POINTS = 30  # below this number, each point has a marker
+_WINDOW = 5  # steps over which noisy training figures are averaged
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One system in one panel: mean over cells, and the range that its cells span."""
+    """One system in one panel: the mean over its cells, and their range."""
 
     system: str
     x: tuple[float, ...]
@@ -31,7 +40,7 @@ class Line:
 
 
 def lines_of(picture: Picture, panel: str, experiment: Experiment, results: Results) -> list[Line]:
-    """Return what a panel shows; systems that do not have its figure are left out."""
+    """Return the lines of a panel, without systems that lack its figure."""
     figure = picture.panels[panel]
     if picture.over not in ("step", "cpu_s"):
         return _over_setting(picture, figure, experiment, results)
@@ -45,7 +54,7 @@ def lines_of(picture: Picture, panel: str, experiment: Experiment, results: Resu
 
 
 def _curve(result: CellResult, figure: str) -> dict[int, float]:
-    """Return step -> value; dense figures are smoothed."""
+    """Return the figure by step. A figure of at least half of the steps is smoothed."""
     known = {point.step: point.figures[figure] for point in result.curve if not isnan(point.figures.get(figure, nan))}
     if len(known) < len(result.curve) / 2:
         return known
@@ -71,7 +80,7 @@ def _mean_line(system: str, curves: Sequence[dict[int, float]]) -> Line | None:
 
 
 def _by_compute(line: Line, system: str, results: Results, figure: str) -> Line:
-    """Put each step where its cells, on average, had spent their processor time."""
+    """Replace each step by the mean processor time of the cells up to it."""
     spent: dict[int, list[float]] = {}
     for cell, each in results.items():
         if cell.system == system:
@@ -130,6 +139,6 @@ def draw(picture: Picture, experiment: Experiment, results: Results, path: Path)
 
 
 def _colour(picture: Picture, system: str) -> str:
-    """Return a system's colour, the same in all panels, whether or not the others have a line there."""
+    """Return the colour of a system, the same in all panels."""
     number = picture.systems.index(system) if system in picture.systems else 0
     return _COLOURS[number % len(_COLOURS)]

@@ -1,4 +1,4 @@
-"""Runs cells in processes of their own, several at a time, as their needs allow."""
+"""Runs each cell in its own process, several at a time, after the cells that it needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from codea1_agents.train.experiments.results import RESULT
 from codea1_env.errors import UserError
 
 _POLL_S = 0.2
-_GRACE_S = 20.0  # for a cell to end in order after it was told to stop
+_GRACE_S = 20.0  # for a cell to end after SIGTERM
 
 
 class CellFailed(UserError):
@@ -27,8 +27,8 @@ class CellFailed(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """How far an experiment is."""
+class CellProgress:
+    """Progress of an experiment."""
 
     n_done: int
     n_cells: int
@@ -39,16 +39,16 @@ _H = TypeVar("_H")
 
 
 class Processes(Protocol[_H]):
-    """Where cells run."""
+    """Starts and stops the processes of cells."""
 
     def begin(self, cell: Cell) -> _H:
         """Start a cell's process."""
 
     def has_ended(self, handle: _H) -> bool:
-        """Return whether it has."""
+        """Return whether the process has ended."""
 
     def stop(self, handles: Sequence[_H]) -> None:
-        """End processes that are under way."""
+        """End running processes."""
 
 
 def cell_command(folder: Path, cell: Cell) -> list[str]:
@@ -57,23 +57,23 @@ def cell_command(folder: Path, cell: Cell) -> list[str]:
 
 
 def cell_environment(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a cell: one thread, and a Ray of its own."""
+    """Return the environment variables of a cell: one thread, and its own Ray."""
     kept = {name: value for name, value in outer.items() if not name.startswith("RAY_")}
     return {**kept, "OMP_NUM_THREADS": "1", "RAY_AUTH_MODE": outer.get("RAY_AUTH_MODE", "disabled")}
 
 
 class LocalProcesses:
-    """Cells as processes of this machine.
+    """Runs cells as processes of this machine.
 
     Args:
-        folder: the experiment's.
+        folder: of the experiment.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def begin(self, cell: Cell) -> subprocess.Popen[bytes]:
-        """Start a cell's process, whose output goes to a log in its folder."""
+        """Start the process of a cell; its output goes to a log in its folder."""
         place = self._folder / "cells" / cell.name
         place.mkdir(parents=True, exist_ok=True)
         with (place / "log.txt").open("ab") as log:
@@ -83,18 +83,18 @@ class LocalProcesses:
                 stdout=log,
                 stderr=log,
                 env=cell_environment(os.environ),
-                start_new_session=True,  # Ctrl-C reaches this process only, which then stops them in order
+                start_new_session=True,  # Ctrl-C reaches only this process, which then stops the cells
             )
 
     def has_ended(self, handle: subprocess.Popen[bytes]) -> bool:
-        """Return whether it has."""
+        """Return whether the process has ended."""
         return handle.poll() is not None
 
     def stop(self, handles: Sequence[subprocess.Popen[bytes]]) -> None:
-        """Ask them to end, wait a while, then kill what is left with all its children; Ctrl-C ends the wait."""
+        """Terminate the processes, wait 20 s, then kill the rest with all their children. Ctrl-C ends the wait."""
         try:
             for handle in handles:
-                handle.terminate()  # not SIGINT, which a child of a background job ignores
+                handle.terminate()  # not SIGINT, which children of a background job ignore
             end = time.monotonic() + _GRACE_S
             for handle in handles:
                 with suppress(subprocess.TimeoutExpired):
@@ -113,21 +113,21 @@ def run_cells(
     processes: Processes[_H],
     *,
     workers: int,
-    tell: Callable[[Told], None] = lambda _: None,
+    report: Callable[[CellProgress], None] = lambda _: None,
 ) -> None:
     """Run all cells that have no result yet.
 
     Args:
-        experiment: whose cells they are; `folder/experiment.json` holds it.
-        cells: in the order in which to begin them.
-        folder: the experiment's.
-        processes: where they run.
-        workers: how many at a time.
-        tell: called whenever a cell begins or ends.
+        experiment: of the cells; `folder/experiment.json` holds it.
+        cells: in the order in which to start them.
+        folder: of the experiment.
+        processes: start and stop the cells.
+        workers: number of cells at a time.
+        report: called whenever a cell starts or ends.
 
     Raises:
-        CellFailed: at least one cell failed; the others, as far as they do not need it, have been run.
-        KeyboardInterrupt: the cells under way were told to stop; they are completed next time.
+        CellFailed: at least one cell failed. The cells that do not need it have been run.
+        KeyboardInterrupt: the running cells were stopped. The next call completes them.
     """
     done = {cell for cell in cells if _has_result(folder, cell)}
     failed: list[Cell] = []
@@ -137,7 +137,7 @@ def run_cells(
             waiting = [cell for cell in ready(experiment, cells, done) if cell not in running and cell not in failed]
             for cell in waiting[: workers - len(running)]:
                 running[cell] = processes.begin(cell)
-                tell(Told(len(done), len(cells), tuple(running)))
+                report(CellProgress(len(done), len(cells), tuple(running)))
             if not running:
                 break
             time.sleep(_POLL_S)
@@ -147,13 +147,13 @@ def run_cells(
                     done.add(cell)
                 else:
                     failed.append(cell)
-                tell(Told(len(done), len(cells), tuple(running)))
+                report(CellProgress(len(done), len(cells), tuple(running)))
     finally:
         processes.stop(list(running.values()))
     if failed:
         others = f" and {len(failed) - 1} others" if len(failed) > 1 else ""
         log = folder / "cells" / failed[0].name / "log.txt"
-        raise CellFailed(f"{failed[0].name}{others} failed, see {log}; the same command goes on with what is missing")
+        raise CellFailed(f"{failed[0].name}{others} failed, see {log}; the same command runs the missing cells")
 
 
 def _has_result(folder: Path, cell: Cell) -> bool:

@@ -1,4 +1,4 @@
-"""The report of an experiment: Markdown with its tables, and its pictures beside it."""
+"""The report of an experiment: a Markdown file with tables, and pictures in the same folder."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from codea1_agents.train.experiments.spread import spread_of
 from codea1_agents.train.experiments.tables import Results, at_equal_compute, markdown_of
 from codea1_env.records.whole_files import write_whole
 
-_BUDGETS = (0.25, 0.5, 1.0)  # of what trained systems spend, in the middle
+_BUDGETS = (0.25, 0.5, 1.0)  # shares of the median processor time of the trained systems
 
 
 def write_report(experiment: Experiment, cells: Sequence[Cell], results: Results, folder: Path) -> Path:
-    """Write `report.md` and the pictures into a folder; what is not done yet is left out, and said.
+    """Write `report.md` and the pictures into a folder. The report counts the cells that are missing.
 
     Raises:
         OSError: it cannot be written.
@@ -32,7 +32,7 @@ def write_report(experiment: Experiment, cells: Sequence[Cell], results: Results
 
 
 def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> str:
-    """Return the report's text. Pure."""
+    """Return the text of the report. Pure."""
     n_done = sum(cell in results for cell in cells)
     seeds = f"{experiment.seeds} seed{'s' * (experiment.seeds != 1)}"
     bases = f"{len(experiment.bases)} base{'s' * (len(experiment.bases) != 1)}"
@@ -42,8 +42,8 @@ def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> 
         *([experiment.about.strip(), ""] if experiment.about else []),
         f"Made by `codea1 experiment {experiment.name}`: {n_done} of {len(cells)} cells, {seeds} of {bases} unless said"
         " otherwise. Figures are means over cells ± half of the 95 % interval (Student's t over cells)"
-        " [smallest to largest cell]; a difference in bold is one whose interval leaves 0 out. No correction is made"
-        f" for looking at many of them. {_judged(results)}".rstrip(),
+        " [smallest to largest cell]; the interval of a difference in bold excludes 0. There is no correction for"
+        f" multiple comparisons. {_judge_versions(results)}".rstrip(),
         "",
     ]
     parts += [markdown_of(table, experiment, results) for table in experiment.tables]
@@ -53,13 +53,13 @@ def text_of(experiment: Experiment, cells: Sequence[Cell], results: Results) -> 
     return "\n".join(parts)
 
 
-def _judged(results: Results) -> str:
+def _judge_versions(results: Results) -> str:
     versions = sorted({result.judge_version for result in results.values()})
     return f"Verdicts: version {' and '.join(map(str, versions))} of the judge." if versions else ""
 
 
 def _equal_compute(experiment: Experiment, results: Results) -> str:
-    """Return the table of held-out accuracy at equal processor time, empty without curves."""
+    """Return the table of held-out accuracy at equal processor time; empty if there are no curves."""
     trained = [
         system.name
         for system in experiment.systems
@@ -76,18 +76,18 @@ def _equal_compute(experiment: Experiment, results: Results) -> str:
     lines = [
         "### Equal compute",
         "",
-        "Held-out accuracy of the coder, in percent, as last evaluated within so many processor seconds of training; a"
-        " system that ends sooner keeps its last.",
+        "Held-out accuracy of the coder, in percent, at the last evaluation within these processor seconds of"
+        " training. A system that ends earlier keeps its last value.",
         "",
         "| system | " + " | ".join(f"{budget:.0f} s" for budget in budgets) + " | whole run | seconds of a whole run |",
         "| --- " * (len(budgets) + 3) + "|",
     ]
     for system in trained:
         curves = {c: r.curve for c, r in results.items() if c.system == system and r.curve}
-        told = [
+        means = [
             spread_of({c: at_equal_compute(curve, figure, budget) for c, curve in curves.items()}).mean
             for budget in (*budgets, float("inf"))
         ]
-        cells = ["-" if isnan(value) else f"{100 * value:.1f}" for value in told]
+        cells = ["-" if isnan(value) else f"{100 * value:.1f}" for value in means]
         lines.append(f"| {system} | {' | '.join(cells)} | {spent[system]:.0f} |")
     return "\n".join([*lines, ""])

@@ -1,4 +1,4 @@
-"""What one cell comes to, and its file: it appears whole, as the last thing that a cell does."""
+"""The result of a cell, and its file. A cell writes the file last, and writes it whole."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class CurvePoint(Strict):
 
     step: int
     cpu_s: float
-    """Processor seconds of training up to and with this step, evaluations left out."""
+    """Processor seconds of training up to and including this step, without evaluations."""
     figures: dict[str, float]
-    """What the training reported, e.g. `coder_reward`, and of steps with an evaluation `evaluation/...`."""
+    """Figures of the training, e.g. `coder_reward`; of steps with an evaluation also `evaluation/...`."""
 
 
 class CellResult(Strict):
     """Figures of one cell."""
 
     judge_version: int = UNSTATED_JUDGE
-    """Of the judge that has trained and measured it; 1 in results that do not say."""
+    """Version of the judge in training and measurement; 1 if the file does not state it."""
     system: str
     base: int
     seed: int
@@ -42,7 +42,7 @@ class CellResult(Strict):
 
     @property
     def cell(self) -> Cell:
-        """Where in the grid it belongs."""
+        """The cell of this result."""
         return Cell(self.system, self.base, self.seed)
 
 
@@ -57,10 +57,10 @@ def write_result(folder: Path, result: CellResult) -> None:
 
 
 def read_result(folder: Path) -> CellResult | None:
-    """Return a cell's result, None if it has none yet.
+    """Return the result of a cell; None if it has none yet.
 
     Raises:
-        BrokenInput: the file holds something else.
+        BrokenInput: the file holds no result.
     """
     path = folder / RESULT
     try:
@@ -72,18 +72,18 @@ def read_result(folder: Path) -> CellResult | None:
 
 
 def results_of(folder: Path, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
-    """Return the results that there are of an experiment's cells.
+    """Return the results of the cells that have one.
 
     Raises:
-        BrokenInput: a file holds something else.
-        UserError: they are of different versions of the judge.
+        BrokenInput: a file holds no result.
+        UserError: the results are of different versions of the judge.
     """
     found = {cell: read_result(folder / "cells" / cell.name) for cell in cells}
     known = {cell: result for cell, result in found.items() if result is not None}
     versions = sorted({result.judge_version for result in known.values()})
     if len(versions) > 1:
-        told = " and ".join(map(str, versions))
+        named = " and ".join(map(str, versions))
         raise UserError(
-            f"{folder} holds results of versions {told} of the judge, which do not mix: remove the older ones"
+            f"{folder} holds results of versions {named} of the judge, which do not mix: remove the older ones"
         )
     return known

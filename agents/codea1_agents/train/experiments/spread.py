@@ -1,8 +1,8 @@
-"""Means over cells, and paired differences, with what may be said about their uncertainty. Pure.
+"""Means over cells, and paired differences, with their uncertainty. Pure.
 
-Cells (seed x base) are the replicates: the problems are the same everywhere. Intervals are Student's t over cells, so
-they say what another seed would give. Seeds that share a base share its luck: with few bases the intervals are too
-narrow as statements about other bases, which is why every table also tells the spread over the bases' own means.
+Cells (seed x base) are the replicates; the problems are the same in all cells. Intervals are Student's t over cells, so
+they estimate what other seeds would give. Cells of one base are not independent of each other. With few bases, the
+intervals are too narrow as statements about other bases, so every table also has the mean of each base.
 
 Source: e.g. Colas, Sigaud and Oudeyer, How Many Random Seeds? (2018), on t intervals over seeds.
 """
@@ -19,39 +19,39 @@ from codea1_agents.train.experiments.grid import Cell
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A figure over the cells of one system; nan where there is none."""
+    """A figure over the cells of one system; nan if no cell has it."""
 
     mean: float
     half_width: float
-    """Of the 95 % interval over cells; nan below two."""
+    """Half of the 95 % interval over cells; nan below two cells."""
     low: float
-    """Smallest cell."""
+    """Value of the lowest cell."""
     high: float
-    """Largest cell."""
+    """Value of the highest cell."""
     n: int
     by_base: tuple[float, ...]
-    """Mean of each base's cells."""
+    """Mean over the cells of each base."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A system less another, cell by cell; nan where there is none."""
+    """The difference of two systems, cell by cell; nan if they have no cell in common."""
 
     mean: float
     half_width: float
-    """Of the 95 % interval; nan below two pairs."""
+    """Half of the 95 % interval; nan below two pairs."""
     n: int
     n_larger: int
-    """Pairs in which the first system is ahead."""
+    """Pairs in which the first system has the larger value."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """Whether the interval excludes 0."""
         return not isnan(self.half_width) and abs(self.mean) > self.half_width
 
 
 def spread_of(values: Mapping[Cell, float]) -> Spread:
-    """Return the spread of one system's figure; cells whose value is nan are left out."""
+    """Return the spread of a system's figure, without cells whose value is nan."""
     known = {cell: value for cell, value in values.items() if not isnan(value)}
     numbers = list(known.values())
     if not numbers:
@@ -62,15 +62,15 @@ def spread_of(values: Mapping[Cell, float]) -> Spread:
 
 
 def paired(first: Mapping[Cell, float], second: Mapping[Cell, float]) -> Difference:
-    """Return `first` less `second` over the (base, seed) that both have."""
-    mine, theirs = _by_place(first), _by_place(second)
-    differences = [mine[place] - theirs[place] for place in sorted(mine.keys() & theirs.keys())]
+    """Return `first` minus `second`, over the pairs (base, seed) that both have."""
+    one, other = _by_base_and_seed(first), _by_base_and_seed(second)
+    differences = [one[key] - other[key] for key in sorted(one.keys() & other.keys())]
     if not differences:
         return Difference(nan, nan, 0, 0)
     return Difference(fmean(differences), _half_width(differences), len(differences), sum(d > 0 for d in differences))
 
 
-def _by_place(values: Mapping[Cell, float]) -> dict[tuple[int, int], float]:
+def _by_base_and_seed(values: Mapping[Cell, float]) -> dict[tuple[int, int], float]:
     return {(cell.base, cell.seed): value for cell, value in values.items() if not isnan(value)}
 
 

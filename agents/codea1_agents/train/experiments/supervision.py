@@ -1,4 +1,4 @@
-"""Golden tests that a tester writes, for a coder to be trained on (the paper's table 4)."""
+"""Writes golden tests with a tester, to train a coder on them (the paper's table 4)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
 
 _SUITES = 4
-"""Per problem: about as many tests as the golden ones."""
+"""Suites per problem: they hold about as many tests as there are golden ones."""
 
 
 def write_supervision(tester: Path, problems: str, target: Path, *, tests: int, seed: int) -> None:
-    """Write the problems with a tester's confirmed tests as their golden ones.
+    """Write problems whose golden tests are a tester's confirmed tests.
 
     Args:
         tester: directory of its model; it sees no program.
         problems: source of the problems; their own golden tests are not used.
-        target: JSON lines.
-        tests: asked for per suite.
+        target: file of JSON lines.
+        tests: requested per suite.
         seed: of the sampling.
     """
     found = load_problems(problems)
     with (
         closing(load_sandbox("local")) as sandbox,
-        closing(tiny_asker("tester", tester, found, sandbox, seed)) as asked,
+        closing(tiny_asker("tester", tester, found, sandbox, seed)) as asker,
     ):
-        exported = export_tests(found, asked, sandbox, ExportTask(suites=_SUITES, tests=tests, layout=Layout.OWN))
+        exported = export_tests(found, asker, sandbox, ExportTask(suites=_SUITES, tests=tests, layout=Layout.OWN))
     write_rows(target, exported.rows)

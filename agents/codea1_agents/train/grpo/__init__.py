@@ -1,9 +1,8 @@
-"""GRPO on RLlib: two language models trained against each other in one environment.
+"""GRPO on RLlib: two language models train against each other in one environment.
 
-One iteration: every problem of a batch is an episode of `code_a1_v0.group_env`, in which N coders write a program each
-and M testers write suites for each that loads; the sandbox judges many episodes together, and each role learns from how
-its replies compare within their group. Both roles may be one model (self-play); either may be frozen, scripted, or any
-agent at all::
+In one iteration, each problem of a batch is an episode of `code_a1_v0.group_env`. N coders write one program each. M
+testers write one suite each for every program that loads. The sandbox judges many episodes together. GRPO then compares
+the replies of each group. Both roles may be one model (self-play). Either role may be frozen, scripted or any agent::
 
     from codea1_agents.train.grpo import GRPO, GRPOConfig
 
@@ -18,27 +17,27 @@ agent at all::
     )
     algorithm = config.build_algo()
     figures = algorithm.train()["env_runners"]  # rewards and their parts, validity, kill rate, lengths, ...
-    path = algorithm.save_to_path()  # weights, optimisers, Mistake Book, place in the data
+    path = algorithm.save_to_path()  # weights, optimisers, Mistake Book, position in the data
     again = GRPO.from_checkpoint(path)
 
-It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`, callbacks, fault tolerance. The
-environment that is trained on is the one that is played: `environment(env=...)` takes a class derived from
-`code_a1_v0.group_env`, or what `ray.tune.register_env` knows by a name, and rewards are what its `step` returns.
-`multi_agent(policy_mapping_fn=...)` says which module plays `coder_*` and which `tester_*`. It adds:
+It is an RLlib algorithm like any other: `tune.Tuner(GRPO, param_space=config)`, callbacks and fault tolerance work.
+`environment(env=...)` takes a class derived from `code_a1_v0.group_env`, or a name that `ray.tune.register_env` knows.
+The rewards are those that its `step` returns. `multi_agent(policy_mapping_fn=...)` maps `coder_*` and `tester_*` to
+modules. `GRPO` adds:
 
-- **Results do not depend on the layout.** A response's randomness is its own, the loss is a mean over the tokens of
-  the whole batch: neither runners, learners nor micro-batches change the weights beyond rounding.
-- **Our failures are no evidence.** What the sandbox or a lost process leaves open is masked, never a reward of 0.
-  Groups without spread are counted, and dropped unless `keep_flat_groups`; where nothing is left, no step is made.
-  Problems too long for a model are skipped, counted in `problems_skipped`, and named with their reason in the log and
-  in `GRPO.last_step.skipped`.
-- **Errors end a run with one sentence**: `failures.NotFinite` (the weights are as before the step) and
-  `failures.LearnerLost`. A lost runner is no error: others roll out its problems.
+- **Results do not depend on the layout.** Each response has its own random numbers, and the loss is a mean over the
+  tokens of the whole batch. Runners, learners and micro-batches change the weights by rounding only.
+- **Failures of the sandbox are no evidence.** A rollout without a verdict is masked; it never gets a reward of 0.
+  Groups of equal rewards are counted, and dropped unless `keep_flat_groups`. Without any group, no step is made.
+  Problems too long for a model are skipped and counted in `problems_skipped`. The log and `GRPO.last_step.skipped` name
+  them with the reason.
+- **Errors end a run with one sentence**: `failures.NotFinite` (the weights are those before the step) and
+  `failures.LearnerLost`. A lost runner is no error: other runners roll out its problems.
 
-A complete script is `examples/train_with_rllib.py`; `codea1 train` wraps all of it in files and run folders
-(docs/training.md). Parts: `group_envs` makes environments, `trees` rolls out in them, `grouping` computes advantages,
-`batches` plans an update, `loss` and `learner` make it, `algorithm` ties them together. Memory and time at scale:
-docs/training-scale.md.
+`examples/train_with_rllib.py` is a complete script. `codea1 train` adds settings files and run folders
+(docs/training.md). `hyperparameters` states every hyperparameter. `group_envs` makes environments, `trees` rolls out in
+them, `grouping` computes advantages, `batches` plans an update, `loss` and `learner` compute it, and `algorithm`
+connects them. Memory and time at scale: docs/training-scale.md.
 """
 
 from __future__ import annotations

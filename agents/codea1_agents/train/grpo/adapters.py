@@ -1,4 +1,4 @@
-"""Low-rank adapters by `peft`: put on, left out, added into the weights; and a model's weights by their plain names."""
+"""Low-rank adapters by `peft`: add, switch off, merge. Also a model's weights by their plain names."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from torch import Tensor
 from codea1_agents.train.grpo.model_settings import LoraSettings
 from codea1_env.errors import UserError, extra_needed
 
-_ADAPTER = "default"  # peft's name of the first
+_ADAPTER = "default"  # peft's name of the first adapter
 
 
 def adapted(model: Any, lora: LoraSettings) -> Any:
-    """Return the model with adapters, which alone want gradients; its outputs are as before.
+    """Return the model with adapters. Only these have gradients; the outputs stay the same.
 
     Raises:
         MissingExtra: peft is not installed.
-        UserError: the model has no such layers.
+        UserError: the model has no such layers, or an adapted weight is tied.
     """
     with extra_needed("LoRA", "lora"):
         import peft  # noqa: PLC0415  an extra
     config = peft.LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
-        lora_dropout=0.0,  # the tokens' log-probabilities must be those that were sampled from
+        lora_dropout=0.0,  # the learner must compute the log-probabilities that the sampler had
         target_modules=list(lora.target_modules),
         task_type="CAUSAL_LM",
     )
@@ -49,13 +49,13 @@ def is_adapted(model: Any) -> bool:
 
 
 def without_adapter(model: Any) -> contextlib.AbstractContextManager[Any]:
-    """Within it, an adapted model computes what it did when it was loaded."""
+    """Return a context in which an adapted model computes as it did when it was loaded."""
     off: contextlib.AbstractContextManager[Any] = model.disable_adapter()
     return off
 
 
 def untied(model: Any) -> dict[str, Tensor]:
-    """Return what a state must hold, each memory once: all parameters and buffers, or the adapters' where there are."""
+    """Return the tensors of a state, tied ones once: all parameters and buffers, or the adapters' only."""
     found: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -68,7 +68,7 @@ def untied(model: Any) -> dict[str, Tensor]:
 
 
 def plain_weights(model: Any) -> dict[str, Tensor]:
-    """Return weights by the names that a HuggingFace folder has, tied ones once; adapters are added in, on copies."""
+    """Return weights by their names in a HuggingFace folder, tied ones once. Adapters are merged into copies."""
     if not is_adapted(model):
         return {name: tensor.detach() for name, tensor in untied(model).items()}
     base = model.get_base_model()
@@ -86,7 +86,7 @@ def plain_weights(model: Any) -> dict[str, Tensor]:
 
 
 def save_plain(model: Any, folder: str | Path) -> None:
-    """Write a model, with or without adapters, as a folder that `transformers` loads as any other."""
+    """Write a model, with or without adapters, as a plain folder of `transformers`."""
     base = model.get_base_model() if is_adapted(model) else model
     weights: Mapping[str, Tensor] = plain_weights(model)
     base.save_pretrained(str(folder), state_dict={name: tensor.cpu().contiguous() for name, tensor in weights.items()})
@@ -96,7 +96,7 @@ def _refuse_tied(base: Any) -> None:
     places = Counter(tensor.data_ptr() for tensor in base.state_dict().values() if tensor.numel())
     for name, layer in base.named_modules():
         if hasattr(layer, "get_delta_weight") and places[layer.get_base_layer().weight.data_ptr()] > 1:
-            raise UserError(f"lora: {name}'s weight is also another layer's, which an adapter would not change")
+            raise UserError(f"lora: {name} shares its weight with another layer, which an adapter would not change")
 
 
 def _merged(layer: Any, weight: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""`GRPO`: one iteration is sync, roll out, record in the Mistake Book, learn.
+"""`GRPO`: one iteration syncs weights, rolls out, records in the Mistake Book, and learns.
 
-The driver owns the book and the cursor over problems. A tree depends on the weights, on its task's number and on the
-book before the iteration, not on the runner that rolls it out; what a lost runner owes is rolled out by another.
+The driver owns the book and the cursor over problems. A tree depends on the weights, on the number of its task and on
+the book before the iteration, not on the runner that rolls it out. Other runners roll out the tasks of a lost runner.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ray.rllib.utils.metrics import (
 
 from codea1_agents.train.grpo.batches import planned, shards
 from codea1_agents.train.grpo.config import GRPOSettings
-from codea1_agents.train.grpo.dealing import dealt
-from codea1_agents.train.grpo.env_runner import Harvest, TreeEnvRunner
+from codea1_agents.train.grpo.env_runner import ScoredTree, TreeEnvRunner
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
 from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed, StaleWeights
+from codea1_agents.train.grpo.runner_map import map_over_runners
 from codea1_agents.train.grpo.statistics import StepFacts, mean_figures, skipped_problems
 from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree
 from codea1_env.book.store import MistakeBook
@@ -42,21 +42,21 @@ from codea1_env.rules.ruleset import BookUpdate
 
 _LOG = logging.getLogger(__name__)
 _STATE = "grpo"
-_BOOK_STREAM = 11  # sets the book's draws apart from all others of a task
-_PATIENCE_S = 60.0  # until a learner that does not answer counts as lost
+_BOOK_STREAM = 11  # separates the random numbers of the book from the others of a task
+_LEARNER_TIMEOUT_S = 60.0  # a learner that does not answer for so long is lost
 _ROLLOUT_TIMER = "rollouts"
 
 
 class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
-    """Trains language models against each other."""
+    """Trains language models in a game against each other."""
 
     @classmethod
     def get_default_config(cls) -> GRPOConfig:
-        """Return the paper's settings."""
+        """Return the settings of the paper."""
         return GRPOConfig()
 
     def setup(self, config: GRPOConfig) -> None:
-        """Build runners and learners, open the book."""
+        """Build runners and learners, and open the Mistake Book."""
         super().setup(config)
         self.settings = config.settings()
         self.problems = load_problems(self.settings.problems)
@@ -64,10 +64,10 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.book.require_this_judge()
         self._next_task = 0
         self.last_trees: tuple[Tree, ...] = ()
-        """Of the last iteration, in the order of their tasks."""
+        """Trees of the last iteration, in the order of their tasks."""
         self.last_step = StepFacts()
-        """Of the last iteration."""
-        self._told: set[str] = set()  # of which problems it has been said that they are skipped
+        """Facts about the last iteration."""
+        self._logged_skips: set[str] = set()  # skipped problems that are in the log already
 
     def training_step(self) -> None:
         """Run one iteration."""
@@ -78,7 +78,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         tasks = self._next_tasks()
         self._rollout_times: list[RolloutTimes] = []
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
-            rolled = self._rolled(tasks)
+            rolled = self._roll_out(tasks)
         rolled_out = time.perf_counter()
         self.last_trees = tuple(rolled[number].tree for number in sorted(rolled))
         for name, value in mean_figures(self.last_trees, self.settings.rules.tests_per_suite).items():
@@ -92,9 +92,9 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.metrics.log_value("book_size", self.book.size(), window=1)
         skipped = skipped_problems(self.last_trees)
         self.metrics.log_value("problems_skipped", len(skipped), window=1)
-        for problem_id in skipped.keys() - self._told:
+        for problem_id in skipped.keys() - self._logged_skips:
             _LOG.warning("problem %s is skipped: %s", problem_id, skipped[problem_id])
-        self._told |= skipped.keys()
+        self._logged_skips |= skipped.keys()
         self.last_step = StepFacts(
             skipped=skipped,
             n_tasks_lost=len(tasks) - len(rolled),
@@ -116,19 +116,18 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     # Weights
 
     def sync_runners(self) -> None:
-        """Give every runner the learners' weights and wait until it has them.
+        """Send the learners' weights to each runner and wait until it has loaded them.
 
-        RLlib's own `sync_weights` neither waits nor notices when a runner that is still busy with older weights drops
-        the new ones.
+        RLlib's own `sync_weights` does not wait. It does not notice either when a busy runner drops the new weights.
         """
-        with self._blamed():
+        with self._named_errors():
             state = self.learner_group.get_state(components="learner/rl_module", inference_only=True)["learner"]
         if self.env_runner is not None:
             self.env_runner.set_state(state)
         if self.env_runner_group.num_healthy_remote_workers():
             reference = ray.put(state)
             faults = self.env_runner_group.foreach_env_runner(
-                lambda runner: runner.take(ray.get(reference)), local_env_runner=False
+                lambda runner: runner.try_set_state(ray.get(reference)), local_env_runner=False
             )
             if any(faults):
                 raise StaleWeights(next(filter(None, faults)))
@@ -136,7 +135,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     # Tasks
 
     def _next_tasks(self) -> list[Task]:
-        """Return the next tasks; every problem comes once per epoch, in an order of the epoch's own."""
+        """Return the next tasks. Each problem comes once per epoch; each epoch has its own order."""
         numbers = range(self._next_task, self._next_task + self.config.problems_per_step)
         self._next_task = numbers.stop
         n_problems = len(self.problems)
@@ -157,24 +156,24 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         entries = self.book.retrieve(problem.id, rules, rng=draws)
         return Task(number, problem.id, tuple(entry.to_valid_case() for entry in entries))
 
-    def _rolled(self, tasks: Sequence[Task]) -> dict[int, Harvest]:
-        """Return what the tasks have given, by their numbers.
+    def _roll_out(self, tasks: Sequence[Task]) -> dict[int, ScoredTree]:
+        """Return the trees of the tasks, by task number.
 
         Raises:
-            RunnerFailed: a runner raised an exception, or none has brought anything.
+            RunnerFailed: a runner raised an exception, or all were lost.
         """
-        done: dict[int, Harvest] = {}
-        for brought in dealt(self, tasks, _Share, lambda task: task.number in done):
-            done.update({each.tree.task.number: each for each in brought.harvests})
-            self._rollout_times.append(brought.times)
+        done: dict[int, ScoredTree] = {}
+        for result in map_over_runners(self, tasks, _RolloutWork, lambda task: task.number in done):
+            done.update({each.tree.task.number: each for each in result.trees})
+            self._rollout_times.append(result.times)
         if tasks and not done:
-            raise RunnerFailed(f"no runner has brought anything in iteration {self.iteration + 1}: all were lost")
+            raise RunnerFailed(f"no runner returned a tree in iteration {self.iteration + 1}: all were lost")
         return done
 
     # The book
 
     def _record(self, trees: Sequence[Tree]) -> list[BookDelta]:
-        """Enter what has happened, in the order of the tasks; return what that changed."""
+        """Record the trees in the book, in the order of their tasks; return the changes."""
         rules = self.settings.rules.book
         if rules.update is BookUpdate.OFF:
             return []
@@ -195,7 +194,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         references = [
             ray.put([episode_of(each) for each in shard]) for shard in shards(batch, max(1, config.num_learners))
         ]
-        with self._blamed():
+        with self._named_errors():
             results = self.learner_group.update(
                 episodes_refs=references,
                 timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self.metrics.peek(NUM_ENV_STEPS_SAMPLED_LIFETIME)},
@@ -203,14 +202,14 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
 
     @contextlib.contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Turn whatever the loss of a learner, or a loss that is no number, looks like into one error.
+    def _named_errors(self) -> Iterator[None]:
+        """Convert the many exceptions of a lost learner into `LearnerLost`, and those of a wrong loss into `NotFinite`.
 
         Raises:
-            LearnerLost: a learner's process is gone. The others hold the same weights but wait for it, and RLlib has
-                no way to put one in its place, so the run ends; who wants it to go on by itself runs it in Tune with
-                `FailureConfig(max_failures=...)`, which starts again from the last checkpoint.
-            NotFinite: see there.
+            LearnerLost: the process of a learner has ended. The other learners have the same weights and wait for it.
+                RLlib cannot replace it, so the run ends. In Tune, `FailureConfig(max_failures=...)` starts the run
+                again from its last checkpoint.
+            NotFinite: the loss or its gradient is not finite.
         """
         try:
             yield
@@ -224,10 +223,10 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             ) from error
 
     def _is_learner_lost(self) -> bool:
-        """Return whether a learner no longer answers; one that waited for a dead one counts as lost to RLlib, too."""
+        """Return whether a learner does not answer; RLlib also counts one as lost that waited for a dead one."""
         if self.learner_group.is_local:
             return False
-        alive = self.learner_group.foreach_learner(lambda _: True, timeout_seconds=_PATIENCE_S)
+        alive = self.learner_group.foreach_learner(lambda _: True, timeout_seconds=_LEARNER_TIMEOUT_S)
         return sum(1 for result in alive if result.ok) < int(self.config.num_learners)
 
     # State
@@ -239,7 +238,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return RLlib's state, and the cursor and the book."""
+        """Return RLlib's state, the cursor over problems, and the Mistake Book."""
         state: dict[str, Any] = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(_STATE, components, not_components):
             state[_STATE] = {
@@ -250,7 +249,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state.
+        """Load a state.
 
         Raises:
             UserError: its Mistake Book holds verdicts of another version of the judge.
@@ -264,25 +263,25 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
-    """What a runner brings."""
+class _RolloutResult:
+    """The trees of one runner."""
 
-    harvests: list[Harvest]
+    trees: list[ScoredTree]
     times: RolloutTimes
 
 
 @dataclass(frozen=True, slots=True)
-class _Share:
-    """A runner's part of an iteration, as something that travels."""
+class _RolloutWork:
+    """The work of one runner in an iteration; it can be pickled."""
 
     tasks: Sequence[Task]
 
-    def __call__(self, runner: TreeEnvRunner) -> _Brought:
-        return _Brought(runner.harvest(self.tasks), runner.rollout_times())
+    def __call__(self, runner: TreeEnvRunner) -> _RolloutResult:
+        return _RolloutResult(runner.scored_trees(self.tasks), runner.rollout_times())
 
 
 class GRPOConfig(GRPOSettings):
-    """Settings of `GRPO`; reads like any RLlib algorithm's configuration."""
+    """Settings of `GRPO`, in the style of any RLlib configuration."""
 
     def __init__(self, algo_class: Any = None) -> None:
         super().__init__(algo_class or GRPO)

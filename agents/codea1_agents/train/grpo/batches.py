@@ -1,4 +1,4 @@
-"""From responses to a module's padded batch, and to shards of about equal size for several learners."""
+"""Turns responses into padded batches per module, and into shards of about equal size for several learners."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.episodes import ScoredResponse, response_of
 from codea1_agents.train.grpo.sampling import Response, left_padded
 
-_PAD = 0  # any token: masked everywhere
+_PAD = 0  # any token: the masks are False there
 
 
 def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Sequence[int]) -> list[ScoredResponse]:
-    """Return the responses with their optimiser step, and with weights that make its loss a mean over its tokens.
+    """Return the responses with their optimiser step and with the token weights that make its loss a mean over tokens.
 
-    Every token of a module in a step counts the same, so long responses count more than short ones (token mean,
-    method.md 1.9). The plan is made for the whole batch, so it does not depend on the number of learners.
+    Each token of a module in a step has the same weight, so long responses count more than short ones (verl's
+    `token-mean`, which the official code uses). The plan covers the whole batch, so it does not depend on the number
+    of learners.
 
     Args:
-        responses: in an order that does not depend on who sampled them.
-        n_minibatches: steps per epoch; modules with fewer responses have fewer.
-        seed: decides which responses share a step.
+        responses: in an order that does not depend on the runners.
+        n_minibatches: optimiser steps per epoch; a module with fewer responses has fewer steps.
+        seed: decides which responses share an optimiser step.
     """
     found: list[ScoredResponse] = []
     for number, module in enumerate(sorted({each.module for each in responses})):
@@ -41,36 +42,36 @@ def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Seque
 
 
 def shards(responses: Sequence[ScoredResponse], n_learners: int) -> list[list[ScoredResponse]]:
-    """Deal planned responses to learners so that each gets about as many tokens of each module in each step.
+    """Distribute planned responses over learners: each gets about as many tokens of each module in each step.
 
-    Every learner gets a row of every step of every module: gradients are averaged over learners, who wait for each
-    other. Where there are not enough, it gets one that weighs nothing.
+    Each learner gets a row of each step of each module, because learners average their gradients and wait for each
+    other. A learner for which no row is left gets one of weight 0.
     """
-    dealt: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
+    found: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
     for step in sorted({(each.module, each.minibatch) for each in responses}):
         of_step = [each for each in responses if (each.module, each.minibatch) == step]
         loads = [0] * n_learners
         mine: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
-        for each in sorted(of_step, key=lambda each: -_length(each)):  # stable: the order decides among equals
+        for each in sorted(of_step, key=lambda each: -_length(each)):  # a stable sort
             learner = min(range(n_learners), key=loads.__getitem__)
             loads[learner] += _length(each)
             mine[learner].append(each)
         for learner, rows in enumerate(mine):
-            dealt[learner] += rows or [_weightless(of_step[0])]
-    return dealt
+            found[learner] += rows or [_of_weight_zero(of_step[0])]
+    return found
 
 
 def _length(each: ScoredResponse) -> int:
     return len(each.prompt) + len(each.response.tokens)
 
 
-def _weightless(like: ScoredResponse) -> ScoredResponse:
+def _of_weight_zero(like: ScoredResponse) -> ScoredResponse:
     nothing = Response(like.response.tokens[:1], like.response.log_probs[:1], is_cut=False)
     return replace(like, prompt=like.prompt[-1:], response=nothing, advantage=0.0, token_weight=0.0)
 
 
 def padded_batch(responses: Sequence[ScoredResponse], device: torch.device | str = "cpu") -> dict[str, Tensor]:
-    """Return the columns of some responses of one module; shapes as in `Column`."""
+    """Return the columns of responses of one module, with the shapes of `Column`."""
     prompts, prompt_mask = left_padded([each.prompt for each in responses], _PAD)
     width = max(len(each.response.tokens) for each in responses)
     lengths = torch.tensor([len(each.response.tokens) for each in responses])
@@ -95,7 +96,7 @@ def _right_padded(rows: Sequence[Sequence[float]], width: int, dtype: torch.dtyp
 
 
 class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
-    """The learner's only connector: episodes in, one padded batch per module out."""
+    """The learner's only connector: turns episodes into one padded batch per module."""
 
     def __call__(
         self,
@@ -108,7 +109,7 @@ class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types
         metrics: Any = None,
         **_: Any,
     ) -> dict[str, dict[str, Tensor]]:
-        """Return the columns of each module that occurs."""
+        """Return the columns of each module that has a response."""
         by_module: dict[str, list[ScoredResponse]] = {}
         for episode in episodes:
             scored = response_of(episode)

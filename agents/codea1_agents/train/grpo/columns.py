@@ -1,4 +1,4 @@
-"""Names of what travels from a sampled response to the loss, per module."""
+"""Names of the columns that take a sampled response to the loss, per module."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Column(StrEnum):
-    """Columns of a learner's batch. B responses; P and R: longest prompt and response."""
+    """Columns of a learner's batch: B responses; P and R are the longest prompt and the longest response."""
 
     PROMPT_IDS = "prompt_ids"
     """(B, P) int64, left-padded."""
@@ -17,16 +17,16 @@ class Column(StrEnum):
     RESPONSE_MASK = "response_mask"
     """(B, R) bool."""
     SAMPLED_LOG_PROBS = "sampled_log_probs"
-    """(B, R) float32, of the policy that sampled."""
+    """(B, R) float32, of the policy that sampled them."""
     ADVANTAGES = "advantages"
     """(B,) float32."""
     TOKEN_WEIGHT = "token_weight"
     """(B,) float32: weight of each token of the response in the loss."""
     MINIBATCH = "minibatch"
-    """(B,) int64: number of the optimiser step within an epoch."""
+    """(B,) int64: number of the optimiser step in an epoch."""
     LOG_PROBS = "log_probs"
-    """(B, R) float32, of the policy that learns."""
+    """(B, R) float32, of the policy in training."""
     REFERENCE_LOG_PROBS = "reference_log_probs"
-    """(B, R) float32."""
+    """(B, R) float32, of the frozen reference."""
     ENTROPY = "entropy"
     """(B, R) float32."""

@@ -1,9 +1,8 @@
-"""The settings of `GRPOConfig`; the defaults are the paper's."""
+"""The settings of `GRPOConfig`. The defaults are the paper's."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,12 +13,18 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from codea1_agents.train.grpo.batches import ResponsesToBatch
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.group_envs import require_group_env
+from codea1_agents.train.grpo.hyperparameters import (
+    LengthSettings,
+    LossSettings,
+    RolloutSettings,
+    default_hyperparameters,
+    settings_in,
+)
 from codea1_agents.train.grpo.learner import GRPOTorchLearner
-from codea1_agents.train.grpo.loss import LossRules
 from codea1_agents.train.grpo.mapping import ByRole, modules_by_role
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.rl_module import CausalLMModule
-from codea1_agents.train.grpo.settings import Shape, TrainingSettings
+from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
 from codea1_env.group_env import GroupEnv
@@ -33,7 +38,7 @@ _SHARED = "shared"
 
 
 class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
-    """All of `GRPOConfig` but the algorithm that it builds, which needs this module."""
+    """All of `GRPOConfig` except the algorithm class, whose module imports this one."""
 
     def __init__(self, algo_class: Any) -> None:
         super().__init__(algo_class=algo_class)
@@ -44,8 +49,6 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.add_default_connectors_to_learner_pipeline = False
         self._dont_auto_sync_env_runner_states = True
         self._learner_connector = _connector
-        self.lr = 1e-6
-        self.grad_clip = 1.0
         self.num_env_runners = 0
         self.seed = 0
         self.problem_source = "humaneval"
@@ -58,7 +61,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
-        self._set(deepcopy(_OWN))
+        self._set(default_hyperparameters())
 
     # Fluent settings
 
@@ -76,28 +79,28 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         """Set the game.
 
         Args:
-            env: what is stepped: a class derived from `code_a1_v0.group_env`, or the name under which
-                `ray.tune.register_env` knows a function that makes one from its keyword arguments. The default is
-                `group_env` itself.
+            env: the environment to step: a class derived from `code_a1_v0.group_env`, or the name under which
+                `ray.tune.register_env` registered a function that makes one from a dictionary of arguments. The
+                default is `group_env` itself.
             rules: a ruleset or a preset's name.
             tester_view: `white_box` or `black_box`.
-            sandbox: a back end's name.
+            sandbox: name of a back end.
             limits: bounds per call of a program.
-            book: file of the Mistake Book; empty: in memory (it is in checkpoints in any case).
-            kwargs: as in RLlib; `env_config` holds arguments of `env` besides those that follow from these settings.
+            book: file of the Mistake Book; empty: in memory. Checkpoints hold it in both cases.
+            kwargs: as in RLlib. `env_config` holds arguments of `env`, apart from those that these settings decide.
         """
         super().environment(env=env, **kwargs)
-        told = {
+        changes = {
             "rules": preset(rules) if isinstance(rules, str) else rules,
             "tester_view": tester_view,
             "sandbox": sandbox,
             "limits": limits,
             "book_path": book,
         }
-        return self._set(told)
+        return self._set(changes)
 
     def problems(self, source: str) -> Self:
-        """Set the problems to train on: a source that `load_problems` takes."""
+        """Set the problems to train on: a source for `load_problems`."""
         return self._set({"problem_source": source})
 
     def llm_agents(
@@ -110,21 +113,21 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         prompts: str = NotProvided,
         rollout_engine: str = "",
     ) -> Self:
-        """Set who is a language model: one module per role, or one that both share (self-play).
+        """Set the language models: one module per role, or one module for both roles (self-play).
 
-        Modules are called `coder` and `tester`, or `shared`. Who plays whom says `policy_mapping_fn`: `ByRole`, unless
-        `multi_agent` sets another.
+        Modules are called `coder` and `tester`, or `shared`. `policy_mapping_fn` maps agents to modules: it is `ByRole`
+        unless `multi_agent` sets another.
 
         Args:
             coder: directory or hub id of a causal language model, or its settings.
-            tester: likewise.
-            shared: one for both roles, in place of the two.
-            frozen: modules that play but do not learn.
+            tester: the same for the tester.
+            shared: one model for both roles, instead of the two.
+            frozen: modules that play and do not learn.
             prompts: wording, by name or file.
-            rollout_engine: of all of them, in place of their settings': `transformers` or `vllm`.
+            rollout_engine: of all modules, instead of that in their settings: `transformers` or `vllm`.
 
         Raises:
-            UserError: a shared module beside another, a frozen module that is none, or an unknown engine.
+            UserError: a shared module and another one, an unknown frozen module, or an unknown engine.
         """
         if shared and (coder or tester):
             raise UserError("llm_agents: either one shared module, or one per role")
@@ -146,7 +149,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return self._set({"prompts": prompts})
 
     def agents(self, **by_role: AgentSpec) -> Self:
-        """Set who plays a role where no language model learns it, e.g. `tester="fuzz"`.
+        """Set the agents that play roles without a language model in training, e.g. `tester="fuzz"`.
 
         Raises:
             UserError: no such role.
@@ -159,8 +162,9 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return self
 
     def training(self, **settings: Any) -> Self:
-        """Set what RLlib's `training` takes, and everything of GRPO: the settings of `_OWN`."""
-        own = {name: settings.pop(name) for name in list(settings) if name in _OWN}
+        """Set hyperparameters of GRPO (`hyperparameters`), and what RLlib's own `training` accepts."""
+        known = default_hyperparameters()
+        own = {name: settings.pop(name) for name in list(settings) if name in known}
         super().training(**settings)
         return self._set(own)
 
@@ -170,10 +174,10 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 setattr(self, name, value)
         return self
 
-    # What RLlib asks for
+    # What RLlib calls
 
     def validate(self) -> None:
-        """Raise UserError for settings that make no run; completes what follows from others."""
+        """Raise UserError for settings that make no run; set what follows from other settings."""
         require_group_env(self.env, self.env_config)
         for role in _ROLES:
             if not self._has_player(role) and (role == "coder" or self.rules.reward.pays_tester):
@@ -187,8 +191,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 require_secrets(spec)
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
-            self.create_local_env_runner = False  # it would start engines that nobody asks
-        LossRules(self.clip_low, self.clip_high, self.dual_clip, self.kl_coeff, self.entropy_coeff)
+            self.create_local_env_runner = False  # it would start engines that nothing uses
+        settings_in(self, LossSettings)  # checks their ranges
         self.settings()
         self.multi_agent(
             policies=set(self.models),
@@ -200,7 +204,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
 
     @property
     def module_by_role(self) -> dict[str, str]:
-        """Which module plays a role, by `policy_mapping_fn`; roles that no module plays are missing.
+        """The module of each role, by `policy_mapping_fn`, without the roles that no module plays.
 
         Raises:
             UserError: see `mapping.modules_by_role`.
@@ -214,33 +218,31 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         if self.suites_per not in list(SuitesPer):
             raise UserError(f"suites_per: {self.suites_per!r} is neither {' nor '.join(SuitesPer)}")
         if self.suites_per == SuitesPer.PROBLEM and self.tester_view != "black_box":
-            raise UserError(
-                "suites_per='problem': such suites are for all programs at once; set tester_view='black_box'"
-            )
+            raise UserError("suites_per='problem': such suites test all programs at once; set tester_view='black_box'")
         if not self.n_suites and self.rules.reward.pays_tester:
-            raise UserError(f"n_suites: rules {self.rules.name} need suites; only golden tests do without")
+            raise UserError(f"n_suites: rules {self.rules.name} need suites; only golden tests need none")
 
     def _set_own_rates(self) -> None:
-        """Give modules their own learning rates, where `lr_by_module` names one.
+        """Set the learning rates of single modules, from `lr_by_module`.
 
         Raises:
-            UserError: it names no module that learns.
+            UserError: it names a module that does not learn.
         """
         for module in self.lr_by_module:
             if module not in set(self.models) - self.frozen:
                 raise UserError(f"lr_by_module: {module!r} is no module that learns")
-        told = dict(self.algorithm_config_overrides_per_module or {})
+        overrides = dict(self.algorithm_config_overrides_per_module or {})
         for module, lr in self.lr_by_module.items():
-            told[module] = {**(told.get(module) or {}), "lr": lr}
-        if told:
-            self.multi_agent(algorithm_config_overrides_per_module=told)
+            overrides[module] = {**(overrides.get(module) or {}), "lr": lr}
+        if overrides:
+            self.multi_agent(algorithm_config_overrides_per_module=overrides)
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """Return what RLlib falls back on; the modules themselves are set by `validate`."""
+        """Return RLlib's default; `validate` sets the specs of the modules."""
         return RLModuleSpec(module_class=CausalLMModule)
 
     def _module_specs(self) -> MultiRLModuleSpec:
-        """Return one module per model; those without a divergence term have no reference."""
+        """Return the spec of each module; a module without a divergence term has no reference."""
         specs = {}
         for module, settings in self.models.items():
             learns = module not in self.frozen
@@ -253,11 +255,11 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return MultiRLModuleSpec(rl_module_specs=specs)
 
     def get_default_learner_class(self) -> type[GRPOTorchLearner]:
-        """Return the learner."""
+        """Return the learner's class."""
         return GRPOTorchLearner
 
     def settings(self) -> TrainingSettings:
-        """Return what runners need to know."""
+        """Return the settings that runners need."""
         return TrainingSettings(
             problems=self.problem_source,
             rules=self.rules,
@@ -265,56 +267,22 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             sandbox=self.sandbox,
             limits=self.limits,
             seed=self.seed or 0,
-            shape=Shape(
-                n_candidates=self.n_candidates,
+            rollout=replace(
+                settings_in(self, RolloutSettings),
                 n_suites=self.n_suites if self._has_player("tester") else 0,
-                n_kept=self.n_kept,
-                keep_flat_groups=self.keep_flat_groups,
-                problems_at_once=self.problems_at_once,
                 suites_per=SuitesPer(self.suites_per),
             ),
             models=self.models,
             module_by_role=self.module_by_role,
             agents=self.scripted,
             frozen=self.frozen,
-            max_tokens=self.max_tokens,
-            max_prompt_tokens=self.max_prompt_tokens,
-            temperature=self.temperature,
-            rows_sampled_at_once=self.rows_sampled_at_once,
+            lengths=settings_in(self, LengthSettings),
             prompts=self.prompts,
         )
 
     @property
     def _model_config_auto_includes(self) -> dict[str, Any]:
         return {}
-
-
-_OWN: dict[str, Any] = {
-    "max_tokens": {"coder": 4096, "tester": 4096},
-    "max_prompt_tokens": {"coder": 4096, "tester": 8192},
-    "lr_by_module": {},
-    "temperature": 1.0,
-    "rows_sampled_at_once": 64,
-    "problems_per_step": 256,
-    "n_candidates": 8,
-    "n_suites": 8,
-    "n_kept": 1,
-    "keep_flat_groups": False,
-    "suites_per": SuitesPer.CANDIDATE.value,
-    "problems_at_once": 8,
-    "epochs_per_step": 1,
-    "minibatches_per_epoch": 2,
-    "rows_at_once": 8,
-    "clip_low": 0.2,
-    "clip_high": 0.28,
-    "dual_clip": 10.0,
-    "kl_coeff": 0.001,
-    "entropy_coeff": 0.0,
-    "weight_decay": 0.1,
-    "warmup_steps": 10,
-    "total_steps": None,
-}
-"""What `training` takes beside RLlib's, and what holds without it."""
 
 
 def _settings(model: str | ModelSettings) -> ModelSettings:

@@ -1,4 +1,4 @@
-"""RLlib's EnvRunner that rolls out trees: one response is one environment step, its tokens are the action."""
+"""The EnvRunner that rolls out trees. A response is one environment step, and its tokens are the action."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.episodes import ScoredResponse
 from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.group_envs import GroupEnvs
+from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.rollout_engine import RolloutEngine, load_engine
 from codea1_agents.train.grpo.sampling import SamplingRules
-from codea1_agents.train.grpo.settings import Shape, TrainingSettings
+from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
 from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.rules.ruleset import Ruleset
 
-_SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing looks at it
+_SPACE = gym.spaces.MultiDiscrete(np.array([2**31 - 1]))  # token ids; nothing reads it
 _ROLES = ("coder", "tester")
 
 
 @dataclass(frozen=True, slots=True)
-class Harvest:
-    """One tree and what is to be learnt from it."""
+class ScoredTree:
+    """A tree and its responses that train modules."""
 
     tree: Tree
     responses: tuple[ScoredResponse, ...]
 
 
 class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has no types
-    """Holds the modules that sample, and the environments that they act in; is told which problems to roll out."""
+    """Holds the modules that sample and the environments in which they act. The driver sends it tasks to roll out."""
 
     def __init__(self, *, config: Any, **kwargs: Any) -> None:
         super().__init__(config=config, **kwargs)
@@ -58,28 +59,28 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self.make_env()
         self.make_module()
 
-    # What RLlib asks for
+    # What RLlib calls
 
     def assert_healthy(self) -> None:
-        """Raise AssertionError if the constructor has not come to its end."""
+        """Raise AssertionError if the constructor did not finish."""
         assert self._roller is not None
 
     def get_spaces(self) -> dict[str, tuple[gym.Space[Any], gym.Space[Any]]]:
-        """Return stand-ins: prompts and responses are token ids of any length."""
+        """Return placeholders: prompts and responses are token ids of any length."""
         modules = dict.fromkeys((*self.settings.modules, DEFAULT_MODULE_ID), (_SPACE, _SPACE))
         agents = gym.spaces.Dict(dict.fromkeys(_ROLES, _SPACE))
         return {INPUT_ENV_SPACES: (agents, agents), INPUT_ENV_SINGLE_SPACES: (agents, agents), **modules}
 
     def make_env(self) -> None:
-        """Make the environments that are stepped, as the configuration says."""
+        """Make the environments of the configuration."""
         settings = self.settings
-        self.env = self.group_envs(load_problems(settings.problems), settings.rules, settings.shape)
+        self.env = self.group_envs(load_problems(settings.problems), settings.rules, settings.rollout)
 
     def group_envs(self, problems: ProblemSet, rules: Ruleset, shape: Shape) -> GroupEnvs:
-        """Return new environments of the configuration's kind.
+        """Return new environments of the class that the configuration names.
 
         Args:
-            problems: that they are played about.
+            problems: of the episodes.
             rules: of the game.
             shape: of the groups.
         """
@@ -93,11 +94,11 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         )
 
     def make_module(self) -> None:
-        """Build what samples: the modules without references, and the agents that do not learn."""
+        """Build the players: modules without references, and agents that do not learn."""
         spec = self.config.get_multi_rl_module_spec(spaces=self.get_spaces(), inference_only=True)
         spec.inference_only = True
         for sub_spec in spec.rl_module_specs.values():
-            sub_spec.inference_only = True  # RLlib sets it on specs of its own only
+            sub_spec.inference_only = True  # RLlib sets it only on specs that it made
         self.module = spec.build()
         for name, settings in self.settings.models.items():
             if settings.rollout_engine == "transformers" and self.config.num_gpus_per_env_runner:
@@ -109,11 +110,11 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self._roller = TreeRoller(self.env, players, seed=self.settings.seed)
 
     def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
-        """Return who plays a role.
+        """Return the player of a role.
 
         Args:
             role: `coder` or `tester`.
-            sampling: how a model replies, if not as in training.
+            sampling: how a model samples; None: as in training.
         """
         module_id = self.settings.module_of(role)
         if not module_id:
@@ -129,11 +130,11 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
                 return MissingPlayer(error)
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
-        ends = {tokenizer.eos_token_id, *_listed(model.generation_config.eos_token_id)} - {None}
+        ends = {tokenizer.eos_token_id, *_as_list(model.generation_config.eos_token_id)} - {None}
         as_in_training = SamplingRules(
-            self.settings.max_tokens[role],
-            self.settings.temperature,
-            rows_at_once=self.settings.rows_sampled_at_once,
+            self.settings.lengths.max_tokens[role],
+            self.settings.rollout.temperature,
+            rows_at_once=self.settings.rollout.rows_sampled_at_once,
         )
         chat = ChatFormat(tokenizer, self.settings.models[module_id].path)
         return ModelPlayer(
@@ -142,11 +143,11 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             sorted(ends),
             load_prompts(self.settings.prompts),
             sampling or as_in_training,
-            self.settings.max_prompt_tokens[role],
+            self.settings.lengths.max_prompt_tokens[role],
         )
 
     def stop(self) -> None:
-        """Let go of the engines; the sandbox is shared with whoever else is in this process and ends with it."""
+        """Close the engines and environments. The sandbox is shared within the process and ends with it."""
         for engine in self.engines.values():
             engine.close()
         self.env.close()
@@ -158,19 +159,19 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         assert self._roller is not None
         return self._roller.roll(tasks)
 
-    def harvest(self, tasks: Sequence[Task]) -> list[Harvest]:
-        """Return the trees of some tasks and what is to be learnt from them, in order."""
+    def scored_trees(self, tasks: Sequence[Task]) -> list[ScoredTree]:
+        """Return the trees of some tasks with the responses that train modules, in order."""
         trees = self.sample(tasks=tasks)
-        return [Harvest(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
+        return [ScoredTree(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
 
     def rollout_times(self) -> RolloutTimes:
-        """Return where the time has gone since the last call."""
+        """Return the seconds of rollouts since the last call."""
         assert self._roller is not None
         times, self._roller.times = self._roller.times, RolloutTimes()
         return times
 
     def get_metrics(self) -> Any:
-        """Return RLlib's own; figures of rollouts are the driver's, which has all trees."""
+        """Return RLlib's own metrics. The driver computes the figures of rollouts, as it has all trees."""
         return self.metrics.reduce()
 
     # State
@@ -182,17 +183,17 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return the weights and their number."""
+        """Return the weights and their version number."""
         state: dict[str, Any] = {WEIGHTS_SEQ_NO: self._version}
         if self._check_component(COMPONENT_RL_MODULE, components, not_components):
             state[COMPONENT_RL_MODULE] = self.module.get_state(inference_only=True, **kwargs)
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take weights. Any other number than our own is news: after a restore it may be smaller.
+        """Load weights, whatever their number: after a restore it may be smaller than the present one.
 
         Raises:
-            StaleWeights: an engine does not compute what they would; it samples nothing from here on.
+            StaleWeights: an engine does not compute with these weights; it samples no more.
         """
         if COMPONENT_RL_MODULE in state:
             weights = state[COMPONENT_RL_MODULE]  # RLlib puts them into its object store where it restores a runner
@@ -200,10 +201,10 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         self._version = int(state.get(WEIGHTS_SEQ_NO, self._version))
         if COMPONENT_RL_MODULE in state:
             for engine in self.engines.values():
-                engine.take_weights(self._version)
+                engine.load_weights(self._version)
 
-    def take(self, state: Mapping[str, Any]) -> str:
-        """Take weights as `set_state` does; return what is wrong instead of raising, as RLlib hides what we raise."""
+    def try_set_state(self, state: Mapping[str, Any]) -> str:
+        """Call `set_state`; return its error, or an empty text. RLlib would hide an exception."""
         try:
             self.set_state(state)
         except StaleWeights as error:
@@ -211,7 +212,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return ""
 
     def get_ctor_args_and_kwargs(self) -> tuple[tuple[()], dict[str, Any]]:
-        """Return what a copy of this runner is made with."""
+        """Return the constructor arguments of a copy of this runner."""
         return (), {"config": self.config}
 
     def get_checkpointable_components(self) -> list[tuple[str, Any]]:
@@ -220,7 +221,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
 
 def scored_responses(tree: Tree, settings: TrainingSettings, version: int) -> Iterable[ScoredResponse]:
-    """Yield what is to be learnt from a tree: all its candidates, and the kept groups of suites, masks apart."""
+    """Yield the responses of a tree that train: its candidates, and the kept groups of suites, without masked ones."""
     trained = settings.trained_roles
     for n, answer in enumerate(tree.candidates):
         if "coder" in trained and answer.response is not None and tree.coder.is_trained[n]:
@@ -234,7 +235,7 @@ def scored_responses(tree: Tree, settings: TrainingSettings, version: int) -> It
 
 
 def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: int, m: int) -> ScoredResponse:
-    """Return one response; `n` numbers the candidate or the group of suites."""
+    """Return one response; `n` is the number of the candidate or of the group of suites."""
     is_coder = role == "coder"
     answer = tree.candidates[n] if is_coder else tree.suites[n][m]
     assert answer.response is not None
@@ -254,5 +255,5 @@ def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: 
     )
 
 
-def _listed(ids: Any) -> list[Any]:
+def _as_list(ids: Any) -> list[Any]:
     return list(ids) if isinstance(ids, list | tuple) else [ids]

@@ -14,15 +14,15 @@ from codea1_env.group_env import coder_name, tester_name
 
 @dataclass(frozen=True, slots=True)
 class ScoredResponse:
-    """What one role has answered once, and what it is worth."""
+    """One reply of one role, with its reward and its advantage."""
 
     role: str
     """`coder` or `tester`."""
     module: str
-    """Id of the module that answered, and learns."""
+    """Id of the module that wrote it and that it trains."""
     problem_id: str
     candidate: int
-    """Number of the candidate in its problem's group; 0 for a suite that was written for all of them."""
+    """Number of the candidate in the group of its problem; 0 for a suite that tests all candidates."""
     suite: int
     """Number of the suite in its group; -1 for a candidate."""
     prompt: tuple[int, ...]
@@ -31,11 +31,11 @@ class ScoredResponse:
     """nan: masked."""
     advantage: float
     weights_version: int
-    """Of the module that sampled it."""
+    """Of the weights that sampled it."""
     token_weight: float = 0.0
-    """Weight of each of its tokens in the loss; set when the whole batch is known."""
+    """Weight of each of its tokens in the loss. `planned` sets it, as it depends on the whole batch."""
     minibatch: int = 0
-    """Number of the optimiser step, within an epoch, in which it is learnt from; likewise."""
+    """Number of its optimiser step in an epoch. `planned` sets it."""
 
     @property
     def agent(self) -> str:
@@ -44,7 +44,7 @@ class ScoredResponse:
 
 
 def episode_of(scored: ScoredResponse) -> SingleAgentEpisode:
-    """Return the response as an episode that carries everything the learner needs."""
+    """Return the response as an episode that holds everything the learner needs."""
     episode = SingleAgentEpisode(agent_id=scored.agent, module_id=scored.module)
     episode.add_env_reset(observation=np.asarray(scored.prompt, dtype=np.int32))
     episode.add_env_step(
@@ -58,7 +58,7 @@ def episode_of(scored: ScoredResponse) -> SingleAgentEpisode:
 
 
 def response_of(episode: Any) -> ScoredResponse:
-    """Return what `episode_of` has put into an episode."""
+    """Return the response that `episode_of` stored in an episode."""
     scored = episode.custom_data["response"]
     assert isinstance(scored, ScoredResponse)
     return scored

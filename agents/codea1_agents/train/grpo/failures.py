@@ -1,4 +1,4 @@
-"""What ends a training, though nobody has asked for the wrong thing."""
+"""Errors that end a training whose settings are right."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from codea1_env.errors import CodeA1Error
 
 
 class TrainingStopped(CodeA1Error):
-    """An iteration cannot be completed; the last checkpoint is as it was."""
+    """An iteration cannot be completed. The last checkpoint stays valid."""
 
 
 class NotFinite(TrainingStopped, ArithmeticError):
-    """The loss or its gradient is no number; the weights are as before the step that would have spoilt them."""
+    """The loss or its gradient is not finite. The weights are those before this step."""
 
 
 class LearnerLost(TrainingStopped, RuntimeError):
-    """A learner's process is gone."""
+    """The process of a learner has ended."""
 
 
 class RunnerFailed(TrainingStopped, RuntimeError):
-    """A runner raised what would be raised again elsewhere, or none is left."""
+    """A runner raised an exception, which another runner would raise again; or no runner is left."""
 
 
 class StaleWeights(TrainingStopped, RuntimeError):
-    """An engine does not compute what the learner's weights would; nothing that it samples may be learnt from."""
+    """An engine does not compute with the learner's weights. Its samples must not train anything."""

@@ -1,4 +1,4 @@
-"""The environments that a runner steps: groups, as the configuration's `environment` makes them, many at a time."""
+"""The group environments that a runner steps, many at a time, made as the configuration's `environment` says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from ray.tune.registry import ENV_CREATOR, _global_registry  # what `register_env` writes to
 
-from codea1_agents.train.grpo.settings import Shape, TrainingSettings
+from codea1_agents.train.grpo.hyperparameters import Shape
+from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.group_env import GroupEnv
@@ -27,24 +28,24 @@ _SET_ELSEWHERE = {
     "limits": "environment(limits=...)",
     "masks_sandbox_errors": "True in every training",
 }
-"""Arguments of a group environment that follow from settings of the training."""
+"""Arguments of a group environment that other settings of the training decide."""
 
 Creator = Callable[[Mapping[str, Any]], Any]
 
 
 def require_group_env(env: object, env_config: Mapping[str, Any]) -> None:
-    """Raise UserError for an `environment(env=..., env_config=...)` that no group can be made with."""
+    """Raise UserError for an `environment(env=..., env_config=...)` that makes no group environment."""
     creator_of(env)
     for name in sorted(env_config.keys() & _SET_ELSEWHERE):
         raise UserError(f"environment: env_config sets {name!r}, which is {_SET_ELSEWHERE[name]}")
 
 
 def creator_of(env: object) -> Creator:
-    """Return what makes an environment from its arguments.
+    """Return the function that makes an environment from its arguments.
 
     Args:
-        env: a class derived from `code_a1_v0.group_env`, or the name under which `ray.tune.register_env` knows a
-            function that makes one, or a PettingZoo wrapper around one.
+        env: a class derived from `code_a1_v0.group_env`; or the name under which `ray.tune.register_env` registered a
+            function that returns such an environment or a PettingZoo wrapper around one.
 
     Raises:
         UserError: it is neither.
@@ -61,18 +62,18 @@ def creator_of(env: object) -> Creator:
 
 
 class GroupEnvs:
-    """As many group environments as are played at the same time: equal vectors of them, over one referee.
+    """All group environments of a runner: vectors of equal size that share one referee.
 
     Args:
-        env: as of `creator_of`.
-        env_config: its arguments that are no settings of the training.
-        problems: that it is played about.
+        env: as in `creator_of`.
+        env_config: its arguments, apart from those that the training sets.
+        problems: of the episodes.
         rules: of the game.
-        shape: of the groups; `problems_at_once` is the size of a vector.
-        settings: of the training, for all others.
+        shape: of the groups; `problems_at_once` is the number of environments in a vector.
+        settings: of the training; they set the other arguments.
 
     Raises:
-        UserError: `env` makes something else than a group environment, or refuses its arguments.
+        UserError: `env` makes no group environment, or refuses its arguments.
     """
 
     def __init__(
@@ -94,20 +95,21 @@ class GroupEnvs:
             "suites_per": shape.suites_per.value,
             "rules": rules,
             "tester_view": settings.tester_view,
-            "book": MistakeBook(None),  # unused: the driver's is what replays come from
+            "book": MistakeBook(None),  # unused: replays come from the driver's book
             "sandbox": settings.sandbox,
             "limits": settings.limits,
             "masks_sandbox_errors": True,
         }
-        members = [self._made() for _ in range(self.shape.problems_at_once)]
+        members = [self._new_env() for _ in range(self.shape.problems_at_once)]
         self.referee = members[0].unwrapped.referee
-        """Reads and judges for all of them."""
+        """Reads and judges the replies of all environments."""
         self._vectors = [GroupVector(members, self.referee)]
 
     def vectors(self, n: int) -> list[GroupVector]:
-        """Return n vectors, the same ones each time: to be reset before use."""
+        """Return n vectors, always the same ones. Reset them before use."""
         while len(self._vectors) < n:
-            self._vectors.append(GroupVector([self._made() for _ in range(self.shape.problems_at_once)], self.referee))
+            members = [self._new_env() for _ in range(self.shape.problems_at_once)]
+            self._vectors.append(GroupVector(members, self.referee))
         return self._vectors[:n]
 
     def close(self) -> None:
@@ -116,7 +118,7 @@ class GroupEnvs:
             vector.close()
         self.referee.close()
 
-    def _made(self) -> Any:
+    def _new_env(self) -> Any:
         made = self._creator(dict(self._arguments))
         if not isinstance(getattr(made, "unwrapped", None), GroupEnv):
             raise UserError(f"environment: {self._name!r} makes a {type(made).__name__}, which is no group environment")

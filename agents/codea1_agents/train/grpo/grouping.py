@@ -1,6 +1,7 @@
-"""What GRPO does with groups of rewards before any gradient: advantages, and which candidates' suites to learn from.
+"""Advantages of groups of rewards, and the choice of the candidates whose suites train the tester.
 
-Pure functions on arrays. A masked rollout (our own failure) is nan: it has no advantage and changes nobody else's.
+Pure functions on arrays. The reward of a masked rollout (a failure of the sandbox, not of the agent) is nan. It has no
+advantage and changes no other advantage.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_EPSILON = 1e-6  # method.md 1.9 (verl, core_algos): A = (r - mean) / (std + 1e-6), with the sample's std
-_MIN_SPREAD = 1e-8  # rewards nearer to each other are equal up to rounding
+_EPSILON = 1e-6  # as in verl's core_algos
+_MIN_SPREAD = 1e-8  # smaller differences of rewards are rounding
 
 Rewards = NDArray[np.float64]
 
@@ -21,14 +22,14 @@ class Advantages:
     """Advantages of groups of equal size."""
 
     values: Rewards
-    """Shape (..., G), as the rewards; 0 where nothing is to be learnt."""
+    """Shape (..., G), as the rewards; 0 where `is_trained` is False."""
     is_trained: NDArray[np.bool_]
     """Shape (..., G): False for masked rollouts, and in groups without spread unless these are kept."""
     n_groups: int
     n_flat: int
-    """Groups whose rewards are all equal, so that nothing can be learnt from them."""
+    """Groups of equal rewards: their advantages are 0."""
     n_masked: int
-    """Groups with fewer than two rollouts left after masking."""
+    """Groups with fewer than two rollouts that are not masked."""
 
 
 def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantages:
@@ -36,12 +37,12 @@ def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantage
 
     Args:
         rewards: shape (..., G), one group per last axis; nan masks a rollout.
-        keeps_flat: whether groups without spread are trained, with advantages of 0: they count in the divergence and
-            in the mean over tokens (the release, method.md 1.8).
+        keeps_flat: whether groups of equal rewards train, as in the official code. Their advantages are 0: they count
+            in the divergence and in the mean over tokens.
 
     Returns:
-        `(r - mean) / (std + 1e-6)` over the rollouts of a group that are not masked, `std` with one degree of freedom
-        less (method.md 1.9). Groups with fewer than two rollouts are not trained.
+        `(r - mean) / (std + 1e-6)` over the rollouts of a group that are not masked; `std` divides by their number less
+        one, as in the official code. Groups with fewer than two rollouts do not train.
     """
     rewards = np.asarray(rewards, dtype=np.float64)
     known = ~np.isnan(rewards)
@@ -63,15 +64,15 @@ def group_advantages(rewards: Rewards, *, keeps_flat: bool = False) -> Advantage
 
 
 def top_variance(rewards: Rewards, n_kept: int = 1, *, keeps_flat: bool = False) -> NDArray[np.bool_]:
-    """Return which candidates' suites to learn from: those about whose suites the rewards differ most.
+    """Return the candidates whose suites train the tester: those whose suites have the most different rewards.
 
     Args:
         rewards: shape (..., N, M), of M suites for each of N candidates; nan masks a suite.
-        n_kept: how many candidates to keep per problem, at least 1 (l in the paper, 1 by default there).
-        keeps_flat: whether candidates without spread are kept where no others are left (the release, method.md 1.8).
+        n_kept: candidates to keep per problem, at least 1 (l in the paper; 1 in its runs).
+        keeps_flat: whether candidates whose suites have equal rewards may be kept, as in the official code.
 
     Returns:
-        Shape (..., N): at most `n_kept` True per problem. Ties: the earlier candidate.
+        Shape (..., N): at most `n_kept` True per problem. Of equals, the earlier candidate.
 
     Raises:
         ValueError: `n_kept` below 1.

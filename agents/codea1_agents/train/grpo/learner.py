@@ -1,4 +1,4 @@
-"""RLlib's learner with GRPO's loss: its own epochs, minibatches and micro-batches, one optimiser step per minibatch."""
+"""RLlib's learner with the loss of GRPO. It makes its own epochs, minibatches (optimiser steps) and micro-batches."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from torch import Tensor
 
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.failures import NotFinite
-from codea1_agents.train.grpo.loss import LossParts, LossRules, grpo_loss
+from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
+from codea1_agents.train.grpo.loss import LossParts, grpo_loss
 from codea1_agents.train.grpo.schedule import lr_factor
 
 Batch = Mapping[str, Tensor]
 
-_LARGEST = frozenset({"ratio_gap"})
+_MAXIMA = frozenset({"ratio_gap"})  # figures that are combined by their maximum, not their sum
 
 
 class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
-    """Updates each module on its own responses."""
+    """Trains each module on its own responses."""
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """AdamW over what is trained; the reference is not."""
+        """Register AdamW over the trained parameters, without the reference."""
         module = self._module[module_id]
         params = [parameter for parameter in module.parameters() if parameter.requires_grad]
         optimizer = torch.optim.AdamW(params, betas=(0.9, 0.999), weight_decay=config.weight_decay)
         self.register_optimizer(module_id=module_id, optimizer=optimizer, params=params, lr_or_lr_schedule=config.lr)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take a state, an older one too; RLlib's own keeps its weights unless the state's have the higher number."""
+        """Load a state, also an older one. RLlib's own method ignores weights with a lower number."""
         if WEIGHTS_SEQ_NO in state:
             self._weights_seq_no = 0
         super().set_state(state)
@@ -41,11 +42,10 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: Batch, fwd_out: Mapping[str, Tensor]
     ) -> Tensor:
-        """Return the loss of some rows; see `grpo_loss`."""
+        """Return the loss of a batch; see `grpo_loss`."""
         return self._loss(config, batch, fwd_out).loss
 
     def _loss(self, config: Any, batch: Batch, found: Mapping[str, Tensor]) -> LossParts:
-        rules = LossRules(config.clip_low, config.clip_high, config.dual_clip, config.kl_coeff, config.entropy_coeff)
         return grpo_loss(
             log_probs=found[Column.LOG_PROBS],
             sampled_log_probs=batch[Column.SAMPLED_LOG_PROBS],
@@ -54,11 +54,11 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             advantages=batch[Column.ADVANTAGES],
             mask=batch[Column.RESPONSE_MASK],
             token_weight=batch[Column.TOKEN_WEIGHT],
-            rules=rules,
+            settings=settings_in(config, LossSettings),
         )
 
     def _update(self, batch: Mapping[str, Batch], **_: Any) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
-        """Run all epochs over the batch; RLlib's own minibatches would train the smaller module more often."""
+        """Run all epochs over the batch. RLlib's own minibatches would train the smaller module more often."""
         losses = {}
         for module_id in sorted(batch):
             config = self.config.get_config_for_module(module_id)
@@ -68,15 +68,15 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             for rows in self._minibatches(config, batch[module_id]):
                 parts = self._step(module_id, config, batch[module_id], rows)
                 n_steps += 1
-                _take_in(sums, parts)
+                _accumulate(sums, parts)
             for name, value in sums.items():
-                mean = value if name in _LARGEST else value / max(n_steps, 1)
+                mean = value if name in _MAXIMA else value / max(n_steps, 1)
                 self.metrics.log_value((module_id, name), mean, window=1)
             losses[module_id] = torch.tensor(sums.get("loss", 0.0) / max(n_steps, 1))
         return {}, losses, {}
 
     def _set_learning_rate(self, module_id: str, config: Any) -> None:
-        step = self._weights_seq_no - 1  # counts updates; part of the state
+        step = self._weights_seq_no - 1  # number of updates so far, part of the state
         factor = lr_factor(step, warmup_steps=config.warmup_steps, total_steps=config.total_steps)
         for group in self.get_optimizer(module_id).param_groups:
             group["lr"] = config.lr * factor
@@ -94,17 +94,17 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         optimizer.zero_grad(set_to_none=True)
         minibatch = {name: column[rows] for name, column in batch.items()}
         pieces = _pieces(minibatch, config.rows_at_once)
-        n_pieces = self._most(len(pieces))
+        n_pieces = self._max_over_learners(len(pieces))
         found: dict[str, float] = {}
         for number in range(n_pieces):
-            piece = pieces[number] if number < len(pieces) else _weightless(minibatch)
+            piece = pieces[number] if number < len(pieces) else _of_weight_zero(minibatch)
             with self._synced(module, is_last=number == n_pieces - 1):
                 parts = self._loss(config, piece, module(piece))
                 (parts.loss * max(self.config.num_learners, 1)).backward()
-            _take_in(found, _told(parts))
+            _accumulate(found, _figures(parts))
         params = self._optimizer_parameters[optimizer]
         norm = torch.nn.utils.clip_grad_norm_([self._params[each] for each in params], config.grad_clip or math.inf)
-        found = {**self._of_all_learners(found), "grad_norm": float(norm)}
+        found = {**self._over_all_learners(found), "grad_norm": float(norm)}
         if not (math.isfinite(found["loss"]) and math.isfinite(found["grad_norm"])):
             optimizer.zero_grad(set_to_none=True)
             raise NotFinite(
@@ -112,19 +112,19 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
                 "this step changed nothing, the last checkpoint is good"
             )
         optimizer.step()
-        optimizer.zero_grad(set_to_none=True)  # or they would lie beside the next module's
+        optimizer.zero_grad(set_to_none=True)  # frees the gradients before the next module has its own
         return found
 
-    def _most(self, n: int) -> int:
-        """Return the largest `n` of all learners: they must run backwards equally often."""
+    def _max_over_learners(self, n: int) -> int:
+        """Return the largest `n` of all learners: all must run the same number of backward passes."""
         if self.config.num_learners <= 1:
             return n
-        most = torch.tensor(n, device=self._device)
-        torch.distributed.all_reduce(most, op=torch.distributed.ReduceOp.MAX)
-        return int(most)
+        largest = torch.tensor(n, device=self._device)
+        torch.distributed.all_reduce(largest, op=torch.distributed.ReduceOp.MAX)
+        return int(largest)
 
-    def _of_all_learners(self, found: Mapping[str, float]) -> dict[str, float]:
-        """Return figures of the whole batch, on every learner the same; each has added up its own rows only."""
+    def _over_all_learners(self, found: Mapping[str, float]) -> dict[str, float]:
+        """Return the figures of the whole batch, the same on each learner, from those of each learner's rows."""
         if self.config.num_learners <= 1:
             return dict(found)
         values = torch.tensor([found[name] for name in sorted(found)], dtype=torch.float32, device=self._device)
@@ -132,16 +132,16 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         torch.distributed.all_reduce(values, op=torch.distributed.ReduceOp.SUM)
         torch.distributed.all_reduce(largest, op=torch.distributed.ReduceOp.MAX)
         both = zip(sorted(found), values.tolist(), largest.tolist(), strict=True)
-        return {name: most if name in _LARGEST else total for name, total, most in both}
+        return {name: maximum if name in _MAXIMA else total for name, total, maximum in both}
 
     def _synced(self, module: Any, *, is_last: bool) -> contextlib.AbstractContextManager[Any]:
-        """Exchange gradients with other learners only once per step."""
+        """Return a context that exchanges gradients with other learners only in the last backward pass of a step."""
         no_sync = getattr(module, "no_sync", None)
         return contextlib.nullcontext() if is_last or no_sync is None else no_sync()
 
 
 def _pieces(batch: Batch, rows_at_once: int) -> list[dict[str, Tensor]]:
-    """Return parts of at most so many rows, each without columns that are padding in all of its rows."""
+    """Return micro-batches of at most `rows_at_once` rows, without columns that are padding in all rows."""
     n_rows = len(batch[Column.ADVANTAGES])
     length = batch[Column.PROMPT_MASK].sum(-1) + batch[Column.RESPONSE_MASK].sum(-1)
     order = torch.argsort(length, stable=True)
@@ -159,19 +159,19 @@ def _trimmed(batch: dict[str, Tensor]) -> dict[str, Tensor]:
     return batch
 
 
-def _weightless(batch: Batch) -> dict[str, Tensor]:
+def _of_weight_zero(batch: Batch) -> dict[str, Tensor]:
     row = _trimmed({name: column[:1] for name, column in batch.items()})
     return {**row, Column.TOKEN_WEIGHT: torch.zeros_like(row[Column.TOKEN_WEIGHT])}
 
 
-def _take_in(totals: dict[str, float], figures: Mapping[str, float]) -> None:
-    """Add figures to totals; of some, the largest counts."""
+def _accumulate(totals: dict[str, float], figures: Mapping[str, float]) -> None:
+    """Add figures to totals; for those in `_MAXIMA`, keep the maximum."""
     for name, value in figures.items():
         so_far = totals.get(name, 0.0)
-        totals[name] = max(so_far, value) if name in _LARGEST else so_far + value
+        totals[name] = max(so_far, value) if name in _MAXIMA else so_far + value
 
 
-def _told(parts: LossParts) -> dict[str, float]:
+def _figures(parts: LossParts) -> dict[str, float]:
     return {
         "loss": float(parts.loss.detach()),
         "policy_loss": float(parts.policy),

@@ -1,4 +1,4 @@
-"""`policy_mapping_fn`: which module plays which agent of a group environment. It goes by role."""
+"""RLlib's `policy_mapping_fn` for a group environment: which module plays which agent, by role."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from codea1_env.errors import UserError
 from codea1_env.group_env import coder_name, tester_name
 
 Mapper = Callable[..., str]
-"""From an agent's name and RLlib's episode (here None, since nothing may depend on it) to a module's id."""
+"""Takes an agent's name and RLlib's episode, which is None here, as nothing may depend on it. Returns a module id."""
 
 
 @dataclass(frozen=True)
 class ByRole:
-    """The default: `coder_*` is played by one module, `tester_*` by one; the same or another."""
+    """The default: one module plays every `coder_*`, one plays every `tester_*`. Both may be the same module."""
 
     modules: Mapping[str, str] = field(default_factory=dict)
-    """By role; a role that is missing is played by the module of its own name."""
+    """By role. The module of the same name plays a role that is missing here."""
 
     def __call__(self, agent_id: str, *_: Any, **__: Any) -> str:
         """Return the module of an agent."""
@@ -27,16 +27,16 @@ class ByRole:
 
 
 def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int, n_suites: int) -> dict[str, str]:
-    """Return which module plays each role; roles that none plays are missing.
+    """Return the module of each role, without the roles that no module plays.
 
     Args:
-        mapper: asked about every agent.
-        modules: all there are.
+        mapper: called with every agent.
+        modules: ids of all modules.
         n_candidates: N of the groups.
         n_suites: M of each group of suites.
 
     Raises:
-        UserError: agents of one role are given to several modules, or one to a module that is none.
+        UserError: the mapper gives agents of one role to several modules, or an agent to an unknown module.
     """
     agents = {
         "coder": [coder_name(n) for n in range(max(1, n_candidates))],
@@ -48,8 +48,8 @@ def modules_by_role(mapper: Mapper, modules: Collection[str], n_candidates: int,
         if len(chosen) > 1:
             (one, first), (other, second) = sorted(chosen.items(), key=lambda each: names.index(each[1]))[:2]
             raise UserError(
-                f"policy_mapping_fn: {first} is {one!r} and {second} is {other!r}; an advantage compares replies of a "
-                f"group, so all its agents must be one module: map by role"
+                f"policy_mapping_fn: {first} is {one!r} and {second} is {other!r}; an advantage compares the "
+                f"replies of a group, so one module must play all its agents: map by role"
             )
         for module in chosen:
             if module in modules:

@@ -1,4 +1,4 @@
-"""What one module is made of, and what computes its responses."""
+"""The settings of one module: its model, its precision and the engine that samples its responses."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _GAPS = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.05}  # measured: docs/tr
 
 @dataclass(frozen=True, slots=True)
 class LoraSettings:
-    """Low-rank adapters (arXiv 2106.09685): all that learns, beside weights that stay as they were loaded.
+    """Low-rank adapters (arXiv 2106.09685). Only they train; the weights stay as they were loaded.
 
     Raises:
-        UserError: a number out of range, or no module to adapt.
+        UserError: a number out of range, or no layer to adapt.
     """
 
     rank: int = 16
     alpha: float = 32.0
-    """What an adapter adds is scaled by alpha / rank."""
+    """The output of an adapter is scaled by alpha / rank."""
     target_modules: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-    """Names of the linear layers that get one; as in Qwen2 and Llama."""
+    """Names of the linear layers that get an adapter, as in Qwen2 and Llama."""
     seed: int = 0
-    """Of the adapters' first weights; the model begins as it was loaded whatever it is."""
+    """Of the initial weights of the adapters. With any seed, the model starts as it was loaded."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target_modules", tuple(self.target_modules))
@@ -41,29 +41,29 @@ class ModelSettings:
     """A causal language model and how it is computed.
 
     Raises:
-        UserError: an unknown engine or type of numbers, or numbers out of range.
+        UserError: an unknown engine or data type, or a number out of range.
     """
 
     path: str
     """A directory or hub id of a causal language model."""
     sampling_dtype: str = "float32"
-    """Of the weights that sample; the learner's are float32 always, as small steps vanish in fewer bits."""
+    """Data type of the weights that sample. The learner's weights are always float32: fewer bits lose small steps."""
     autocast: str = ""
-    """Type that the learner computes in, e.g. `bfloat16`; empty: float32."""
+    """Data type in which the learner computes, e.g. `bfloat16`; empty: float32."""
     gradient_checkpointing: bool = False
-    """Whether activations are computed again for the gradient instead of kept: less memory, a third more time."""
+    """Whether the learner computes activations again for the gradient. It saves memory and takes a third more time."""
     with_reference: bool = True
     """Whether the divergence from the model as it was loaded is part of the loss."""
     entropy_bonus: bool = False
-    """Whether entropy is part of the loss; else it is only told, without a gradient."""
+    """Whether entropy is part of the loss. Otherwise it is only reported and has no gradient."""
     lora: LoraSettings | None = None
-    """Adapters to train in place of the whole model."""
+    """Adapters to train instead of the whole model."""
     rollout_engine: str = "transformers"
-    """Who samples: `transformers`, in the runner's process, or `vllm`."""
+    """Engine that samples: `transformers` or `vllm`, both in the runner's process."""
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, kv_cache_memory_bytes."""
     handover_folder: str = ""
-    """Where weights are put down for another engine; empty: /dev/shm, or the folder for temporary files."""
+    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
     handover_gap: float = 0.0
     """Largest difference of log-probabilities between engine and learner after a hand-over; 0: by `sampling_dtype`."""
 
@@ -82,9 +82,9 @@ class ModelSettings:
 
     @property
     def allowed_gap(self) -> float:
-        """Largest difference of log-probabilities, in nats, that a hand-over may leave."""
+        """Largest difference of log-probabilities after a hand-over, in nats."""
         return self.handover_gap or _GAPS[self.sampling_dtype]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a plain dictionary, as RLlib's `model_config` wants it; `ModelSettings(**it)` is this again."""
+        """Return a plain dictionary for RLlib's `model_config`. `ModelSettings(**d)` restores these settings."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Who answers for a role while trees are rolled out: a language model that learns, or any agent."""
+"""Players of a role in rollouts: a language model of the training, or any agent."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from codea1_env.rounds.rounds import Turn
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a turn."""
+    """The reply to a turn, or the reason why there is none."""
 
     text: str = ""
     prompt: tuple[int, ...] = ()
     response: Response | None = None
-    """None where no model was asked."""
+    """None where no model of the training sampled it."""
     unavailable: str = ""
-    """Why there is no answer: nobody's fault, so the rollout is masked; empty if there is one."""
+    """Why there is no reply; empty if there is one. It is not the agent's fault, so the rollout is masked."""
 
     @property
     def reply(self) -> str | AgentUnavailable:
-        """What a round takes."""
+        """What the environment's `step` takes."""
         return AgentUnavailable(self.unavailable) if self.unavailable else self.text
 
 
 class Player(Protocol):
-    """Answers turns of one role."""
+    """Replies to the turns of one role."""
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
         """Return one answer per turn, in order."""
 
 
 class ModelPlayer:
-    """A causal language model, by way of an engine, with its tokenizer.
+    """A causal language model, with its engine and its tokenizer.
 
     Args:
-        engine: who samples.
-        chat_format: how it wants to be asked.
-        end_tokens: ids that end its replies.
+        engine: samples the responses.
+        chat_format: turns messages into prompt tokens.
+        end_tokens: ids that end a response.
         prompts: the wording.
-        sampling: how it replies.
-        max_prompt_tokens: longest prompt; None: what the model's context has room for.
+        sampling: how the engine samples.
+        max_prompt_tokens: longest prompt; None: only the model's context limits it.
     """
 
     def __init__(
@@ -67,46 +67,47 @@ class ModelPlayer:
         self._max_prompt = max_prompt_tokens
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Sample one response per turn; a prompt that leaves no room for one is not asked."""
+        """Sample one response per turn. A prompt that is too long gets none: its answer is `unavailable`."""
         prompts = [tuple(self._format.prompt_ids(self._prompts.messages(t.observation, t.info))) for t in turns]
-        room = self._engine.room
-        faults = [_misfit(prompt, self.sampling, self._max_prompt, room) for prompt in prompts]
-        asked = [position for position, fault in enumerate(faults) if not fault]
+        context = self._engine.context_length
+        faults = [_length_fault(prompt, self.sampling, self._max_prompt, context) for prompt in prompts]
+        sampled = [position for position, fault in enumerate(faults) if not fault]
         responses = iter(
             self._engine.sample(
-                [prompts[position] for position in asked],
-                [turns[position].seed for position in asked],
+                [prompts[position] for position in sampled],
+                [turns[position].seed for position in sampled],
                 self._ends,
                 self.sampling,
             )
         )
         return [
-            Answer(unavailable=fault) if fault else self._told(prompt, next(responses))
+            Answer(unavailable=fault) if fault else self._answer(prompt, next(responses))
             for prompt, fault in zip(prompts, faults, strict=True)
         ]
 
-    def _told(self, prompt: tuple[int, ...], response: Response) -> Answer:
+    def _answer(self, prompt: tuple[int, ...], response: Response) -> Answer:
         return Answer(self._format.reply(response.tokens), prompt, response)
 
 
-def _misfit(prompt: Sequence[int], sampling: SamplingRules, longest: int | None, room: int | None) -> str:
-    """Return why a prompt cannot be asked; empty if it can."""
+def _length_fault(prompt: Sequence[int], sampling: SamplingRules, longest: int | None, context: int | None) -> str:
+    """Return why a prompt is too long; empty if it is not."""
     if longest is not None and len(prompt) > longest:
         return f"a prompt of {len(prompt)} tokens, the longest allowed is {longest}"
-    if room is not None and len(prompt) + sampling.max_tokens > room:
-        return f"a prompt of {len(prompt)} tokens and a reply of {sampling.max_tokens} do not fit a context of {room}"
+    if context is not None and len(prompt) + sampling.max_tokens > context:
+        reply = sampling.max_tokens
+        return f"a prompt of {len(prompt)} tokens and a reply of {reply} do not fit a context of {context}"
     return ""
 
 
 class AgentPlayer:
-    """An agent that does not learn here: scripted, frozen, or at the other end of a wire."""
+    """An agent that this training does not train: scripted, frozen or remote."""
 
     def __init__(self, agent: Agent, name: str) -> None:
-        """Take an agent; one with `act_batch` keeps its seed, any other is reset by each turn's own."""
+        """Wrap an agent. An agent with `act_batch` keeps its seed; any other is reset with the seed of each turn."""
         self._asker = Asker(agent, name, seed=None, seed_of=lambda turn: single_seed(turn.seed))
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Return what the agent replies; see `Asker.ask`."""
+        """Return the agent's replies; see `Asker.ask`."""
         return [
             Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
             for reply in self._asker.ask(turns)
@@ -114,14 +115,14 @@ class AgentPlayer:
 
 
 class MissingPlayer:
-    """Stands where an agent cannot be loaded on this machine, and fails when it has to answer.
+    """Replaces an agent that cannot be loaded on this machine; raises the reason when a turn comes.
 
-    A runner whose constructor fails takes the reason with it: RLlib logs a traceback and goes on.
+    If the constructor of a runner raised it, RLlib would log a traceback and continue without the runner.
     """
 
     def __init__(self, error: CodeA1Error) -> None:
         self._error = error
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Raise the reason."""
+        """Raise the reason why the agent cannot be loaded."""
         raise self._error

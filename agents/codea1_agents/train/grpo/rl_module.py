@@ -1,8 +1,8 @@
-"""A causal language model as an RLModule: token log-probabilities for the learner, plain weights for everyone else.
+"""A causal language model as an RLModule: it gives the learner token log-probabilities, and others its weights.
 
-`model_config` of its spec is what `ModelSettings.to_dict` gives. The frozen reference is not part of the state: it is
-the model as it was loaded, on every learner the same. With adapters it is the same model without them, and the state
-is theirs alone.
+The `model_config` of its spec is the result of `ModelSettings.to_dict`. The frozen reference is not part of the state:
+each learner loads it. With adapters, the reference is the model with its adapters off, and the state holds only the
+adapters.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from codea1_agents.train.grpo.model_settings import ModelSettings
 
 
 def load_causal_model(path: str, dtype: str = "float32") -> Any:
-    """Return a language model in evaluation mode.
+    """Return a causal language model in evaluation mode.
 
     Raises:
-        UserError: there is none, or it cannot be loaded.
+        UserError: there is no model, or it cannot be loaded.
     """
     from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
 
@@ -40,19 +40,19 @@ def load_causal_model(path: str, dtype: str = "float32") -> Any:
 
 
 def export_state(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
-    """Write a module's state as a folder that `transformers` loads as any other model, its tokenizer included.
+    """Write a module's state as a plain folder of `transformers`, with its tokenizer.
 
     Args:
-        settings: those that the module was trained with: the state may hold its adapters only.
-        state: what `CausalLMModule.get_state` gave, e.g. from a checkpoint or a learner.
-        folder: made where it is missing.
+        settings: with which the module was trained. The state may hold only its adapters.
+        state: result of `CausalLMModule.get_state`, e.g. from a checkpoint or a learner.
+        folder: is created if it is missing.
 
     Raises:
-        UserError: there is no model at the settings' path any more.
-        ValueError: weights of another model.
+        UserError: there is no model any more at the path in the settings.
+        ValueError: the state is that of another model.
     """
     model = _built(settings, "float32")
-    _take(model, state)
+    _copy_state(model, state)
     _save(model, settings, folder)
 
 
@@ -79,7 +79,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
     """The policy of one role."""
 
     def setup(self) -> None:
-        """Load the model, and the reference where it is needed."""
+        """Load the model, and the reference if the loss needs one."""
         self.settings = ModelSettings(**self.model_config)
         samples_only = bool(self.inference_only)
         dtype = self.settings.sampling_dtype if samples_only else "float32"
@@ -95,19 +95,19 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             self.reference.requires_grad_(False)
 
     def get_non_inference_attributes(self) -> list[str]:
-        """Return what samplers do without."""
+        """Return the names of the attributes that samplers do not need."""
         return ["reference"]
 
     def train(self, mode: bool = True) -> CausalLMModule:
-        """Never switch dropout on: the log-probabilities must be those that were sampled from."""
+        """Keep dropout off: the learner must compute the log-probabilities that the sampler had."""
         super().train(False)
         self.training = mode
         if mode and self.settings.gradient_checkpointing and not self.inference_only:
-            self.model.train()  # or `transformers` leaves checkpointing out; these models have no dropout
+            self.model.train()  # `transformers` checkpoints in this mode only; these models have no dropout
         return self
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
-        """Return (B, R) log-probabilities of the response's tokens, those of the reference, and entropies."""
+        """Return log-probabilities of the response's tokens, those of the reference, and entropies, each (B, R)."""
         logits = self._logits(self.model, batch)
         with contextlib.nullcontext() if self.settings.entropy_bonus else torch.no_grad():
             entropy = _entropy(logits)
@@ -120,7 +120,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     @contextlib.contextmanager
     def _as_loaded(self) -> Iterator[Any]:
-        """Yield the model as it was before it learnt."""
+        """Yield the model as it was loaded."""
         if self.reference is not None:
             yield self.reference
         else:
@@ -128,7 +128,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
                 yield self.model
 
     def _logits(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
-        """Return (B, R, V), of the response's tokens."""
+        """Return logits (B, R, V) of the response's tokens."""
         prompt, response = batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]
         mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
         with self._autocast(prompt.device):
@@ -146,7 +146,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             return contextlib.nullcontext()
         return torch.autocast(device.type, dtype=getattr(torch, self.settings.autocast))
 
-    # State: what samplers and checkpoints get
+    # State for samplers and checkpoints
 
     def get_state(
         self,
@@ -156,29 +156,29 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         inference_only: bool = False,
         **_: Any,
     ) -> dict[str, Any]:
-        """Return what learns as arrays, tied weights once; types that numpy lacks as their bits."""
+        """Return the trained weights as arrays, tied ones once; bfloat16, which numpy lacks, as its bits."""
         return {name: _array(tensor) for name, tensor in untied(self.model).items()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take weights of `get_state`, in whatever type this module keeps.
+        """Load weights from `get_state`, converted to the data type of this module.
 
         Raises:
-            ValueError: weights of another model.
+            ValueError: the state is that of another model.
         """
-        _take(self.model, state)
+        _copy_state(self.model, state)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the module as a folder that `transformers` loads as any other model, its tokenizer included."""
+        """Write the module as a plain folder of `transformers`, with its tokenizer."""
         _save(self.model, self.settings, folder)
 
 
 def _entropy(logits: Tensor) -> Tensor:
-    """Return (B, R), in nats."""
+    """Return entropies (B, R), in nats."""
     spread = logits.float().log_softmax(-1)
     return -(spread.exp() * spread).sum(-1)
 
 
-def _take(model: Any, state: Mapping[str, Any]) -> None:
+def _copy_state(model: Any, state: Mapping[str, Any]) -> None:
     own = untied(model)
     if own.keys() != state.keys():
         odd = sorted(own.keys() ^ state.keys())[:3]

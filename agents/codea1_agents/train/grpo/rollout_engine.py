@@ -1,4 +1,4 @@
-"""Who samples a module's responses, behind one interface; and proof that it samples with the weights it should."""
+"""The interface of the engines that sample the responses of a module, and the engine `transformers`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class RolloutEngine(Protocol):
     """Samples responses with the weights of one module."""
 
     @property
-    def room(self) -> int | None:
+    def context_length(self) -> int | None:
         """Most tokens of a prompt and its response together; None: unknown."""
 
     def sample(
@@ -26,31 +26,31 @@ class RolloutEngine(Protocol):
         """Return one response per prompt; see `sample_responses`.
 
         Raises:
-            StaleWeights: the last hand-over has failed.
+            StaleWeights: the last hand-over of weights failed.
         """
 
-    def take_weights(self, version: int) -> None:
-        """Sample with the module's present weights from here on.
+    def load_weights(self, version: int) -> None:
+        """Sample with the module's present weights from now on.
 
         Args:
-            version: their number in the training.
+            version: number of the weights in the training.
 
         Raises:
             StaleWeights: the engine's log-probabilities are not those of the weights.
         """
 
     def close(self) -> None:
-        """Let go of memory; the engine cannot be asked afterwards."""
+        """Release the memory. The engine samples no more."""
 
 
 class TransformersEngine:
-    """Samples with the module's own model, so that there is nothing to hand over."""
+    """Samples with the module's own model, so no weights are handed over."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
 
     @property
-    def room(self) -> int | None:
+    def context_length(self) -> int | None:
         """As the model's configuration says."""
         return getattr(self._model.config, "max_position_embeddings", None)
 
@@ -64,19 +64,19 @@ class TransformersEngine:
         """Return one response per prompt; see `sample_responses`."""
         return sample_responses(self._model, prompts, seeds, end_tokens=ends, pad_token=0, rules=rules)
 
-    def take_weights(self, version: int) -> None:
-        """Nothing: they are the module's."""
+    def load_weights(self, version: int) -> None:
+        """Do nothing: the weights are the module's."""
 
     def close(self) -> None:
-        """Nothing: the memory is the module's."""
+        """Do nothing: the memory is the module's."""
 
 
 def load_engine(settings: ModelSettings, model: Any) -> RolloutEngine:
-    """Return the engine that a module's settings name.
+    """Return the engine that the settings of a module name.
 
     Args:
         settings: of the module.
-        model: the module's own, which takes the learner's weights.
+        model: of the module; it receives the learner's weights.
 
     Raises:
         MissingExtra: the engine is not installed.

@@ -1,8 +1,8 @@
-"""Sampling whole responses from a causal language model, with the exact log-probability of every token.
+"""Sampling of responses from a causal language model, with the exact log-probability of each token.
 
-Written out instead of calling `generate`: the randomness is each response's own (so that a response does not depend on
-which others were sampled beside it, nor on how many workers share the problems), no processor changes the distribution
-behind our back, and the log-probabilities are those of the distribution that was sampled.
+This module does not call `generate`, for three reasons. Each response has its own random numbers, so it depends neither
+on the other responses of its batch nor on the number of runners. No logits processor changes the distribution. The
+log-probabilities are those of the distribution that was sampled.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ import torch
 from torch import Tensor
 
 from codea1_agents.models.drawing import nucleus
-from codea1_agents.train.grpo.sampling_cache import roomy_cache
+from codea1_agents.train.grpo.sampling_cache import preallocated_cache
 
 PROMPTS_AT_ONCE = 64
-_FEW_ENOUGH = 0.75  # share of rows not over, at which dropping the others is worth the copy of the rest
+_COMPACT_BELOW = 0.75  # share of unfinished rows at which dropping the finished ones is worth copying the rest
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingRules:
-    """How to sample.
+    """How responses are sampled.
 
     Raises:
         ValueError: a number out of range.
     """
 
     max_tokens: int = 512
-    """Longest response, its end token included."""
+    """Longest response, including its end token."""
     temperature: float = 1.0
-    """0 takes the most probable token. Log-probabilities are always those at temperature 1: what is trained."""
+    """0 takes the most probable token. Log-probabilities are always those at temperature 1, which the loss trains."""
     top_p: float = 1.0
-    """Only the most probable tokens that together reach this share are drawn from; 1: all. For evaluation: what is
-    trained is the whole distribution."""
+    """Tokens are drawn from the most probable ones that together reach this share; 1: all tokens. For evaluation only:
+    the loss trains the whole distribution."""
     rows_at_once: int = PROMPTS_AT_ONCE
-    """Responses that are sampled in one batch."""
+    """Responses in one batch."""
 
     def __post_init__(self) -> None:
         is_in_range = 0 <= self.temperature < float("inf") and 0 < self.top_p <= 1
         if self.max_tokens < 1 or self.rows_at_once < 1 or not is_in_range:
-            raise ValueError(f"cannot sample like this: {self}")
+            raise ValueError(f"sampling: a number is out of range: {self}")
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a model has answered."""
+    """One sampled response."""
 
     tokens: tuple[int, ...]
-    """The end token included, where one was sampled."""
+    """Token ids, including the end token if it was sampled."""
     log_probs: tuple[float, ...]
-    """Of each token, given all before it."""
+    """Log-probability of each token, given the tokens before it."""
     is_cut: bool
-    """Whether it ended for want of room."""
+    """Whether the token limit ended it."""
 
 
 def sample_responses(
@@ -72,18 +72,17 @@ def sample_responses(
     Args:
         model: a causal language model of `transformers`.
         prompts: token ids, none empty.
-        seeds: one per prompt: what the randomness of its response descends from.
+        seeds: one per prompt; it decides all random numbers of the response.
         end_tokens: ids that end a response.
         pad_token: any id.
-        rules: how to sample.
+        rules: how responses are sampled.
 
     Raises:
-        ValueError: an empty prompt, or not one seed per prompt.
+        ValueError: a prompt is empty, or the numbers of prompts and seeds differ.
     """
-    if len(prompts) != len(seeds) or not all(map(len, prompts)):
-        raise ValueError("every response needs a prompt that is not empty, and a seed")
+    require_prompts(prompts, seeds)
     ends = frozenset(end_tokens)
-    # Prompts of like length share a batch, so that little of it is padding; equal ones are neighbours, read once.
+    # Prompts of similar length share a batch, which saves padding. Equal prompts are adjacent and computed once.
     first: dict[tuple[int, ...], int] = {}
     keys = [(len(prompt), first.setdefault(tuple(prompt), position)) for position, prompt in enumerate(prompts)]
     order = sorted(range(len(prompts)), key=keys.__getitem__)
@@ -97,13 +96,19 @@ def sample_responses(
     return [found[position] for position in range(len(prompts))]
 
 
+def require_prompts(prompts: Sequence[Sequence[int]], seeds: Sequence[Sequence[int]]) -> None:
+    """Raise ValueError unless no prompt is empty and there is one seed per prompt."""
+    if len(prompts) != len(seeds) or not all(map(len, prompts)):
+        raise ValueError("each response needs a prompt that is not empty, and a seed")
+
+
 def single_seed(seed: Sequence[int]) -> int:
-    """Return one number, below 2**53, for whoever takes only one."""
+    """Return a seed as one number below 2**53, for engines that take a single number."""
     return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))
 
 
 def left_padded(rows: Sequence[Sequence[int]], pad_token: int) -> tuple[Tensor, Tensor]:
-    """Return ids (B, P) int64 that end together, and the mask (B, P) bool of what is not padding."""
+    """Return ids (B, P) int64, padded on the left, and a mask (B, P) bool that is False on padding."""
     width = max(map(len, rows))
     ids = torch.tensor([[pad_token] * (width - len(row)) + list(row) for row in rows], dtype=torch.int64)
     lengths = torch.tensor([len(row) for row in rows])
@@ -127,33 +132,33 @@ def _sampled(
     for step in range(rules.max_tokens):
         chosen, of_chosen = _drawn(logits, draws[batch.rows, step], rules.temperature, rules.top_p)
         tokens[batch.rows, step], log_probs[batch.rows, step] = chosen, of_chosen
-        batch.is_over |= torch.isin(chosen, end_ids)
-        n_left = len(chosen) - int(batch.is_over.sum())
+        batch.is_finished |= torch.isin(chosen, end_ids)
+        n_left = len(chosen) - int(batch.is_finished.sum())
         if not n_left or step + 1 == rules.max_tokens:
             break
-        if n_left <= _FEW_ENOUGH * len(chosen):
-            chosen = chosen[~batch.is_over]
-            batch.keep(~batch.is_over)
+        if n_left <= _COMPACT_BELOW * len(chosen):
+            chosen = chosen[~batch.is_finished]
+            batch.keep(~batch.is_finished)
         logits = batch.continued(chosen)
     return [_response(*row, ends) for row in zip(tokens.tolist(), log_probs.tolist(), strict=True)]
 
 
 class _Batch:
-    """Responses under way, and what the model remembers of them; those that are over may be dropped on the way."""
+    """Unfinished responses and their key-value cache. Rows of finished responses may be dropped."""
 
     def __init__(self, model: Any, cache: Any, mask: Tensor, positions: Tensor) -> None:
         self._model, self._cache, self._mask, self._positions = model, cache, mask, positions
         self.rows = torch.arange(len(mask), device=mask.device)
-        """(B,) number of each row among those begun."""
-        self.is_over = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
+        """(B,) number of each row in the initial batch."""
+        self.is_finished = torch.zeros(len(mask), dtype=torch.bool, device=mask.device)
 
     @classmethod
     def begun(cls, model: Any, prompts: Sequence[tuple[int, ...]], pad_token: int) -> tuple[_Batch, Tensor]:
-        """Read the prompts, equal ones once; return also the logits (B, V) of the first tokens."""
+        """Compute the prompts, equal ones once. Return the batch and the logits (B, V) of the first tokens."""
         distinct = {prompt: number for number, prompt in enumerate(dict.fromkeys(prompts))}
         ids, mask = (each.to(model.device) for each in left_padded(list(distinct), pad_token))
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
-        cache = roomy_cache(model)
+        cache = preallocated_cache(model)
         logits = _next_logits(model, ids, mask, positions, cache)
         which = torch.tensor([distinct[prompt] for prompt in prompts], device=model.device)
         if len(distinct) < len(prompts):
@@ -161,14 +166,14 @@ class _Batch:
         return cls(model, cache, mask[which], positions[which, -1:]), logits[which]
 
     def keep(self, is_kept: Tensor) -> None:
-        """Drop all rows but these, (B,) bool."""
+        """Keep the rows where `is_kept`, (B,) bool, is True."""
         kept = is_kept.nonzero().squeeze(-1)
         self._cache.reorder_cache(kept)
         self._mask, self._positions = self._mask[kept], self._positions[kept]
-        self.rows, self.is_over = self.rows[kept], self.is_over[kept]
+        self.rows, self.is_finished = self.rows[kept], self.is_finished[kept]
 
     def continued(self, chosen: Tensor) -> Tensor:
-        """Append a token (B,) to each row and return the logits (B, V) of the next."""
+        """Append a token (B,) to each row and return the logits (B, V) of the next tokens."""
         self._mask = torch.cat([self._mask, self._mask.new_ones(len(chosen), 1)], dim=-1)
         self._positions = self._positions + 1
         return _next_logits(self._model, chosen.unsqueeze(-1), self._mask, self._positions, self._cache)
@@ -188,7 +193,7 @@ def _next_logits(model: Any, ids: Tensor, mask: Tensor, positions: Tensor, cache
 
 
 def _drawn(logits: Tensor, uniform: Tensor, temperature: float, top_p: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Return, per row, the token at which the distribution function reaches a number in [0, 1), and its log-prob."""
+    """Return per row the token at which the cumulated distribution reaches `uniform`, in [0, 1), and its log-prob."""
     log_probs = logits.log_softmax(-1)
     if temperature == 0:
         chosen = logits.argmax(-1)

@@ -1,4 +1,4 @@
-"""The learning rate over a run: linear warm-up, then constant or a cosine down to zero (method.md 1.9)."""
+"""The learning rate over a run: linear warm-up, then constant or a cosine down to zero (the paper's schedule)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 
 def lr_factor(step: int, *, warmup_steps: int, total_steps: int | None) -> float:
-    """Return what the learning rate is multiplied by, in [0, 1].
+    """Return the factor of the learning rate, in [0, 1].
 
     Args:
         step: number of the iteration, from 0.
-        warmup_steps: the first of which gets 1/warmup_steps, the last all.
-        total_steps: after which it is zero; None: it stays.
+        warmup_steps: iterations of the warm-up; the first has the factor 1/warmup_steps, the last 1.
+        total_steps: iterations after which the factor is 0; None: it stays 1.
     """
     if step < warmup_steps:
         return (step + 1) / warmup_steps

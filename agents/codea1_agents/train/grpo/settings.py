@@ -1,48 +1,20 @@
-"""What a training run is, as plain values: everything that runners, learners and the driver must agree on."""
+"""The settings of one training run, as plain values that runners, learners and the driver share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from codea1_agents.train.grpo.hyperparameters import LengthSettings, RolloutSettings
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_env.agent import AgentSpec
-from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """How large trees are.
-
-    Raises:
-        ValueError: a group of none.
-    """
-
-    n_candidates: int = 8
-    n_suites: int = 8
-    """0: no tester is asked."""
-    n_kept: int = 1
-    """Candidates per problem whose suites are learnt from (l); says nothing about suites per problem."""
-    problems_at_once: int = 8
-    suites_per: SuitesPer = SuitesPer.CANDIDATE
-    keep_flat_groups: bool = False
-    """Whether groups of equal rewards are learnt from (by the divergence and the mean over tokens only)."""
-
-    def __post_init__(self) -> None:
-        if min(self.n_candidates, self.n_kept, self.problems_at_once) < 1 or self.n_suites < 0:
-            raise ValueError(f"a tree needs at least one of each: {self}")
-
-    @property
-    def n_groups(self) -> int:
-        """Groups of suites, G: one per candidate, or one."""
-        return self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
-
-
-@dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """One run's settings that have nothing to do with Ray."""
+    """Settings of one run that do not concern Ray."""
 
     problems: str = "humaneval"
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
@@ -50,20 +22,15 @@ class TrainingSettings:
     sandbox: str = "local"
     limits: Limits | None = None
     seed: int = 0
-    shape: Shape = field(default_factory=Shape)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
-    """By module: `coder` and `tester`, or one that both roles share."""
+    """By module: `coder` and `tester`, or one module that both roles share."""
     module_by_role: Mapping[str, str] = field(default_factory=dict)
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)
-    """By role: who plays it where no module does."""
+    """By role: the agent that plays it where no module does."""
     frozen: frozenset[str] = frozenset()
     """Modules that play and do not learn."""
-    max_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 4096})
-    """Longest reply by role (method.md 1.9)."""
-    max_prompt_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 8192})
-    """Longest prompt by role (method.md 1.9); a longer one is not asked, and its rollout masked."""
-    temperature: float = 1.0
-    rows_sampled_at_once: int = 64
+    lengths: LengthSettings = field(default_factory=LengthSettings)
     prompts: str = "default"
 
     @property
@@ -72,14 +39,14 @@ class TrainingSettings:
         return tuple(sorted(self.models))
 
     def module_of(self, role: str) -> str:
-        """Return the id of the module that plays a role; empty if an agent does."""
+        """Return the id of the module that plays a role; empty if an agent plays it."""
         return self.module_by_role.get(role, "")
 
     def has_player(self, role: str) -> bool:
-        """Whether anybody plays a role; a tester need not be there where its tests earn nothing."""
+        """Whether a module or an agent plays a role. Rules that do not pay the tester need none."""
         return bool(self.module_of(role)) or role in self.agents
 
     @property
     def trained_roles(self) -> frozenset[str]:
-        """Roles whose responses are learnt from."""
+        """Roles whose responses train a module."""
         return frozenset(role for role, module in self.module_by_role.items() if module not in self.frozen)

@@ -1,4 +1,4 @@
-"""What a tree tells about the state of the game, as numbers that are averaged over trees."""
+"""Figures of trees, and their means over the trees of an iteration."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from codea1_env.rules.reward_parts import Reward, n_right
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """One iteration, apart from its trees."""
+    """Facts about one iteration, apart from its trees."""
 
     n_tasks_lost: int = 0
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Problems about which a role could not be asked at all, by id, and why."""
+    """By problem id, why no player of a role could reply. Such problems train nothing."""
     n_trained: Mapping[str, int] = field(default_factory=dict)
-    """Responses learnt from, by module."""
+    """Responses that train, by module."""
     book_size: int = 0
     book_added: int = 0
     book_removed: int = 0
     sync_s: float = 0.0
-    """Seconds until all runners had the weights."""
+    """Seconds until all runners have the weights."""
     rollout_s: float = 0.0
-    """Seconds for all trees, of which the next two are parts that overlap; of several runners the longest."""
+    """Seconds of all rollouts. The next two are parts of it that overlap; each is that of the slowest runner."""
     generate_s: float = 0.0
     judge_s: float = 0.0
     learn_s: float = 0.0
 
 
 def mean_figures(trees: Sequence[Tree], tests_per_suite: int) -> dict[str, float]:
-    """Return the mean of each figure over the trees that tell it, in a fixed order of summation."""
+    """Return the mean of each figure over the trees that have it; their order does not change a bit of it."""
     found: dict[str, list[float]] = {}
     for tree in trees:
-        for name, value in told_of(tree, tests_per_suite).items():
+        for name, value in tree_figures(tree, tests_per_suite).items():
             found.setdefault(name, []).append(value)
     return {name: math.fsum(values) / len(values) for name, values in sorted(found.items())}
 
 
 def skipped_problems(trees: Iterable[Tree]) -> dict[str, str]:
-    """Return the problems from which nothing can be learnt because a role could not be asked, and why."""
+    """Return by problem id why no player of a role could reply, for the problems where that is so."""
     found = {}
     for tree in trees:
         suites = [answer for group in tree.suites for answer in group]
@@ -55,14 +55,14 @@ def skipped_problems(trees: Iterable[Tree]) -> dict[str, str]:
     return found
 
 
-def told_of(tree: Tree, tests_per_suite: int) -> dict[str, float]:
-    """Return the figures of one tree; those that it says nothing about are left out.
+def tree_figures(tree: Tree, tests_per_suite: int) -> dict[str, float]:
+    """Return the figures of one tree, without those that have no value.
 
-    Rewards and their parts are means over what is not masked; shares lie in [0, 1]; lengths are in tokens.
+    Rewards and their parts are means over rollouts that are not masked. Shares lie in [0, 1], lengths are in tokens.
 
     Args:
-        tree: whose figures.
-        tests_per_suite: cases asked of the tester (K).
+        tree: of the figures.
+        tests_per_suite: test cases requested per suite (K).
     """
     return {name: float(value) for name, value in _figures(tree, tests_per_suite) if not math.isnan(value)}
 
@@ -103,12 +103,12 @@ def _figures(tree: Tree, tests_per_suite: int) -> Iterator[tuple[str, float]]:
 
 
 def _is_untested(report: CandidateReport) -> bool:
-    """Whether no case, new or replayed, says anything about a program."""
+    """Whether no case, new or replayed, is evidence about a program."""
     return not (report.replayed or any(suite.cases for suite in report.suites))
 
 
 def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float]]:
-    """Yield how often something else than a first comparison of values has decided, per case of a valid program."""
+    """Yield how often a verdict came from more than the first comparison of values, per case of a valid program."""
     valid = [each for each in candidates if each.is_valid]
     n_cases = sum(len(each.replayed) + sum(len(suite.cases) for suite in each.suites) for each in valid)
     n_cases += sum(each.rechecks.undecided for each in valid)
@@ -119,14 +119,14 @@ def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float
 
 
 def _share_of_reason(reason: RejectionReason, suites: Sequence[ValidSuite]) -> float:
-    """Return the share of the tests in some suites that were rejected for one reason; nan of no tests."""
+    """Return the share of the tests of some suites that were rejected for one reason; nan if there are no tests."""
     n_rejected = sum(each.reason is reason for suite in suites for each in suite.rejections)
     n_tests = n_rejected + sum(len(suite.cases) for suite in suites)
     return n_rejected / n_tests if n_tests else math.nan
 
 
 def _parts(rewards: Iterable[Reward]) -> Iterator[tuple[str, float]]:
-    """Yield the mean of each part of some rewards."""
+    """Yield the mean of each part of the rewards."""
     found: dict[str, list[float]] = {}
     for reward in rewards:
         for part in reward.parts:

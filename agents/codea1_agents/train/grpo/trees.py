@@ -1,6 +1,6 @@
-"""Rollouts of whole trees: a problem, N candidates for it, M suites for each or for all of them, judged together.
+"""Rollouts of trees: a problem, N candidates for it, and M suites for each candidate or for all of them.
 
-While the sandbox checks or judges some problems, the next ones are already generated.
+While the sandbox checks or judges some problems, the players generate the next ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codea1_agents.train.grpo.players import Answer, Player
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.group_vector import GroupVector
 from codea1_env.rounds.rounds import Turn
-from codea1_env.rounds.trees import Tree as Opened
+from codea1_env.rounds.trees import Tree as RoundTree
 from codea1_env.rules.reward_parts import CandidateRewards
 
 
@@ -27,55 +27,55 @@ class Task:
     """One problem to roll out."""
 
     number: int
-    """Of the task in the whole training: all randomness in its tree descends from it."""
+    """Number of the task in the whole training. With the seed of the run it decides all random numbers of the tree."""
     problem_id: str
     replayed: tuple[ValidCase, ...] = ()
-    """Cases of the Mistake Book."""
+    """Cases from the Mistake Book, which judge the candidates, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """One problem's rollouts: N candidates, and G groups of M suites, one for each candidate or one for all."""
+    """The rollouts of one problem: N candidates and G groups of M suites. G is N, or 1 if a suite tests all of them."""
 
     task: Task
     candidates: tuple[Answer, ...]
     """(N,)"""
     suites: tuple[tuple[Answer, ...], ...]
-    """(G, M); (G, 0) where a candidate is invalid or masked, so that no tester was asked."""
+    """(G, M); (G, 0) where a candidate is invalid or masked, as no tester gets a turn then."""
     report: ProblemReport | None
-    """None if the sandbox failed: everything is masked."""
+    """None if the sandbox failed; then everything is masked."""
     book_report: ProblemReport | None
-    """What the Mistake Book's owner records; None: our own failure has hidden evidence."""
+    """The report for the Mistake Book; None if the sandbox failed, as evidence may be missing."""
     rewards: tuple[CandidateRewards, ...]
-    """(N,), what the rules pay, with parts; empty if the sandbox failed."""
+    """(N,), the rewards of the rules, with their parts; empty if the sandbox failed."""
     coder: Advantages
     """(N,)"""
     tester: Advantages
     """(G, M)"""
     kept: NDArray[np.bool_]
-    """(G,): which groups of suites are learnt from."""
+    """(G,): which groups of suites train the tester."""
     coder_rewards: NDArray[np.float64]
-    """(N,), what the environment has paid; nan where masked."""
+    """(N,), the rewards of the environment; nan where masked."""
     tester_rewards: NDArray[np.float64]
-    """(G, M), likewise; nan where masked or not asked."""
+    """(G, M), the rewards of the environment; nan where masked or where there was no turn."""
 
 
 @dataclass(slots=True)
 class RolloutTimes:
-    """Where the time of rollouts goes, in seconds; the two overlap."""
+    """Seconds of a rollout. The two parts overlap."""
 
     generate_s: float = 0.0
-    """Agents at work."""
+    """Time in which players generate."""
     judge_s: float = 0.0
-    """The sandbox at work."""
+    """Time in which the sandbox works."""
 
 
 class TreeRoller:
-    """Rolls out trees: lets players act in group environments.
+    """Rolls out trees: players act in group environments.
 
     Args:
-        envs: where everything is played.
-        players: who answers, by role.
+        envs: the environments.
+        players: by role.
         seed: of the run.
     """
 
@@ -83,37 +83,37 @@ class TreeRoller:
         self._envs, self._players, self._seed = envs, players, seed
         self.shape = envs.shape
         self.times = RolloutTimes()
-        """Since whoever reads them last replaced them."""
+        """Since a reader last replaced them."""
 
     def roll(self, tasks: Sequence[Task]) -> list[Tree]:
         """Return one tree per task, in order.
 
-        What the sandbox itself fails at is masked, never scored.
+        Where the sandbox itself fails, rewards are masked.
         """
-        parts = self._parts(tasks)
-        for part in parts:
-            part.write_programs()
-        for part in parts:
-            part.write_suites()
-        trees = [tree for part in parts for tree in part.trees()]
-        self.times.judge_s += sum(part.vector.judge_s for part in parts)
+        batches = self._batches(tasks)
+        for batch in batches:
+            batch.write_programs()
+        for batch in batches:
+            batch.write_suites()
+        trees = [tree for batch in batches for tree in batch.trees()]
+        self.times.judge_s += sum(batch.vector.judge_s for batch in batches)
         return trees
 
     def coder_turns(self, tasks: Sequence[Task]) -> list[Turn]:
-        """Return the turns of all coders, task by task, for who needs nothing else."""
-        return [turn for part in self._parts(tasks) for turn in part.vector.turns()]
+        """Return the turns of all coders, task by task, and play nothing."""
+        return [turn for batch in self._batches(tasks) for turn in batch.vector.turns()]
 
-    def ask(self, role: str, turns: Sequence[Turn]) -> list[Answer]:
-        """Return one answer per turn."""
+    def answers(self, role: str, turns: Sequence[Turn]) -> list[Answer]:
+        """Return one answer of the role's player per turn."""
         begun = time.perf_counter()
-        answers = self._players[role].answer(turns) if turns else []
+        found = self._players[role].answer(turns) if turns else []
         self.times.generate_s += time.perf_counter() - begun
-        return answers
+        return found
 
-    def opened(self, task: Task) -> Opened:
-        """Return what is played about a task."""
+    def round_tree(self, task: Task) -> RoundTree:
+        """Return the tree that the environment plays for a task."""
         shape = self.shape
-        return Opened(
+        return RoundTree(
             self._envs.referee.problems.by_id(task.problem_id),
             shape.n_candidates,
             shape.n_suites,
@@ -123,36 +123,36 @@ class TreeRoller:
             seed=(self._seed, task.number),
         )
 
-    def _parts(self, tasks: Sequence[Task]) -> list[_Part]:
+    def _batches(self, tasks: Sequence[Task]) -> list[_Batch]:
         size = self.shape.problems_at_once
-        parts = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-        return [_Part(self, *each) for each in zip(parts, self._envs.vectors(len(parts)), strict=True)]
+        batches = [tasks[start : start + size] for start in range(0, len(tasks), size)]
+        return [_Batch(self, *each) for each in zip(batches, self._envs.vectors(len(batches)), strict=True)]
 
 
-class _Part:
-    """Some problems that are generated and judged together: one vector's episodes."""
+class _Batch:
+    """Problems that are generated and judged together: the episodes of one vector."""
 
     def __init__(self, roller: TreeRoller, tasks: Sequence[Task], vector: GroupVector) -> None:
         self.vector, self._roller, self._tasks = vector, roller, tasks
-        trees = [roller.opened(task) for task in tasks]
+        trees = [roller.round_tree(task) for task in tasks]
         vector.reset(options=[{"tree": tree} for tree in trees])
         self._programs: list[list[Answer]] = [[] for _ in trees]
         self._suites: list[list[list[Answer]]] = [[[] for _ in range(tree.n_groups)] for tree in trees]
 
     def write_programs(self) -> None:
-        for turn, answer in self._acted("coder"):
+        for turn, answer in self._play("coder"):
             self._programs[turn.tree].append(answer)
 
     def write_suites(self) -> None:
         if not self._roller.shape.n_suites:
             return
         self.vector.recv()
-        for turn, answer in self._acted("tester"):
+        for turn, answer in self._play("tester"):
             self._suites[turn.tree][turn.candidate].append(answer)
 
-    def _acted(self, role: str) -> list[tuple[Turn, Answer]]:
+    def _play(self, role: str) -> list[tuple[Turn, Answer]]:
         turns = self.vector.turns()
-        answers = self._roller.ask(role, turns)
+        answers = self._roller.answers(role, turns)
         self.vector.send(self.vector.actions([answer.reply for answer in answers]))
         return list(zip(turns, answers, strict=True))
 

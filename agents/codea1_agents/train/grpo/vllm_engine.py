@@ -1,4 +1,4 @@
-"""The engine `vllm`, one per module within the runner: takes weights by a file, and must prove that it has them."""
+"""The engine `vllm`, one per module in the runner. It loads weights from a file and checks that it uses them."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from codea1_agents.models.model_files import require_model, spoken
 from codea1_agents.train.grpo.adapters import plain_weights
 from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.sampling import Response, SamplingRules, single_seed
+from codea1_agents.train.grpo.sampling import Response, SamplingRules, require_prompts, single_seed
 from codea1_env.errors import UserError, extra_needed
 
-_WORKER = "codea1_agents.train.grpo.vllm_worker.WeightTaker"
+_WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
 _MEMORY = Path("/dev/shm")
-_PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU, or a stale prefix could not show
+_PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU: only whole blocks are cached, and a stale one must show
 _PROBE_REPLY = 8
 
 
 class VllmEngine:
     """Samples with vLLM, in this process.
 
-    A response has a seed of its own, so that it depends on its neighbours by no more than the last bits of the engine's
-    arithmetic: where these turn a close draw, a response may differ with what else is in the batch.
+    Each response has its own seed. The rest of the batch may change the last bits of the engine's arithmetic, and so a
+    response of which a draw was that close.
 
     Args:
         settings: of the module.
-        model: of `transformers`, on the runner; it takes the learner's weights, and the engine takes its.
+        model: of `transformers`, on the runner. It receives the learner's weights; the engine loads them from it.
 
     Raises:
         MissingExtra: vllm is not installed.
-        UserError: no model there, or the engine does not start.
+        UserError: there is no model, or the engine does not start.
     """
 
     def __init__(self, settings: ModelSettings, model: Any) -> None:
-        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # several engines live and end with the runner
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # engines live in the runner's process
         with extra_needed("rollout_engine='vllm'", "vllm"):
             import vllm  # noqa: PLC0415  heavy, and an extra
         self._settings, self._model, self._params = settings, model, vllm.SamplingParams
@@ -48,22 +48,22 @@ class VllmEngine:
         options = {
             "dtype": settings.sampling_dtype,
             "skip_tokenizer_init": True,
-            "generation_config": "vllm",  # a model's own temperature or penalty would be applied beside ours
+            "generation_config": "vllm",  # or vLLM would also apply the model's own temperature and penalties
             "worker_extension_cls": _WORKER,
             "logprobs_mode": "raw_logprobs",
             **settings.engine_options,
         }
         with spoken(f"vllm: model {settings.path!r}"):
             self._engine: Any = vllm.LLM(require_model("vllm", settings.path), **options)
-        self._room = int(self._engine.llm_engine.model_config.max_model_len)
+        self._context = int(self._engine.llm_engine.model_config.max_model_len)
         vocabulary = int(model.config.get_text_config().vocab_size)
-        n_probe = max(1, min(_PROBE_TOKENS, self._room - _PROBE_REPLY))
+        n_probe = max(1, min(_PROBE_TOKENS, self._context - _PROBE_REPLY))
         self._probe = np.random.default_rng(0).integers(0, vocabulary, n_probe).tolist()
 
     @property
-    def room(self) -> int | None:
+    def context_length(self) -> int | None:
         """As the engine was started."""
-        return self._room
+        return self._context
 
     def sample(
         self,
@@ -73,8 +73,7 @@ class VllmEngine:
         rules: SamplingRules,
     ) -> list[Response]:
         """Return one response per prompt; see `sample_responses`."""
-        if len(prompts) != len(seeds) or not all(map(len, prompts)):
-            raise ValueError("every response needs a prompt that is not empty, and a seed")
+        require_prompts(prompts, seeds)
         if self._fault:
             raise StaleWeights(self._fault)
         ends = sorted(ends)
@@ -95,9 +94,9 @@ class VllmEngine:
             frozenset(ends),
         )
 
-    def take_weights(self, version: int) -> None:
-        """Hand the model's present weights over and check that the engine computes what the model does."""
-        self._fault = f"weights {version} are on their way"
+    def load_weights(self, version: int) -> None:
+        """Load the model's present weights and check that the engine computes the same as the model."""
+        self._fault = f"weights {version} are being handed over"
         try:
             self._hand_over(version)
             gap = self._gap()
@@ -113,7 +112,7 @@ class VllmEngine:
         self._fault = ""
 
     def close(self) -> None:
-        """Let go of the engine and of its memory."""
+        """Release the engine and its memory."""
         self._fault, self._engine = "the engine is closed", None
 
     def _hand_over(self, version: int) -> None:
@@ -123,16 +122,16 @@ class VllmEngine:
         with tempfile.TemporaryDirectory(prefix="codea1-weights-", dir=folder) as place:
             file = str(Path(place) / f"{version}.safetensors")
             save_file({name: tensor.cpu().contiguous() for name, tensor in plain_weights(self._model).items()}, file)
-            taken = self._engine.collective_rpc("take_weights", args=(file, version))
-        if set(taken) != {version}:
-            raise RuntimeError(f"its workers hold versions {taken}")
+            loaded = self._engine.collective_rpc("load_weights_file", args=(file, version))
+        if set(loaded) != {version}:
+            raise RuntimeError(f"its workers hold versions {loaded}")
         if not self._engine.reset_prefix_cache():
-            raise RuntimeError("it did not forget its prefixes")
+            raise RuntimeError("its prefix cache could not be emptied")
 
     def _gap(self) -> float:
-        """Return by how much the engine's log-probabilities of a greedy reply differ from the model's."""
+        """Return the largest difference between the engine's and the model's log-probabilities of a greedy reply."""
         params = self._params(temperature=0.0, max_tokens=_PROBE_REPLY, logprobs=0, detokenize=False, ignore_eos=True)
-        n_reply = self._room - len(self._probe)
+        n_reply = self._context - len(self._probe)
         params.max_tokens = max(1, min(_PROBE_REPLY, n_reply))
         (reply,) = self._generated([self._probe], [params], frozenset())
         return largest_gap(self._model, self._probe, reply)
@@ -142,19 +141,19 @@ class VllmEngine:
     ) -> list[Response]:
         if not prompts:
             return []
-        asked = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
-        outputs = self._engine.generate(asked, list(params), use_tqdm=False)
+        inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]
+        outputs = self._engine.generate(inputs, list(params), use_tqdm=False)
         return [_response(output.outputs[0], ends) for output in outputs]
 
 
 def largest_gap(model: Any, prompt: Sequence[int], response: Response) -> float:
-    """Return the largest difference, in nats, of a response's log-probabilities to those that a model gives."""
+    """Return the largest difference, in nats, between the log-probabilities of a response and those of a model."""
     ids = torch.tensor([[*prompt, *response.tokens]], device=model.device)
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float()
     expected = logits.log_softmax(-1).gather(-1, ids[0, len(prompt) :].unsqueeze(-1)).squeeze(-1)
-    told = torch.tensor(response.log_probs, device=expected.device)
-    return float((told - expected).abs().max())
+    reported = torch.tensor(response.log_probs, device=expected.device)
+    return float((reported - expected).abs().max())
 
 
 def _response(output: Any, ends: frozenset[int]) -> Response:

@@ -1,4 +1,4 @@
-"""What is mixed into vLLM's workers: taking weights from a file, so that the new ones are really used."""
+"""A mixin of vLLM's workers that loads weights from a file and makes sure that vLLM uses them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 
-class WeightTaker:
+class WeightLoader:
     """A `worker_extension_cls`: its methods become methods of vLLM's worker."""
 
-    def take_weights(self, path: str, version: int) -> int:
-        """Load a safetensors file of plain HuggingFace names and return its version.
+    def load_weights_file(self, path: str, version: int) -> int:
+        """Load a safetensors file with HuggingFace names and return its version.
 
-        On a CPU vLLM packs each linear layer's weight and drops the original. `reload_weights` packs anew what it
-        loads; a tied head is never loaded, so its pack of the old embedding would stay.
+        On a CPU vLLM packs the weight of each linear layer and drops the original. `reload_weights` packs again what it
+        loads. It never loads a tied head, so the head would keep its pack of the old embedding.
         """
         worker: Any = self
         worker.reload_weights(weights_iterator=_tensors(path))
@@ -21,7 +21,6 @@ class WeightTaker:
         head, embedding = getattr(model, "lm_head", None), getattr(getattr(model, "model", None), "embed_tokens", None)
         if head is not None and embedding is not None and _is_tied(head, embedding):
             head.quant_method.process_weights_after_loading(head)
-        self._taken_version = version
         return version
 
 

@@ -1,4 +1,4 @@
-"""Training runs: settings in TOML, a folder that survives a crash, and the loop around `codea1_agents.train.grpo`.
+"""Training runs: settings in TOML, a run folder that survives a crash, and the loop around `codea1_agents.train.grpo`.
 
 from codea1_agents.train.loop import load_training, train
 """

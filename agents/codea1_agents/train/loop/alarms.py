@@ -1,6 +1,6 @@
-"""Signs that a run is collapsing. Pure functions of the figures so far; each returns a sentence, or nothing.
+"""Alarms: signs that a run is collapsing. Pure functions of the figures; each returns a sentence or an empty text.
 
-They look at means over the last steps, so that one odd step is no alarm, and at the figures of `figures_of` only.
+They compare means over several steps, so one odd step raises no alarm. They read only the figures of `figures_of`.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ History = Sequence[Figures]
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When an alarm is raised. All shares lie in [0, 1]."""
+    """Thresholds of the alarms. All shares lie in [0, 1]."""
 
     window: int = 8
-    """Steps that are looked at together."""
+    """Steps in a window, over which figures are averaged."""
     validity_fall: float = 0.1
-    """Fall of suite validity from one window to the next, while ..."""
+    """Fall of suite validity from one window to the next, together with `difficulty_rise`."""
     difficulty_rise: float = 0.05
-    """... the share of suites that beat a program rises by so much."""
+    """Rise of the share of suites that beat a program, together with `validity_fall`."""
     few_distinct: float = 0.2
-    """Share of distinct suites, or programs, among a problem's."""
+    """Share of distinct suites, or of distinct programs, of a problem."""
     little_spread: float = 0.05
-    """Share of groups from which anything can be learnt."""
+    """Share of groups whose rewards differ."""
     mostly_cut: float = 0.5
-    """Share of replies that end for want of room."""
+    """Share of replies that the token limit cuts."""
     kl_ceiling: float = 1.0
     """Nats per token."""
     kl_growth: float = 10.0
-    """Times the divergence of the window before, once it is above a tenth of the ceiling."""
+    """Factor over the divergence of the window before, if it is above a tenth of the ceiling."""
     mostly_masked: float = 0.2
-    """Share of candidates that nothing could be found out about."""
+    """Share of candidates without a verdict."""
     often_decided: float = 0.05
-    """Share of cases that are passed for equal answers only, or doubted."""
+    """Share of cases that passed by equal answers only, or that are doubted."""
     often_rerun: float = 0.5
-    """Share of cases that run again; programs that hang bring it about, too."""
+    """Share of cases that ran again; hanging programs raise it, too."""
     often_vacuous: float = 0.2
     """Share of tests that are vacuous."""
 
@@ -53,7 +53,7 @@ def alarms_of(history: History, thresholds: Thresholds | None = None) -> dict[st
 
 
 def _hacked_difficulty(history: History, rules: Thresholds) -> str:
-    """Tests get harder to pass because they get worse: the tester earns by nonsense."""
+    """Whether tests get harder to pass because they get worse, so invalid tests earn rewards."""
     before, now = _windows(history, rules)
     fall = _mean(before, "suite_validity") - _mean(now, "suite_validity")
     rise = _mean(now, "suites_that_beat") - _mean(before, "suites_that_beat")
@@ -63,14 +63,14 @@ def _hacked_difficulty(history: History, rules: Thresholds) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Share:
-    """The alarm of a share that is beyond its threshold."""
+class _ShareAlarm:
+    """An alarm about a share that is beyond its threshold."""
 
     figure: str
     threshold: str
     sentence: str
     is_least: bool = False
-    """Whether lower shares are beyond the threshold, not higher ones."""
+    """Whether the alarm is raised at or below the threshold, instead of at or above it."""
 
     def __call__(self, history: History, rules: Thresholds) -> str:
         share = _mean(_windows(history, rules)[1], self.figure)
@@ -78,23 +78,23 @@ class _Share:
         return self.sentence.format(share) if (share <= limit if self.is_least else share >= limit) else ""
 
 
-def _distinct(what: str) -> _Share:
+def _distinct(what: str) -> _ShareAlarm:
     sentence = f"only {{:.0%}} of a problem's {what} are distinct"
-    return _Share(f"distinct_{what}", "few_distinct", sentence, is_least=True)
+    return _ShareAlarm(f"distinct_{what}", "few_distinct", sentence, is_least=True)
 
 
-def _spread(role: str) -> _Share:
-    sentence = f"rewards differ in {{:.0%}} of the {role}'s groups only: nothing can be learnt from the rest"
-    return _Share(f"{role}_spread_share", "little_spread", sentence, is_least=True)
+def _spread(role: str) -> _ShareAlarm:
+    sentence = f"rewards differ in {{:.0%}} of the {role}'s groups only: the others train nothing"
+    return _ShareAlarm(f"{role}_spread_share", "little_spread", sentence, is_least=True)
 
 
-def _cut(role: str) -> _Share:
-    return _Share(f"{role}_cut_share", "mostly_cut", f"{{:.0%}} of the {role}'s replies are cut at their limit")
+def _cut(role: str) -> _ShareAlarm:
+    return _ShareAlarm(f"{role}_cut_share", "mostly_cut", f"{{:.0%}} of the {role}'s replies are cut at their limit")
 
 
-def _cases(figure: str, threshold: str, sentence: str) -> _Share:
-    """An agent may have learnt to live off a rule that is meant for rare cases."""
-    return _Share(figure, threshold, f"{{:.0%}} of the cases {sentence}")
+def _cases(figure: str, threshold: str, sentence: str) -> _ShareAlarm:
+    """Return an alarm about a rule for rare cases that an agent may exploit."""
+    return _ShareAlarm(figure, threshold, f"{{:.0%}} of the cases {sentence}")
 
 
 def _divergence(history: History, rules: Thresholds) -> str:
@@ -102,7 +102,7 @@ def _divergence(history: History, rules: Thresholds) -> str:
     for name in sorted(name for name in (history[-1] if history else ()) if name.endswith("_kl")):
         module, kl, former = name.removesuffix("_kl"), _mean(now, name), _mean(before, name)
         if kl >= rules.kl_ceiling:
-            return f"the {module} has moved {kl:.2f} nats per token from where it began"
+            return f"the {module} is {kl:.2f} nats per token from the model as it was loaded"
         if kl >= rules.kl_ceiling / 10 and kl >= rules.kl_growth * former:
             return f"the {module}'s divergence grew from {former:.3f} to {kl:.3f} nats per token"
     return ""
@@ -117,20 +117,20 @@ ALARMS: dict[str, Callable[[History, Thresholds], str]] = {
     "cut_coder": _cut("coder"),
     "cut_tester": _cut("tester"),
     "divergence": _divergence,
-    "masked": _Share("masked_share", "mostly_masked", "{:.0%} of the candidates are masked: sandbox or agents fail"),
-    "equal_answers": _cases(
-        "equal_answers_share", "often_decided", "are passed for equal answers only, not for equal values"
+    "masked": _ShareAlarm(
+        "masked_share", "mostly_masked", "{:.0%} of the candidates are masked: sandbox or agents fail"
     ),
+    "equal_answers": _cases("equal_answers_share", "often_decided", "pass by equal answers only, not by equal values"),
     "doubted": _cases(
-        "doubted_share", "often_decided", "say nothing about anyone: programs or tests make them unknowable"
+        "doubted_share", "often_decided", "are no evidence: programs or tests make their result unknowable"
     ),
-    "rerun": _cases("rerun_share", "often_rerun", "run again, for want of memory, time or restarts"),
+    "rerun": _cases("rerun_share", "often_rerun", "run again, for lack of memory, time or restarts"),
     "vacuous": _cases("vacuous_share", "often_vacuous", "hold whatever the program returns"),
 }
 
 
 def _windows(history: History, rules: Thresholds) -> tuple[History, History]:
-    """Return the window before the last, and the last; both empty as long as there are not two."""
+    """Return the window before the last, and the last. A window is empty if the history is too short for it."""
     if len(history) < 2 * rules.window:
         return (), history[len(history) - rules.window :] if len(history) >= rules.window else ()
     return history[-2 * rules.window : -rules.window], history[-rules.window :]

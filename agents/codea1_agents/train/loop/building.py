@@ -1,17 +1,18 @@
-"""From the settings of a run to RLlib's configuration."""
+"""Turns the settings of a run into RLlib's configuration."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from codea1_agents.models.model_files import require_model
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.algorithm import GRPOConfig
+from codea1_agents.train.grpo.hyperparameters import LengthSettings, RolloutSettings, UpdateSettings, values_of
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
 from codea1_agents.train.loop.options import AgentOptions, GameOptions, TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
@@ -20,23 +21,21 @@ from codea1_env.runs.records import first_fault
 from codea1_env.sandbox import Limits
 
 _ROLES = ("coder", "tester")
-_LONGEST_REPLY = 4096
-_LONGEST_PROMPT = {"coder": 4096, "tester": 8192}
 
 _D = TypeVar("_D")
 
 
 def grpo_config(config: TrainingConfig) -> GRPOConfig:
-    """Return RLlib's configuration of a run, checked.
+    """Return RLlib's configuration of a run, after checking it.
 
     Raises:
-        UserError: settings that make no run, with the key's path.
+        UserError: settings that make no run; it names the key.
     """
     if not config.game.problems:
         raise UserError("game.problems: name the problems to train on, e.g. --set game.problems=humaneval")
     models = models_of(config)
     _require_players(config, models)
-    load_prompts(config.rollout.prompts)  # a wrong name is found here, and not once Ray has been started
+    load_prompts(config.rollout.prompts)  # finds a wrong name before Ray starts
     rollout, update, cluster = config.rollout, config.training, config.cluster
     made = (
         GRPOConfig()
@@ -56,11 +55,11 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
         )
         .agents(**{role: agent for role in _ROLES if (agent := getattr(config.agents, role).agent)})
         .training(
-            **rollout.model_dump(exclude={"prompts"}),
-            **update.model_dump(exclude={"lr_schedule"}),
+            **values_of(rollout, RolloutSettings),
+            **values_of(update, UpdateSettings),
             total_steps=config.run.steps if update.lr_schedule == "cosine" else None,
-            max_tokens={role: _length(config, role) for role in _ROLES},
-            max_prompt_tokens={role: _prompt_length(config, role) for role in _ROLES},
+            max_tokens={role: _longest(config, role, "max_tokens") for role in _ROLES},
+            max_prompt_tokens={role: _longest(config, role, "max_prompt_tokens") for role in _ROLES},
             lr_by_module={module: lr for module in models if (lr := getattr(config.agents, module).lr) is not None},
         )
         .env_runners(
@@ -80,27 +79,27 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
         made.validate()
     except UserError:
         raise
-    except ValueError as error:  # RLlib's own, and those of the parts
+    except ValueError as error:  # from RLlib, and from the dataclasses of settings
         raise UserError(str(error)) from error
     return made  # type: ignore[no-any-return]  # Ray has no types
 
 
 def rules_of(game: GameOptions) -> Ruleset:
-    """Return the preset of the rules with what replaces parts of it.
+    """Return the preset of the rules, with the parts that the settings replace.
 
     Raises:
-        UserError: no such preset or part, or a value that it cannot have.
+        UserError: no such preset or part, or a wrong value.
     """
     parts = ("tests_per_suite", "reading", "max_program_bytes", "validation", "confirm", "reward", "book", "comparison")
-    told = {name: getattr(game, name) for name in parts if getattr(game, name) not in (None, {})}
-    return _varied(preset(game.rules), told, "game")
+    changes = {name: getattr(game, name) for name in parts if getattr(game, name) not in (None, {})}
+    return _varied(preset(game.rules), changes, "game")
 
 
 def limits_of(game: GameOptions) -> Limits | None:
-    """Return the bounds per call of a program; None: none were set.
+    """Return the limits per call of a program; None: the settings have none.
 
     Raises:
-        UserError: no such bound, or a value that it cannot have.
+        UserError: no such limit, or a wrong value.
     """
     return _varied(Limits(), game.limits, "game.limits") if game.limits else None
 
@@ -109,16 +108,17 @@ def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
     """Return the language models by module: `coder` and `tester`, or `shared`.
 
     Raises:
-        UserError: a seat with both a model and an agent, a shared model beside another, or a path that holds no model.
+        UserError: a role has both a model and an agent, there is a shared model and another player, or a path holds no
+            model.
     """
     found = {}
-    for seat in (*_ROLES, "shared"):
-        options: AgentOptions = getattr(config.agents, seat)
+    for module in (*_ROLES, "shared"):
+        options: AgentOptions = getattr(config.agents, module)
         if options.model and options.agent:
-            raise UserError(f"agents.{seat}: either model or agent, not both")
+            raise UserError(f"agents.{module}: either model or agent, not both")
         if options.model:
-            _require_model(f"agents.{seat}", options.model)
-            found[seat] = _model_settings(options)
+            _require_model(f"agents.{module}", options.model)
+            found[module] = _model_settings(options)
     if config.agents.shared.agent:
         raise UserError("agents.shared.agent: agents that do not learn are set per role")
     if "shared" in found:
@@ -135,14 +135,13 @@ def _require_players(config: TrainingConfig, models: Mapping[str, ModelSettings]
             raise UserError(f"nobody plays the {role}: set agents.{role}.model or agents.{role}.agent")
 
 
-def _require_model(seat: str, model: str) -> None:
+def _require_model(table: str, model: str) -> None:
     try:
-        require_model(seat, model)
+        require_model(table, model)
     except UserError as error:
         command = "sft-tester" if model.endswith("-sft-tester") else "pretrain"
         hint = f"; docs/coevolution.md: how to make one with codea1 {command}"
-        made = hint if model.startswith("models/tiny") else ""
-        raise BrokenInput(f"{seat}.model: {error}{made}") from error
+        raise BrokenInput(f"{table}.model: {error}{hint if model.startswith('models/tiny') else ''}") from error
 
 
 def _model_settings(options: AgentOptions) -> ModelSettings:
@@ -151,33 +150,31 @@ def _model_settings(options: AgentOptions) -> ModelSettings:
     return ModelSettings(path=options.model, lora=lora, **{name: getattr(options, name) for name in sorted(names)})
 
 
-def _length(config: TrainingConfig, role: str) -> int:
-    own: AgentOptions = getattr(config.agents, role)
-    return own.max_tokens or config.agents.shared.max_tokens or _LONGEST_REPLY
+def _longest(config: TrainingConfig, role: str, setting: Literal["max_tokens", "max_prompt_tokens"]) -> int:
+    """Return a length of a role: its own, that of the shared model, or the default."""
+    for options in (getattr(config.agents, role), config.agents.shared):
+        if (length := getattr(options, setting)) is not None:
+            return int(length)
+    return int(getattr(LengthSettings(), setting)[role])
 
 
-def _prompt_length(config: TrainingConfig, role: str) -> int:
-    own: AgentOptions = getattr(config.agents, role)
-    return own.max_prompt_tokens or config.agents.shared.max_prompt_tokens or _LONGEST_PROMPT[role]
-
-
-def _varied(value: _D, told: Mapping[str, Any], path: str) -> _D:
-    """Return a dataclass with some of its fields replaced, also in its parts.
+def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:
+    """Return a dataclass with some fields replaced, also fields of its parts.
 
     Raises:
-        UserError: no such field, or a value that it cannot have.
+        UserError: no such field, or a wrong value.
     """
-    merged = _replaced(value, told, path)
+    merged = _replaced(value, changes, path)
     try:
         return TypeAdapter(type(value)).validate_json(json.dumps(merged), strict=True)
     except ValidationError as error:
-        said = f"{path}.{first_fault(error)}".replace(".the whole: ", ": ").replace(": Value error, ", ": ")
-        raise UserError(said) from error
+        fault = f"{path}.{first_fault(error)}".replace(".the whole: ", ": ").replace(": Value error, ", ": ")
+        raise UserError(fault) from error
 
 
-def _replaced(value: Any, told: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _replaced(value: Any, changes: Mapping[str, Any], path: str) -> dict[str, Any]:
     merged: dict[str, Any] = asdict(value)
-    for name, new in told.items():
+    for name, new in changes.items():
         if name not in merged:
             raise UnknownName.of("setting", f"{path}.{name}", [f"{path}.{each}" for each in merged])
         own = getattr(value, name)

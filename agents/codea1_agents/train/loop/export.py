@@ -1,4 +1,4 @@
-"""A trained module as a plain directory that `transformers` loads."""
+"""Export of a trained module as a plain directory of `transformers`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def export_model(source: Path, role: str, out: Path) -> Path:
     """Write the model that plays a role in a run.
 
     Args:
-        source: a run's folder (its last checkpoint), or one of its checkpoints.
-        role: `coder` or `tester`; `shared` where both are one.
+        source: folder of a run (its last checkpoint is used), or one of its checkpoints.
+        role: `coder` or `tester`; `shared` for a model that plays both.
         out: directory, new or empty.
 
     Raises:
@@ -38,7 +38,7 @@ def export_model(source: Path, role: str, out: Path) -> Path:
     file = checkpoint / _MODULES / module / "module_state.pkl"
     try:
         state = pickle.loads(file.read_bytes())
-    except Exception as error:  # of damaged bytes pickle makes anything
+    except Exception as error:  # pickle raises any exception on damaged bytes
         raise BrokenInput(f"{file}: holds no weights ({error})") from error
     return export_module(state, models[module], out)
 
@@ -47,12 +47,12 @@ def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) 
     """Write a module's weights, with its tokenizer, to a new or empty directory.
 
     Args:
-        state: what `CausalLMModule.get_state` gives.
+        state: result of `CausalLMModule.get_state`.
         settings: of the module.
         out: the directory.
 
     Raises:
-        UserError: the directory holds something or cannot be written, or these are weights of another model.
+        UserError: the directory is not empty or cannot be written, or the weights are those of another model.
     """
     from codea1_agents.train.grpo.rl_module import export_state  # noqa: PLC0415  heavy
 
@@ -70,7 +70,7 @@ def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) 
 
 
 def _located(source: Path) -> tuple[Path, Path]:
-    """Return the run and the checkpoint that a path stands for."""
+    """Return the run and the checkpoint of a path, which may be either."""
     if (source / _MODULES).is_dir():
         return source.resolve().parent.parent, source
     stored_run(source)

@@ -1,4 +1,4 @@
-"""What one step tells, as the numbers of its line in `metrics.jsonl`."""
+"""The figures of a step, as numbers in its line of `metrics.jsonl`."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _OF_LEARNERS = (
 def figures_of(
     trees: Sequence[Tree], facts: StepFacts, learners: Mapping[str, Any], tests_per_suite: int
 ) -> dict[str, float]:
-    """Return the figures of a step; what it says nothing about is left out.
+    """Return the figures of a step, without those that have no value.
 
-    None of them depends on a clock, on the number of runners, or (beyond rounding) on that of learners. What they mean:
-    docs/training.md.
+    They depend neither on a clock nor on the number of runners, and on the number of learners by rounding only.
+    docs/training.md describes them.
 
     Args:
         trees: of the step.
-        facts: about it.
+        facts: about the step.
         learners: RLlib's results of the learners, by module.
-        tests_per_suite: cases asked of the tester.
+        tests_per_suite: test cases requested per suite (K).
     """
     found = mean_figures(trees, tests_per_suite)
     for module in sorted(facts.n_trained):
-        told = learners.get(module, {})
-        found |= {f"{module}_{name}": float(told[name]) for name in _OF_LEARNERS if name in told}
+        results = learners.get(module, {})
+        found |= {f"{module}_{name}": float(results[name]) for name in _OF_LEARNERS if name in results}
         found[f"{module}_trained"] = float(facts.n_trained[module])
     found |= {
         "book_size": float(facts.book_size),
@@ -52,7 +52,7 @@ def figures_of(
 
 
 def times_of(facts: StepFacts, figures: Mapping[str, float], step_s: float) -> dict[str, float]:
-    """Return where a step's seconds went, and sampled tokens per second of the whole step."""
+    """Return the seconds of a step by part, and the sampled tokens per second of the whole step."""
     return {
         "step_s": step_s,
         "sync_s": facts.sync_s,

@@ -10,8 +10,8 @@
     tensorboard/         events
     models/ROLE          the models after the last step
 
-A step is done when its line is written; a run goes on from its last checkpoint, and lines after it are cut first. A
-checkpoint is written beside its place and renamed, so that there is a whole one or none.
+A step is done when its line is written. A run continues from its last checkpoint, after the lines behind it are cut. A
+checkpoint is written under another name and then renamed, so there is a whole one or none.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _CHECKPOINTS, _BOOK = "checkpoints", "book.sqlite"
 
 
 class TrainingFolder(Closing):
-    """A run that is being written; use it as a context manager. One process at a time."""
+    """The folder of a run in progress. Use it as a context manager. One process at a time may write to it."""
 
     def __init__(self, path: Path, journal: Journal) -> None:
-        """Not for callers: use `create` or `open`."""
+        """For internal use: call `create` or `open`."""
         self.path = path
         self._journal = journal
 
@@ -49,11 +49,11 @@ class TrainingFolder(Closing):
 
         Args:
             out: the folder; None: a new one under `runs/`, named after the time.
-            config: everything that was resolved.
+            config: all settings, resolved.
             facts: of `run.json`.
 
         Raises:
-            UserError: the folder holds something, another run is being written there, or it cannot be written.
+            UserError: the folder is not empty, another process is writing to it, or it cannot be written.
         """
         path = out if out is not None else unused_folder(Path("runs"))
         advice = f"choose another folder, or continue with --resume {path}"
@@ -69,10 +69,10 @@ class TrainingFolder(Closing):
 
     @classmethod
     def open(cls, path: Path) -> TrainingFolder:
-        """Continue a run: cut its metrics after the last checkpoint, and drop what a crash has left half-written.
+        """Continue a run: cut its metrics behind the last checkpoint, and remove half-written files of a crash.
 
         Raises:
-            BrokenInput: no run there.
+            BrokenInput: the folder holds no run.
             UserError: another process is writing to it, or it cannot be written.
         """
         stored_run(path)
@@ -90,7 +90,7 @@ class TrainingFolder(Closing):
             write_whole(self.path / _CONFIG, to_toml(config).encode())
 
     def store_book(self, snapshot: bytes) -> None:
-        """Replace `book.sqlite`, for `codea1 book` to look into; a continued run takes the checkpoint's.
+        """Replace `book.sqlite`, which `codea1 book` reads. A continued run uses the book of its checkpoint.
 
         Args:
             snapshot: of the Mistake Book.
@@ -105,21 +105,21 @@ class TrainingFolder(Closing):
         """Write the line of a step.
 
         Raises:
-            UserError: the disk is full or gone; checkpoints are safe.
+            UserError: the disk is full or missing. Checkpoints are intact.
         """
         text = json.dumps(line, allow_nan=False, separators=(",", ":"))
-        self._journal.append(text.encode() + b"\n", f"; {self.consolation()}")
+        self._journal.append(text.encode() + b"\n", f"; {self.recovery_hint()}")
 
     def save(self, step: int, write: Callable[[Path], object], keep: int) -> Path:
-        """Write a checkpoint, whole or not at all, then remove the oldest beyond `keep` (0: none).
+        """Write a checkpoint, whole or not at all, then remove all but the newest `keep` (0: remove none).
 
         Args:
-            step: that it was taken after.
+            step: number of the last step done.
             write: fills a folder.
-            keep: how many to keep.
+            keep: number of checkpoints to keep.
 
         Raises:
-            UserError: it cannot be written, e.g. the disk is full; those before are intact.
+            UserError: it cannot be written, e.g. the disk is full. Earlier checkpoints are intact.
         """
 
         def write_synced(draft: Path) -> None:
@@ -135,28 +135,28 @@ class TrainingFolder(Closing):
         return place
 
     def replace(self, part: str, write: Callable[[Path], object], but: str = "") -> Path:
-        """Write a sub-folder, whole or not at all, in the place of an older one.
+        """Write a sub-folder, whole or not at all; it replaces an older one.
 
         Args:
             part: its path within the run.
             write: fills a folder.
-            but: what a failure means.
+            but: what a failure means, for the error.
 
         Raises:
-            UserError: it cannot be written; checkpoints are intact.
+            UserError: it cannot be written. Checkpoints are intact.
         """
         place = self.path / part
         try:
             write_whole_folder(place, write)
         except (OSError, UserError) as error:
-            said = (
+            fault = (
                 str(error) if isinstance(error, UserError) else f"{error.filename or place}: {error.strerror or error}"
             )
-            raise UserError(f"{said}{but}; {self.consolation()}") from error
+            raise UserError(f"{fault}{but}; {self.recovery_hint()}") from error
         return place
 
     def discard_if_unused(self) -> None:
-        """Remove the folder's content as long as no step is done, so that the same command can be given again."""
+        """Empty the folder if no step is done, so that the same command works again."""
         if (self.path / _METRICS).stat().st_size or last_checkpoint(self.path) is not None:
             return
         remove_folder(self.path / "tensorboard")
@@ -165,18 +165,18 @@ class TrainingFolder(Closing):
         with suppress(OSError):
             self.path.rmdir()
 
-    def consolation(self) -> str:
-        """Return what is safe, and how to go on."""
+    def recovery_hint(self) -> str:
+        """Return which checkpoint is intact and how to continue."""
         found = last_checkpoint(self.path)
         safe = f"the checkpoint of step {step_of(found)} is intact" if found else "there is no checkpoint yet"
         return f"{safe}; continue with: codea1 train --resume {self.path}"
 
     def close(self) -> None:
-        """Let go of the files; idempotent."""
+        """Close the files; idempotent."""
         self._journal.close()
 
     def _cut(self) -> None:
-        """Remove what the last checkpoint does not know of."""
+        """Remove what was written after the last checkpoint."""
         checkpoint = last_checkpoint(self.path)
         last = -1 if checkpoint is None else step_of(checkpoint)
         with file_errors(self.path):
@@ -187,10 +187,10 @@ class TrainingFolder(Closing):
 
 
 def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
-    """Return the settings of the run in a folder, and the facts of its `run.json`.
+    """Return the settings of the run in a folder, and the facts in its `run.json`.
 
     Raises:
-        BrokenInput: no training run there, or it cannot be read.
+        BrokenInput: the folder holds no training run, or it cannot be read.
     """
     if not path.is_dir():
         raise BrokenInput(f"{path}: {'a file, not a run folder' if path.exists() else 'no such run folder'}")
@@ -202,7 +202,7 @@ def stored_run(path: Path) -> tuple[TrainingConfig, dict[str, Any]]:
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a run's `metrics.jsonl`, a half-written last one left out.
+    """Return the lines of a run's `metrics.jsonl`, without a half-written last one.
 
     Raises:
         BrokenInput: no such file, or a line that is no JSON object.
@@ -216,7 +216,7 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def last_checkpoint(path: Path) -> Path | None:
-    """Return the newest checkpoint of a run."""
+    """Return the newest checkpoint of a run; None if it has none."""
     found = _checkpoints(path)
     return found[-1] if found else None
 
@@ -227,7 +227,7 @@ def _checkpoints(path: Path) -> list[Path]:
 
 
 def step_of(checkpoint: Path) -> int:
-    """Return the step after which a checkpoint was taken."""
+    """Return the step after which a checkpoint was written."""
     return int(checkpoint.name.removeprefix("step-"))
 
 
@@ -241,7 +241,7 @@ def _json(line: bytes) -> dict[str, Any]:
 
 def _step_in(line: bytes) -> int:
     step = _json(line).get("step")
-    return step if isinstance(step, int) else -1  # not cut: `read_metrics` refuses it by its number
+    return step if isinstance(step, int) else -1  # it is kept, and `read_metrics` names its number
 
 
 def _sync_files(folder: Path) -> None:

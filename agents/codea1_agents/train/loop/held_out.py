@@ -1,7 +1,7 @@
-"""What the models are worth on problems that they do not train on, during a run.
+"""Evaluation of the models on held-out problems, during a run.
 
-Everything is sampled and judged where rollouts are, by the same players and sandbox. Each evaluation uses the same
-seeds, so that two of them differ by the weights only; a problem's result does not depend on who evaluates it.
+Runners sample and judge with the same players and sandbox as in rollouts. Each evaluation uses the same seeds, so two
+evaluations differ by the weights only. The result of a problem does not depend on the runner that evaluates it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from codea1_agents.measure.metrics import pass_at_k
 from codea1_agents.statistics import known_mean
-from codea1_agents.train.grpo.dealing import dealt
 from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.group_envs import GroupEnvs
+from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, Player
+from codea1_agents.train.grpo.runner_map import map_over_runners
 from codea1_agents.train.grpo.sampling import SamplingRules
-from codea1_agents.train.grpo.settings import Shape
 from codea1_agents.train.grpo.trees import Task, Tree, TreeRoller
 from codea1_agents.train.loop.options import CURRENT, EvaluationOptions
 from codea1_env.agent import AgentContext, load_agent
@@ -32,31 +32,31 @@ from codea1_env.rules.ruleset import BookRules, BookUpdate, preset
 from codea1_env.sandbox import load_sandbox
 from codea1_env.secret import without_secrets
 
-_STREAM = 1 << 32  # keeps the seeds apart from those of training
+_STREAM = 1 << 32  # separates the seeds from those of training
 _MOST_K = (1, 8)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem."""
+    """What the evaluation found on one problem."""
 
     position: int
-    """Among the held-out problems."""
+    """Position of the problem among the held-out ones."""
     passed: tuple[bool, ...] = ()
-    """Of each program of the coder that could be judged: whether it passes all golden tests."""
+    """Whether each program of the coder passes all golden tests, without programs that could not be judged."""
     golden: tuple[float, ...] = ()
-    """Of each of them: share of golden tests passed."""
+    """Share of golden tests that each of these programs passes."""
     validity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By opponent, of each suite: right cases over those asked for, at most 1."""
+    """By opponent, the validity of each suite: right cases over the number requested, at most 1."""
     kills: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
-    """By opponent, of each suite: whether it beats the program."""
+    """By opponent, whether each suite beats the program."""
 
 
 def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, float]:
-    """Return the figures of the models as they are now; see `summed_up`.
+    """Return the figures of the models with their present weights; see `summed_up`.
 
     Args:
-        algorithm: a `GRPO`; nothing of it changes, but its runners get its weights.
+        algorithm: a `GRPO`. Only its runners change: they get its weights.
         options: of the evaluation.
 
     Raises:
@@ -65,17 +65,19 @@ def evaluate_held_out(algorithm: Any, options: EvaluationOptions) -> dict[str, f
     algorithm.sync_runners()
     positions = range(len(held_out_problems(options.problems, options.limit)))
     found: dict[int, Finding] = {}
-    for findings in dealt(algorithm, positions, partial(_Share, options=options), found.__contains__):
+    for findings in map_over_runners(
+        algorithm, positions, partial(_EvaluationWork, options=options), found.__contains__
+    ):
         found.update({each.position: each for each in findings})
     return summed_up([found[position] for position in sorted(found)])
 
 
 def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
-    """Return means over problems; what nothing is known about is left out.
+    """Return means over problems, without figures that have no value.
 
-    `coder_pass_at_1`, and `coder_pass_at_8` with so many samples: the unbiased estimates; `coder_golden_rate`: share of
-    golden tests passed. By opponent, after a slash: `tester_validity`, and `tester_kill_rate`, the share of suites for
-    valid programs that beat theirs. `problems`: how many were evaluated.
+    `coder_pass_at_1`, and with eight samples or more `coder_pass_at_8`, are the unbiased estimates. `coder_golden_rate`
+    is the share of golden tests passed. `tester_validity/OPPONENT` and `tester_kill_rate/OPPONENT` follow; the kill
+    rate is the share of suites for valid programs that beat their program. `problems` is the number of problems.
     """
     figures = {"problems": float(len(findings))}
     for k in _MOST_K:
@@ -89,7 +91,7 @@ def summed_up(findings: Sequence[Finding]) -> dict[str, float]:
 
 @lru_cache(maxsize=4)
 def held_out_problems(source: str, limit: int) -> ProblemSet:
-    """Return the problems of an evaluation; they are read once per process.
+    """Return the problems of an evaluation, which a process reads once.
 
     Raises:
         UserError: no such source.
@@ -98,8 +100,8 @@ def held_out_problems(source: str, limit: int) -> ProblemSet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Share:
-    """A runner's part, as something that travels."""
+class _EvaluationWork:
+    """The work of one runner in an evaluation; it can be pickled."""
 
     positions: Sequence[int]
     options: EvaluationOptions
@@ -123,12 +125,12 @@ class _Share:
 
 
 class _Bench:
-    """Problems, players and environments of an evaluation within a runner."""
+    """Problems, players and environments of an evaluation, in a runner."""
 
     def __init__(self, runner: TreeEnvRunner, options: EvaluationOptions) -> None:
         self.problems = held_out_problems(options.problems, options.limit)
         self._runner, self._options = runner, options
-        # What is measured here must not depend on what is paid for.
+        # The figures must not depend on the rewards of the training.
         self._rules = replace(
             runner.settings.rules,
             reward=preset("fixed").reward,
@@ -137,14 +139,14 @@ class _Bench:
         )
 
     def programs(self, tasks: Sequence[Task]) -> Iterator[tuple[int, tuple[bool, ...], tuple[float, ...]]]:
-        """Yield, per problem, which samples pass the golden tests, and what share of them."""
+        """Yield per problem which samples pass all golden tests, and the share that each passes."""
         with closing(self._envs(self._options.samples, 0)) as envs:
             roller = self._roller(envs, {"coder": self._player("coder")})
             turns = roller.coder_turns([task for task in tasks if self.problems.by_id(task.problem_id).golden])
-            asked = [turn.info["problem_id"] for turn in turns]
-            results = envs.referee.golden(asked, [answer.reply for answer in roller.ask("coder", turns)])
+            problem_ids = [turn.info["problem_id"] for turn in turns]
+            results = envs.referee.golden(problem_ids, [answer.reply for answer in roller.answers("coder", turns)])
         found: dict[str, list[GoldenFinding]] = {}
-        for problem_id, each in zip(asked, results, strict=True):
+        for problem_id, each in zip(problem_ids, results, strict=True):
             found.setdefault(problem_id, []).append(each)
         for task in tasks:
             if mine := found.get(task.problem_id):
@@ -152,7 +154,7 @@ class _Bench:
                 yield task.number, passed, tuple(each.pass_rate for each in mine if each.pass_rate is not None)
 
     def suites(self, tasks: Sequence[Task]) -> Iterator[tuple[str, int, tuple[float, ...], tuple[bool, ...]]]:
-        """Yield, per opponent and problem, the validity of each suite for its programs, and whether it beats them."""
+        """Yield per opponent and problem the validity of each suite, and whether it beats its program."""
         with closing(self._envs(self._options.programs, self._options.suites)) as envs:
             for opponent in self._options.opponents:
                 players = {"coder": self._opponent(opponent), "tester": self._player("tester")}
@@ -165,10 +167,10 @@ class _Bench:
         return self._runner.player(
             role,
             SamplingRules(
-                settings.max_tokens[role],
+                settings.lengths.max_tokens[role],
                 options.temperature,
                 top_p=options.top_p,
-                rows_at_once=settings.rows_sampled_at_once,
+                rows_at_once=settings.rollout.rows_sampled_at_once,
             ),
         )
 
@@ -181,7 +183,7 @@ class _Bench:
         return AgentPlayer(load_agent(name, context, role="coder"), f"coder {without_secrets(name)}")
 
     def _envs(self, n_candidates: int, n_suites: int) -> GroupEnvs:
-        n_problems = self._runner.settings.shape.problems_at_once
+        n_problems = self._runner.settings.rollout.problems_at_once
         shape = Shape(n_candidates=n_candidates, n_suites=n_suites, problems_at_once=n_problems)
         return self._runner.group_envs(self.problems, self._rules, shape)
 
@@ -201,11 +203,11 @@ def _measured(tree: Tree, tests_per_suite: int) -> tuple[list[float], list[bool]
 
 
 def require_evaluation(options: EvaluationOptions, sandbox: str) -> None:
-    """Raise UserError for settings that make no evaluation, before anything is built.
+    """Raise UserError for settings that make no evaluation. It builds nothing.
 
     Args:
         options: of the evaluation.
-        sandbox: back end of the run.
+        sandbox: name of the run's back end.
     """
     if not options.every:
         return

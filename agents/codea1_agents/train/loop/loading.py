@@ -1,13 +1,14 @@
-"""From a TOML file, a preset's name and overrides to a checked `TrainingConfig`."""
+"""Reads a TOML file or a preset, applies overrides, and returns a checked `TrainingConfig`."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
@@ -15,7 +16,7 @@ from codea1_env.secret import without_secrets
 
 _PRESETS = Path(__file__).parents[2] / "presets"
 _EXTENDS = "extends"
-_SEATS = ("coder", "tester", "shared")
+_PLAYERS = ("coder", "tester", "shared")
 
 Settings = dict[str, Any]
 
@@ -31,10 +32,10 @@ def load_training(
     """Return the settings of a run.
 
     Args:
-        source: a preset's name, the path of a TOML file, or its content as a mapping; empty: the defaults. Its
-            `extends` names another one (a preset, or a path from the file's folder), whose settings it replaces one by
-            one.
-        overrides: `section.key=value` with TOML values (text may go without quotes), or a mapping of dotted keys.
+        source: the name of a preset, the path of a TOML file, or its content as a mapping; empty: the defaults. Its
+            `extends` names another source (a preset, or a path from the file's folder), and its settings replace
+            those of that source one by one.
+        overrides: `section.key=value` with TOML values (text needs no quotes), or a mapping of dotted keys.
 
     Raises:
         UserError: no such file or preset, not TOML, an unknown setting, a value of the wrong type or out of range.
@@ -49,7 +50,7 @@ def load_training(
 
 
 def with_overrides(settings: Mapping[str, Any], overrides: Iterable[str] | Mapping[str, Any]) -> Settings:
-    """Return nested tables with some settings replaced; see `load_training`."""
+    """Return nested tables with overrides applied; see `load_training`."""
     found = dict(settings)
     for key, value in _pairs(overrides):
         found = _merged(found, _nested(key, value))
@@ -57,14 +58,14 @@ def with_overrides(settings: Mapping[str, Any], overrides: Iterable[str] | Mappi
 
 
 def checked(settings: Mapping[str, Any], where: str) -> TrainingConfig:
-    """Return settings as a model.
+    """Return settings as a checked model.
 
     Args:
         settings: nested tables.
-        where: they come from, for errors.
+        where: origin of the settings, for errors.
 
     Raises:
-        UserError: the first fault, with its key's path.
+        UserError: the first fault, with its key.
     """
     try:
         return TrainingConfig.model_validate(settings)
@@ -72,8 +73,8 @@ def checked(settings: Mapping[str, Any], where: str) -> TrainingConfig:
         raise _fault(error, where) from error
 
 
-def _read(name: str, beside: Path, seen: tuple[str, ...]) -> Settings:
-    path = _found(name, beside)
+def _read(name: str, folder: Path, seen: tuple[str, ...]) -> Settings:
+    path = _found(name, folder)
     if str(path) in seen:
         raise UserError(f"{path}: extends itself")
     try:
@@ -85,10 +86,10 @@ def _read(name: str, beside: Path, seen: tuple[str, ...]) -> Settings:
     return _extended(content, path.parent, (*seen, str(path)))
 
 
-def _found(name: str, beside: Path) -> Path:
+def _found(name: str, folder: Path) -> Path:
     if name in preset_names():
         return _PRESETS / f"{name}.toml"
-    path = beside / name
+    path = folder / name
     if path.suffix == ".toml" or path.is_file():
         if not path.is_file():
             raise BrokenInput(f"{path}: no such file")
@@ -108,8 +109,8 @@ def _extended(content: Settings, folder: Path, seen: tuple[str, ...]) -> Setting
 
 
 def _merged(base: Settings, over: Mapping[str, Any]) -> Settings:
-    """Return the settings with others in their place, table by table."""
-    return _merged_tables(_vacated(base, over), over)
+    """Return the settings of `base` with those of `over` in their place, table by table."""
+    return _merged_tables(_without_replaced_players(base, over), over)
 
 
 def _merged_tables(base: Settings, over: Mapping[str, Any]) -> Settings:
@@ -120,25 +121,26 @@ def _merged_tables(base: Settings, over: Mapping[str, Any]) -> Settings:
     return merged
 
 
-def _vacated(base: Settings, over: Mapping[str, Any]) -> Settings:
-    """Take off their seats those whom `over` replaces: a model by an agent, two models by a shared one."""
-    agents, told = base.get("agents"), over.get("agents")
-    if not isinstance(agents, Mapping) or not isinstance(told, Mapping):
+def _without_replaced_players(base: Settings, over: Mapping[str, Any]) -> Settings:
+    """Remove the players that `over` replaces: a model by an agent, two models by a shared one."""
+    agents, changes = base.get("agents"), over.get("agents")
+    if not isinstance(agents, Mapping) or not isinstance(changes, Mapping):
         return dict(base)
-    left: dict[str, Any] = {}
-    shares, separates = _takes(told, "shared"), _takes(told, "coder") or _takes(told, "tester")
-    for seat, options in agents.items():
-        leaves = _takes(told, seat) or (shares and seat in ("coder", "tester")) or (separates and seat == "shared")
-        is_table = isinstance(options, Mapping)
-        left[seat] = (
-            {k: v for k, v in options.items() if k not in ("model", "agent")} if leaves and is_table else options
-        )
-    return {**base, "agents": left}
+    kept: dict[str, Any] = {}
+    sets_shared = _sets_player(changes, "shared")
+    sets_roles = _sets_player(changes, "coder") or _sets_player(changes, "tester")
+    for name, options in agents.items():
+        is_replaced = _sets_player(changes, name) or (sets_roles if name == "shared" else sets_shared)
+        if name in _PLAYERS and is_replaced and isinstance(options, Mapping):
+            kept[name] = {key: value for key, value in options.items() if key not in ("model", "agent")}
+        else:
+            kept[name] = options
+    return {**base, "agents": kept}
 
 
-def _takes(agents: Mapping[str, Any], seat: str) -> bool:
-    options = agents.get(seat)
-    return seat in _SEATS and isinstance(options, Mapping) and bool(options.get("model") or options.get("agent"))
+def _sets_player(agents: Mapping[str, Any], name: str) -> bool:
+    options = agents.get(name)
+    return name in _PLAYERS and isinstance(options, Mapping) and bool(options.get("model") or options.get("agent"))
 
 
 def _pairs(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -154,7 +156,7 @@ def _pairs(overrides: Iterable[str] | Mapping[str, Any]) -> Iterator[tuple[str, 
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"it = {text}")["it"]
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
 
@@ -170,18 +172,26 @@ def _fault(error: ValidationError, where: str) -> UserError:
     fault = error.errors(include_url=False, include_context=False)[0]
     path = [str(part) for part in fault["loc"]]
     name = ".".join(path)
-    if fault["type"] == "extra_forbidden":
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         known = _known(path[:-1])
         return UnknownName(f"{where}: {UnknownName.of('setting', name, known)}")
-    said = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return BrokenInput(without_secrets(f"{where}: {name} {said}, not {fault['input']!r}"))
+    message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    return BrokenInput(without_secrets(f"{where}: {name} {message}, not {fault['input']!r}"))
 
 
 def _known(path: Iterable[str]) -> list[str]:
-    """Return the dotted names of the settings beside one."""
-    model: type[BaseModel] = TrainingConfig
+    """Return the dotted names of the settings in a table."""
+    section: Any = TrainingConfig
     for part in path:
-        told = model.model_fields[part].annotation
-        model = next(each for each in (told, *get_args(told)) if hasattr(each, "model_fields"))  # or: it, or nothing
+        hint = section.model_fields[part].annotation
+        section = next(each for each in (hint, *get_args(hint)) if _is_section(each))  # the section may be optional
     prefix = "".join(f"{part}." for part in path)
-    return [prefix + name for name in model.model_fields]
+    return [prefix + each for each in _names_in(section)]
+
+
+def _is_section(hint: Any) -> bool:
+    return hasattr(hint, "model_fields") or is_dataclass(hint)
+
+
+def _names_in(section: Any) -> list[str]:
+    return [each.name for each in fields(section)] if is_dataclass(section) else list(section.model_fields)

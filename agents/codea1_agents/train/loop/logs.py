@@ -1,4 +1,4 @@
-"""Where figures go beside `metrics.jsonl`: TensorBoard here, Weights & Biases and MLflow if they are asked for."""
+"""Logs of figures, apart from `metrics.jsonl`: TensorBoard; Weights & Biases and MLflow if the settings name them."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from codea1_env.secret import without_secrets
 
 
 class Log(Protocol):
-    """Takes the figures of steps."""
+    """Receives the figures of steps."""
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
-        """Take the figures of a step, by name with slashes."""
+        """Write the figures of a step; their names have slashes."""
 
     def close(self) -> None:
-        """Write what is still held."""
+        """Write everything and close."""
 
 
 @contextmanager
 def opened_logs(config: TrainingConfig, folder: Path, done: int) -> Iterator[list[Log]]:
-    """Give the logs that a run asks for.
+    """Open the logs that the settings of a run name.
 
     Args:
         config: of the run.
         folder: of the run.
-        done: steps that there are already; events of later ones are void.
+        done: steps done so far; TensorBoard drops events of later steps.
 
     Raises:
         MissingExtra: a package is not installed.
     """
-    asked = config.logging
+    options = config.logging
     with ExitStack() as stack:
         logs: list[Log] = []
-        if asked.tensorboard:
+        if options.tensorboard:
             logs.append(_TensorBoard(folder / "tensorboard", done))
-        if asked.wandb:
-            logs.append(_Wandb(asked.wandb, config, folder))
-        if asked.mlflow:
-            logs.append(_MLflow(asked.mlflow, config, folder))
+        if options.wandb:
+            logs.append(_Wandb(options.wandb, config, folder))
+        if options.mlflow:
+            logs.append(_MLflow(options.mlflow, config, folder))
         for log in logs:
             stack.callback(log.close)
         yield logs
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of a step's line as `part/name`; of alarms, how many there are."""
+    """Return the numbers of a step's line as `part/name`, and the number of its alarms."""
     found = {f"{part}/{name}": value for part in ("figures", "times") for name, value in line.get(part, {}).items()}
     found |= {f"evaluation/{name}": value for name, value in line.get("evaluation", {}).items()}
     if "alarms" in line:
@@ -100,11 +100,11 @@ class _MLflow:
             mlflow.set_experiment(experiment)
             mlflow.start_run(run_name=config.run.name or folder.name)
             mlflow.log_dict(config.model_dump(mode="json"), "config.json")
-        except mlflow.exceptions.MlflowException as error:  # such as a place that this MLflow does not write to
+        except mlflow.exceptions.MlflowException as error:  # e.g. a server that it cannot write to
             raise UserError(f"logging.mlflow: {without_secrets(' '.join(str(error).split()))}") from error
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
-        # A colon or comma, as in an opponent's options, is no part of MLflow's names.
+        # MLflow's names hold no colon or comma, which an opponent's options may have.
         named = {"".join(c if c.isalnum() or c in "_-./ " else "_" for c in name): v for name, v in figures.items()}
         self._mlflow.log_metrics(named, step=step)
 

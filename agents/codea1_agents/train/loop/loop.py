@@ -1,4 +1,4 @@
-"""The loop: train, look, write down, keep; begun anew or continued."""
+"""The training loop: train, evaluate, write, save. It starts a run or continues one."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ Line = dict[str, Any]
 
 
 class TrainingFailed(CodeA1Error, RuntimeError):
-    """The training itself went wrong, e.g. a loss that is no number; the message says what is safe."""
+    """The training failed, e.g. by a loss that is not finite. The message says which checkpoint is intact."""
 
 
 class Watcher:
-    """Is told how a run goes; does nothing."""
+    """Receives the events of a run. This base class ignores them."""
 
     def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[Line]) -> None:
-        """Take note of a run and of the lines that it has already."""
+        """Called before the first step, with the lines that the run has already."""
 
     def step(self, line: Line) -> None:
-        """Take note of a step."""
+        """Called after each step."""
 
     def note(self, text: str) -> None:
-        """Take note of a remark."""
+        """Called with a message for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run that is over, or was interrupted."""
+    """A run that ended or was interrupted."""
 
     folder: Path
     steps: int
-    """Done in all."""
+    """Steps done in all."""
     lines: tuple[Line, ...]
-    """Of `metrics.jsonl`."""
+    """Lines of `metrics.jsonl`."""
     interrupted: bool = False
     models: Mapping[str, Path] = field(default_factory=dict)
     """Directories of the exported models, by module."""
@@ -65,14 +65,14 @@ def train(config: TrainingConfig | str | Path, *, out: Path | None = None, watch
     """Run a training from its first step.
 
     Args:
-        config: settings, or what `load_training` takes.
+        config: settings, or a source for `load_training`.
         out: run folder, new or empty; None: `run.folder`, else a new one under `runs/`.
-        watcher: is told how it goes.
+        watcher: receives the events.
 
     Raises:
-        UserError: settings that make no run, a folder that is in use, a full disk.
-        TrainingFailed: the loss became no number, a learner died, or an engine has old weights; the last checkpoint is
-            kept.
+        UserError: settings that make no run, a folder in use, or a full disk.
+        TrainingFailed: the loss is not finite, a learner died, or an engine has old weights. The last checkpoint is
+            intact.
     """
     full = config if isinstance(config, TrainingConfig) else load_training(config)
     place = out or (Path(full.run.folder) if full.run.folder else None)
@@ -90,20 +90,20 @@ def resume(
 
     Args:
         run: its folder.
-        changes: settings to change, as in `load_training`; only those that cannot change what is learnt.
-        config: settings that must agree with the run's, if there are any.
-        watcher: is told how it goes.
+        changes: settings to change, as in `load_training`; only those that do not change the figures.
+        config: settings that must agree with those of the run; None: the run's own.
+        watcher: receives the events.
 
     Raises:
-        UserError: no run there, it is in use, or a setting differs that may not.
+        UserError: the folder holds no run or is in use, or a setting differs that may not change.
         TrainingFailed: as in `train`.
     """
     stored, _ = stored_run(run)
-    asked = _changed(config or stored, changes)
-    found = differences(stored, asked)
+    wanted = _changed(config or stored, changes)
+    found = differences(stored, wanted)
     if found:
         raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(found)}")
-    return _run(asked, None, run, watcher or Watcher())
+    return _run(wanted, None, run, watcher or Watcher())
 
 
 def _changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
@@ -115,7 +115,7 @@ def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Wa
     from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
 
     for name in ("ray", "ray.rllib"):
-        logging.getLogger(name).setLevel(logging.ERROR)  # they say a lot about their own stacks
+        logging.getLogger(name).setLevel(logging.ERROR)  # they log much about their own internals
     require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
     require_golden_tests(load_problems(config.game.problems), made.rules)
@@ -127,14 +127,14 @@ def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Wa
         if run is not None:
             folder.store(config)
         try:
-            return _looped(config, made, folder, facts, watcher)
+            return _run_loop(config, made, folder, facts, watcher)
         except BaseException:
             if run is None:
                 folder.discard_if_unused()
             raise
 
 
-def _looped(
+def _run_loop(
     config: TrainingConfig, made: Any, folder: TrainingFolder, facts: Mapping[str, Any], watcher: Watcher
 ) -> Finished:
     """Build everything and run the loop, from the last checkpoint if there is one."""
@@ -153,10 +153,10 @@ def _looped(
         watcher.begin(folder.path, config, tuple(lines))
         try:
             return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done, interrupt).run()
-        except (UserError, TrainingFailed):  # they tell it themselves
+        except (UserError, TrainingFailed):  # their messages say what is intact
             raise
         except BaseException:
-            watcher.note(folder.consolation())
+            watcher.note(folder.recovery_hint())
             raise
 
 
@@ -171,23 +171,23 @@ def _ray(cluster: ClusterOptions) -> Iterator[None]:
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
     else:
         wanted = cluster.env_runners * cluster.cpus_per_env_runner + cluster.learners * cluster.cpus_per_learner
-        n_cpus = max(os.cpu_count() or 1, int(wanted) + 2)  # Ray would wait for ever for cores that are not there
-        _started(ray, n_cpus)
+        n_cpus = max(os.cpu_count() or 1, int(wanted) + 2)  # Ray would wait forever for missing cores
+        _start_ray(ray, n_cpus)
     try:
         yield
     finally:
         ray.shutdown()
 
 
-def _started(ray: Any, n_cpus: int) -> None:
+def _start_ray(ray: Any, n_cpus: int) -> None:
     for is_last in (False, True):
         try:
-            ray.init(  # "local": one of this run's own, also where another runs
+            ray.init(  # "local": a new one for this run, even if another one runs
                 address="local", num_cpus=n_cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
             )
-        except Exception as error:  # it raises nothing more special than this
+        except Exception as error:  # Ray raises no narrower class
             ray.shutdown()
-            if is_last:  # a crowded machine may be too slow for its time limits once
+            if is_last:  # a busy machine may miss Ray's time limits once
                 raise UserError(f"Ray cannot be started here: {error}") from error
         else:
             return
@@ -200,13 +200,13 @@ def _algorithm(made: Any, checkpoint: Path | None) -> Iterator[Any]:
     of_transformers.disable_progress_bar()
     algorithm = made.build_algo()
     with suppress(OSError):
-        Path(algorithm.logdir).rmdir()  # an empty one, which RLlib makes under ~/ray_results
+        Path(algorithm.logdir).rmdir()  # an empty folder that RLlib makes under ~/ray_results
     try:
         if checkpoint is not None:
             _restore(algorithm, checkpoint)
         yield algorithm
     finally:
-        with suppress(Exception):  # what matters is written; Ray may be gone already
+        with suppress(Exception):  # the results are written, and Ray may have stopped
             algorithm.stop()
 
 
@@ -214,25 +214,25 @@ def _restore(algorithm: Any, checkpoint: Path) -> None:
     try:
         algorithm.restore_from_path(str(checkpoint.resolve()))
     except (OSError, EOFError, LookupError, ValueError, UnpicklingError) as error:  # files missing, cut or damaged
-        said = " ".join(str(error).split()) or type(error).__name__
+        fault = " ".join(str(error).split()) or type(error).__name__
         raise BrokenInput(
-            f"{checkpoint}: it cannot be restored ({said}); without it the run goes on from the one before"
+            f"{checkpoint}: it cannot be restored ({fault}); without this folder the run continues from the one before"
         ) from error
 
 
 class _Interrupt:
-    """Ctrl-C, or a scheduler's SIGTERM, lets the step come to its end; a second one does not."""
+    """Handles Ctrl-C and SIGTERM: the first one ends the run after the present step, the second one at once."""
 
     _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
-        self.came = False
+        self.requested = False
 
     def __enter__(self) -> _Interrupt:
         self._is_main = threading.current_thread() is threading.main_thread()
         if self._is_main:
-            self._former = [signal.signal(number, self._take) for number in self._NUMBERS]
+            self._former = [signal.signal(number, self._on_signal) for number in self._NUMBERS]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -240,11 +240,11 @@ class _Interrupt:
             for number, former in zip(self._NUMBERS, self._former, strict=True):
                 signal.signal(number, former)
 
-    def _take(self, *_: object) -> None:
-        if self.came:
+    def _on_signal(self, *_: object) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        self.came = True
-        with suppress(RuntimeError):  # it came while something was being written there
+        self.requested = True
+        with suppress(RuntimeError):  # the signal came while the watcher was writing
             self._watcher.note("interrupted: this step is finished and saved first; press Ctrl-C again to stop at once")
 
 
@@ -267,13 +267,13 @@ class _Loop:
         if not self.lines and evaluation.every and evaluation.at_start:
             self._write({"step": 0, "evaluation": self._evaluated()})
         saved = self.done
-        while self.done < self.config.run.steps and not self.interrupt.came:
+        while self.done < self.config.run.steps and not self.interrupt.requested:
             self._step()
-            is_last = self.done == self.config.run.steps or self.interrupt.came
+            is_last = self.done == self.config.run.steps or self.interrupt.requested
             if is_last or _is_due(self.done, self.config.checkpoints.every):
                 self._save()
                 saved = self.done
-        if self.interrupt.came and saved < self.done:
+        if self.interrupt.requested and saved < self.done:
             self._save()
         is_over = self.done >= self.config.run.steps
         models = self._exported() if is_over and self.config.checkpoints.export else {}
@@ -305,19 +305,19 @@ class _Loop:
         self._write(line)
 
     def _trained(self) -> Mapping[str, Any]:
-        """Run one iteration and return what the learners say about it."""
-        with self._blamed(self.done + 1):
+        """Run one iteration and return the learners' results."""
+        with self._named_failures(self.done + 1):
             found: Mapping[str, Any] = self.algorithm.train().get("learners", {})
         return found
 
     @contextmanager
-    def _blamed(self, step: int) -> Iterator[None]:
-        """Say in which step a training was stopped, and what is safe."""
+    def _named_failures(self, step: int) -> Iterator[None]:
+        """Convert `TrainingStopped` into an error that names the step and the intact checkpoint."""
         try:
             yield
         except TrainingStopped as error:
-            said = str(error).strip().splitlines()[-1]
-            raise TrainingFailed(f"step {step}: {said}; {self.folder.consolation()}") from error
+            fault = str(error).strip().splitlines()[-1]
+            raise TrainingFailed(f"step {step}: {fault}; {self.folder.recovery_hint()}") from error
 
     def _write(self, line: Line) -> None:
         from codea1_agents.train.loop.logs import flat  # noqa: PLC0415  slow to import
@@ -331,7 +331,7 @@ class _Loop:
     def _evaluated(self) -> dict[str, float]:
         from codea1_agents.train.loop.held_out import evaluate_held_out  # noqa: PLC0415  slow to import
 
-        with self._blamed(self.done):  # the evaluation hands weights over, too
+        with self._named_failures(self.done):  # an evaluation hands weights over, too
             return evaluate_held_out(self.algorithm, self.config.evaluation)
 
     def _keep_samples(self) -> None:
@@ -358,7 +358,7 @@ class _Loop:
         return {
             module: self.folder.replace(
                 f"models/{module}",
-                partial(export_module, dict(state[module]), settings),  # the place comes last
+                partial(export_module, dict(state[module]), settings),  # the folder is the last argument
             )
             for module, settings in models.items()
         }

@@ -1,21 +1,18 @@
-"""Every setting of a training run, as TOML holds it: strict models at the edge, checked before anything is built."""
+"""Every setting of a training run, as TOML has it. Strict models check them before anything is built."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
 
+from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings
+from codea1_agents.train.ranges import Count, CountOrZero, NotNegative, Positive, Share
 from codea1_env.secret import TextWithSecrets, read_secrets
 
 CURRENT = "current"
-"""Among the opponents of an evaluation: the coder that is being trained."""
-
-_Count = Annotated[int, Field(ge=1)]
-_CountOrNone = Annotated[int, Field(ge=0)]
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_Share = Annotated[float, Field(ge=0, le=1)]
-_NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""Name of the coder in training, among the opponents of an evaluation."""
 
 
 def _read(value: object, as_text: ValidatorFunctionWrapHandler) -> str:
@@ -23,7 +20,7 @@ def _read(value: object, as_text: ValidatorFunctionWrapHandler) -> str:
 
 
 _Agent = Annotated[str, WrapValidator(_read)]
-"""A specification; its secrets are in no dump of the settings."""
+"""The specification of an agent. No dump of the settings holds its secrets."""
 _Type = Literal["float32", "bfloat16", "float16"]
 
 
@@ -35,27 +32,27 @@ class RunOptions(_Section):
     """The run as a whole."""
 
     name: str = ""
-    """For people, and for W&B and MLflow; empty: the folder's name."""
-    seed: _CountOrNone = 0
-    """All randomness descends from it."""
-    steps: _Count = 111
+    """Name for people, W&B and MLflow; empty: the name of the folder."""
+    seed: CountOrZero = 0
+    """Decides all random numbers of the run."""
+    steps: Count = 111
     """Iterations; the paper's 3 epochs over 9,688 problems are 111."""
     folder: str = ""
     """Run folder, new or empty; empty: a new one under `runs/`."""
 
 
 class GameOptions(_Section):
-    """What is played."""
+    """The game: problems, rules and sandbox."""
 
     problems: str = ""
     """Source to train on, by name or path."""
     rules: str = "fixed"
-    """Preset of the rules; what follows up to `comparison` replaces parts of it."""
-    tests_per_suite: _Count | None = None
+    """Preset of the rules. The settings from `tests_per_suite` to `comparison` replace parts of it."""
+    tests_per_suite: Count | None = None
     reading: str | None = None
-    max_program_bytes: _Count | None = None
+    max_program_bytes: Count | None = None
     validation: str | None = None
-    confirm: _Share | None = None
+    confirm: Share | None = None
     reward: dict[str, Any] = Field(default_factory=dict)
     """E.g. `alpha`; see docs/rules.md."""
     book: dict[str, Any] = Field(default_factory=dict)
@@ -64,167 +61,144 @@ class GameOptions(_Section):
     tester_view: Literal["white_box", "black_box"] = "white_box"
     sandbox: str = "local"
     limits: dict[str, Any] = Field(default_factory=dict)
-    """Bounds per call of a program, e.g. `cpu_s`; empty: calibrated on the solution."""
+    """Limits per call of a program, e.g. `cpu_s`; empty: calibrated on the solution."""
 
 
 class LoraOptions(_Section):
-    """Low-rank adapters; unset: as `LoraSettings` has it."""
+    """Low-rank adapters. A setting that is missing has the default of `LoraSettings`."""
 
-    rank: _Count | None = None
-    alpha: _Positive | None = None
+    rank: Count | None = None
+    alpha: Positive | None = None
     target_modules: list[str] | None = None
 
 
 class AgentOptions(_Section):
-    """Who plays a role."""
+    """The player of a role."""
 
     model: str = ""
-    """Directory or hub id of a causal language model, which learns."""
+    """Directory or hub id of a causal language model, which this run trains."""
     agent: _Agent = ""
-    """An agent that does not learn here, by name and options as in `codea1 play`; either this or `model`."""
+    """An agent that this run does not train, by name and options as in `codea1 play`; instead of `model`."""
     frozen: bool = False
-    """The model plays and does not learn."""
-    lr: _Positive | None = None
-    """Learning rate of this role's module; unset: that of `training`."""
-    max_tokens: _Count | None = None
-    """Longest reply; unset: 4096, or that of `agents.shared`."""
-    max_prompt_tokens: _Count | None = None
-    """Longest prompt; unset: 4096 for the coder and 8192 for the tester."""
+    """Whether the model plays and does not learn."""
+    lr: Positive | None = None
+    """Learning rate of this role's module; unset: `training.lr`."""
+    max_tokens: Count | None = None
+    """Longest reply, in tokens; unset: that of `agents.shared`, or 4096."""
+    max_prompt_tokens: Count | None = None
+    """Longest prompt, in tokens; unset: that of `agents.shared`, or 4096 for the coder and 8192 for the tester."""
     sampling_dtype: _Type = "float32"
-    """Of the weights that sample."""
+    """Data type of the weights that sample."""
     autocast: Literal["", "bfloat16", "float16"] = ""
-    """What the learner computes in; its weights are float32. Empty: float32."""
+    """Data type in which the learner computes; empty: float32. Its weights are always float32."""
     gradient_checkpointing: bool = False
     lora: LoraOptions | None = None
-    """Adapters that are trained in place of the whole model."""
+    """Adapters to train instead of the whole model."""
     rollout_engine: Literal["transformers", "vllm"] = "transformers"
-    """Who samples."""
+    """Engine that samples."""
     engine_options: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of `vllm.LLM`."""
     handover_folder: str = ""
-    """Where weights are put down for another engine; empty: memory, where the system has such a folder."""
-    handover_gap: _NotNegative = 0.0
+    """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
+    handover_gap: NotNegative = 0.0
     """Largest difference of log-probabilities after a hand-over; 0: by `sampling_dtype`."""
 
 
 class AgentsOptions(_Section):
-    """Who plays: one entry per role, or one model for both."""
+    """The players: one table per role, or one model for both roles."""
 
     coder: AgentOptions = Field(default_factory=AgentOptions)
     tester: AgentOptions = Field(default_factory=AgentOptions)
     shared: AgentOptions = Field(default_factory=AgentOptions)
-    """One model for both roles (self-play); `coder` and `tester` then only set lengths."""
+    """One model for both roles (self-play). `coder` and `tester` then set lengths only."""
 
 
-class RolloutOptions(_Section):
-    """What an iteration samples."""
+@dataclass(frozen=True, slots=True)
+class RolloutOptions(RolloutSettings):
+    """What an iteration samples: the hyperparameters of `RolloutSettings`, and the wording."""
 
-    problems_per_step: _Count = 256
-    n_candidates: _Count = 8
-    """Per problem."""
-    n_suites: _CountOrNone = 8
-    """Per candidate, or per problem."""
-    suites_per: Literal["candidate", "problem"] = "candidate"
-    n_kept: _Count = 1
-    """Candidates per problem whose suites are learnt from (l)."""
-    keep_flat_groups: bool = False
-    """Whether groups of equal rewards count, with advantages of 0, in the divergence and in the mean over tokens."""
-    temperature: _Positive = 1.0
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     prompts: str = "default"
     """Wording, by name or file."""
-    problems_at_once: _Count = 8
-    """Generated together by a runner, while the sandbox judges others."""
-    rows_sampled_at_once: _Count = 64
-    """Responses in one batch of the sampler."""
 
 
-class UpdateOptions(_Section):
-    """How weights are updated."""
+@dataclass(frozen=True, slots=True)
+class UpdateOptions(UpdateSettings):
+    """How weights are updated: the hyperparameters of `UpdateSettings`, and the schedule of the learning rate."""
 
-    lr: _Positive = 1e-6
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     lr_schedule: Literal["constant", "cosine"] = "constant"
-    """After the warm-up; `cosine` ends at zero with the last step."""
-    warmup_steps: _CountOrNone = 10
-    epochs_per_step: _Count = 1
-    minibatches_per_epoch: _Count = 2
-    rows_at_once: _CountOrNone = 8
-    """Responses per forward pass; 0: all of a minibatch."""
-    clip_low: _Share = 0.2
-    clip_high: _Positive = 0.28
-    dual_clip: Annotated[float, Field(gt=1)] = 10.0
-    kl_coeff: _NotNegative = 0.001
-    """Weight of the divergence from the model as it was loaded; 0: no reference is kept."""
-    entropy_coeff: Annotated[float, Field(allow_inf_nan=False)] = 0.0
-    weight_decay: _NotNegative = 0.1
-    grad_clip: _Positive = 1.0
+    """After the warm-up; `cosine` ends at 0 with the last step."""
 
 
 class ClusterOptions(_Section):
-    """Where it runs. Nothing here changes results beyond rounding."""
+    """Where the run computes. These settings change results by rounding only."""
 
     address: str = ""
-    """Of a Ray cluster, or `auto`; empty: one of this machine's own."""
-    env_runners: _CountOrNone = 0
-    """Remote processes that roll out; 0: the driver does."""
-    cpus_per_env_runner: _NotNegative = 1.0
-    gpus_per_env_runner: _NotNegative = 0.0
-    learners: _CountOrNone = 0
-    """Remote processes that learn; 0: the driver does."""
-    cpus_per_learner: _NotNegative = 1.0
-    gpus_per_learner: _NotNegative = 0.0
+    """Address of a Ray cluster, or `auto`; empty: start a local one."""
+    env_runners: CountOrZero = 0
+    """Remote processes that roll out; 0: the driver rolls out."""
+    cpus_per_env_runner: NotNegative = 1.0
+    gpus_per_env_runner: NotNegative = 0.0
+    learners: CountOrZero = 0
+    """Remote processes that learn; 0: the driver learns."""
+    cpus_per_learner: NotNegative = 1.0
+    gpus_per_learner: NotNegative = 0.0
     restart_lost: bool = True
-    """Start a runner that has died again; its problems are rolled out by others meanwhile."""
-    torch_threads: _CountOrNone = 0
-    """Of the driver; 0: torch's own choice. Small models are faster with 1."""
+    """Whether a lost runner is started again. Meanwhile other runners roll out its problems."""
+    torch_threads: CountOrZero = 0
+    """Threads of torch in the driver; 0: torch chooses. Small models are faster with 1."""
 
 
 class CheckpointOptions(_Section):
-    """What is kept of the weights."""
+    """Which checkpoints and models are kept."""
 
-    every: _CountOrNone = 50
-    """Steps between checkpoints; 0: only the last step's."""
-    keep: _CountOrNone = 2
-    """Checkpoints that are kept; 0: all."""
+    every: CountOrZero = 50
+    """Steps between checkpoints; 0: only after the last step."""
+    keep: CountOrZero = 2
+    """Number of checkpoints to keep; 0: all."""
     export: bool = True
-    """Write the models to `models/` at the end."""
+    """Whether the models are written to `models/` at the end."""
 
 
 class EvaluationOptions(_Section):
-    """Held-out problems, played by the models as they are; nothing is learnt from them."""
+    """Evaluation of the models on held-out problems, which train nothing."""
 
-    every: _CountOrNone = 0
-    """Steps between evaluations, the last step's beside them; 0: none."""
+    every: CountOrZero = 0
+    """Steps between evaluations; there is also one after the last step. 0: no evaluation."""
     at_start: bool = True
-    """Also before the first step."""
+    """Whether there is an evaluation before the first step."""
     problems: str = ""
-    """Source by name or path; golden tests judge the coder."""
-    limit: _CountOrNone = 0
-    """Only so many problems, from the front; 0: all."""
-    samples: _CountOrNone = 1
+    """Source, by name or path; its golden tests judge the coder."""
+    limit: CountOrZero = 0
+    """Number of problems, from the first; 0: all."""
+    samples: CountOrZero = 1
     """Programs per problem (n); 0: the coder is not evaluated."""
-    temperature: _NotNegative = 0.7
+    temperature: NotNegative = 0.7
     """0: the most probable token."""
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.95
     opponents: list[_Agent] = Field(default_factory=lambda: ["mutant,strength=1", CURRENT])
-    """Coders that the tester writes suites against: agents, or `current`."""
-    programs: _Count = 1
-    """Of each opponent, per problem."""
-    suites: _CountOrNone = 1
-    """Per program; 0: the tester is not evaluated."""
+    """Coders for whose programs the tester writes suites: agents, or `current`."""
+    programs: Count = 1
+    """Programs of each opponent, per problem."""
+    suites: CountOrZero = 1
+    """Suites per program; 0: the tester is not evaluated."""
 
 
 class LoggingOptions(_Section):
-    """Where figures go beside `metrics.jsonl`. Nothing is uploaded unless it is asked for here."""
+    """Where figures are logged, apart from `metrics.jsonl`. Nothing is uploaded unless a setting here says so."""
 
     tensorboard: bool = True
     wandb: str = ""
     """Project of Weights & Biases; empty: not used."""
     mlflow: str = ""
-    """Experiment of MLflow, at the place that its own environment variables name; empty: not used."""
-    samples_every: _CountOrNone = 10
-    """Steps between kept rollouts; 0: none."""
-    samples: _Count = 2
-    """Problems whose rollouts are kept then."""
+    """Experiment of MLflow, at the server that MLflow's environment variables name; empty: not used."""
+    samples_every: CountOrZero = 10
+    """Steps between samples of rollouts that are kept; 0: none."""
+    samples: Count = 2
+    """Problems in such a sample."""
 
 
 class TrainingConfig(_Section):

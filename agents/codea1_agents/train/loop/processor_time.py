@@ -1,4 +1,4 @@
-"""Processor time of this process and of all that it has started, the sandbox's programs included."""
+"""Processor time of this process and of all its descendants, including the programs of the sandbox."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 _PROC = Path("/proc")
-_PARENT, _FIRST_TIME = 1, 11  # positions in /proc/PID/stat behind the name: parent; then utime stime cutime cstime
+_PARENT, _FIRST_TIME = 1, 11  # positions in /proc/PID/stat after the name: parent; utime stime cutime cstime
 
 
 def processor_seconds() -> float:
-    """Return the seconds so far; where there is no /proc, those of this process alone.
+    """Return the seconds so far; without /proc, those of this process alone.
 
-    What a process has done is counted until it is waited for, and then as its parent's: only orphans are lost.
+    The time of a process that has been waited for is in its parent's. Only the time of orphans is missing.
     """
     if not _PROC.is_dir():
         return time.process_time()
@@ -23,7 +23,7 @@ def processor_seconds() -> float:
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended meanwhile
+            except OSError:  # the process has ended
                 continue
             spent[int(entry.name)] = sum(map(int, fields[_FIRST_TIME : _FIRST_TIME + 4]))
             children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))

@@ -1,4 +1,4 @@
-"""What makes two runs the same one."""
+"""Checks that a run is continued with the settings, problems and models of its start."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ _CHECKED_BY_CONTENT = (
     "agents.shared.model",
 )
 _LEARNERS = ("ray", "torch", "transformers")
-_ENDS = 1 << 20  # bytes of each end of a file of weights that enter its digest: all of it would take minutes
+_ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole file would take minutes
 
 
-def differences(stored: TrainingConfig, asked: TrainingConfig) -> tuple[str, ...]:
-    """Return one clause per setting in which `asked` would not continue a run, e.g. `run.seed was 0, now 1`.
+def differences(stored: TrainingConfig, wanted: TrainingConfig) -> tuple[str, ...]:
+    """Return one clause per setting that may not change but differs, e.g. `run.seed was 0, now 1`.
 
-    Where it runs, what is logged and what is kept may change; so may the number of steps, unless the learning rate
-    follows it. Problems and models may lie elsewhere: their content is compared (`require_same`).
+    The settings of cluster, logging and checkpoints may change. So may the number of steps, unless the learning rate
+    depends on it. The paths of problems and models may change: `require_same` compares their content.
     """
     may_change = [*_MAY_CHANGE, *_CHECKED_BY_CONTENT]
     if stored.training.lr_schedule == "constant":
         may_change.append("run.steps")
     prefixes = tuple(f"{each}." for each in may_change)
-    return changes_between(stored, asked, may_change=lambda name: f"{name}.".startswith(prefixes))
+    return changes_between(stored, wanted, may_change=lambda name: f"{name}.".startswith(prefixes))
 
 
 def facts_of(config: TrainingConfig) -> dict[str, Any]:
-    """Return what a run's results depend on beside its settings: versions, judge, digests of problems and models."""
+    """Return what decides a run's results apart from its settings: versions, and digests of problems and models."""
     versions = installed_versions()
     for package in _LEARNERS:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    models = {seat: model for seat in ("coder", "tester", "shared") if (model := getattr(config.agents, seat).model)}
+    models = {name: model for name in ("coder", "tester", "shared") if (model := getattr(config.agents, name).model)}
     return {
         "versions": versions,
         "git": git_commit(),
@@ -58,25 +58,25 @@ def facts_of(config: TrainingConfig) -> dict[str, Any]:
         "held_out_digest": problems_digest(load_problems(config.evaluation.problems))
         if config.evaluation.every
         else "",
-        "models": {seat: _model_digest(model) for seat, model in models.items()},
+        "models": {name: _model_digest(model) for name, model in models.items()},
     }
 
 
 def require_same(run: Path, facts: Mapping[str, Any]) -> None:
-    """Raise UserError where the problems, the models or the judge of a run are not those that it began with."""
+    """Raise UserError if the problems, the models or the judge of a run are not those of its start."""
     _, stored = stored_run(run)
     require_this_judge(judge_version_in(stored), run, "begin a new run")
     for key, name in (("problems_digest", "game.problems"), ("held_out_digest", "evaluation.problems")):
         if stored.get(key) != facts[key]:
-            raise BrokenInput(f"{run}: cannot be continued: {name} holds other problems than it began with")
-    for seat, digest in facts["models"].items():
-        before = stored.get("models", {}).get(seat)
+            raise BrokenInput(f"{run}: cannot be continued: {name} holds other problems than at its start")
+    for name, digest in facts["models"].items():
+        before = stored.get("models", {}).get(name)
         if before and digest and before != digest:
-            raise BrokenInput(f"{run}: cannot be continued: agents.{seat}.model is another model than it began with")
+            raise BrokenInput(f"{run}: cannot be continued: agents.{name}.model is another model than at its start")
 
 
 def _model_digest(model: str) -> str:
-    """Return a digest of a model's directory; empty for an id of the hub."""
+    """Return a digest of a model's directory; empty for a hub id."""
     folder = Path(model).expanduser()
     if not folder.is_dir():
         return ""

@@ -1,4 +1,4 @@
-"""Rollouts of a step, kept as a run folder: every candidate with each of its suites is a duel of its own."""
+"""Sample rollouts of a step, as a run folder. Each candidate with each of its suites is one episode."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from codea1_env.sandbox import Limits
 def write_samples(
     path: Path, trees: Sequence[Tree], problems: ProblemSet, settings: TrainingSettings, facts: Mapping[str, Any]
 ) -> None:
-    """Fill a folder with rollouts; `codea1 rescore` reads it.
+    """Write rollouts to a folder that `codea1 rescore` reads.
 
     Args:
         path: an empty folder.
-        trees: whose rollouts.
+        trees: the rollouts.
         problems: of the run.
         settings: of the run.
-        facts: of its `run.json`.
+        facts: in its `run.json`.
     """
     duels = list(duels_of(trees, problems, settings.rules))
     config = RunConfig(
@@ -55,9 +55,9 @@ def write_samples(
 
 
 def duels_of(trees: Sequence[Tree], problems: ProblemSet, rules: Ruleset) -> Iterator[EpisodeRecord]:
-    """Yield one episode per candidate and suite; a candidate without suites is one, too. What is masked is left out.
+    """Yield one episode per candidate and suite, and one per candidate without suites; none for masked rollouts.
 
-    The rewards are those of the duel alone: a candidate's reward in training is taken over all of its suites.
+    Rewards are those of the single episode. In training, the reward of a candidate covers all its suites.
     """
     number = 0
     for tree in trees:
@@ -82,7 +82,7 @@ def duels_of(trees: Sequence[Tree], problems: ProblemSet, rules: Ruleset) -> Ite
 
 
 def _alone(report: CandidateReport, replies: Sequence[Answer]) -> Iterator[tuple[CandidateReport, str | None]]:
-    """Yield a candidate's report with one suite at a time, and the reply that held it."""
+    """Yield a candidate's report with one suite at a time, and the reply of that suite."""
     if not report.suites:
         yield report, None
     for suite, reply in zip(report.suites, replies, strict=True):

@@ -1,6 +1,6 @@
-"""A small world in which two language models learn from scratch on one processor core.
+"""Small problems and models, with which two language models learn from scratch on one processor core.
 
-`components` and `family` make problems out of parts that each have a right form and wrong ones; `problems` gives
-them to the game as the source `tiny`. `corpus`, `tokenizer` and `pretraining` make a language model that knows them a
-little; `measuring` says how little.
+`components` and `family` compose problems from parts, each of which has a right form and wrong ones. `problems` offers
+them as the source `tiny`. `corpus`, `tokenizer` and `pretraining` make a language model that solves some of them.
+`measuring` measures models. `sft_examples` and `supervised` fine-tune a tester.
 """

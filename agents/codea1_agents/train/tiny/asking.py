@@ -1,4 +1,4 @@
-"""A tiny model as somebody to ask."""
+"""Makes an `Asker` of a tiny model."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ _SAMPLING = "prompts=tiny,temperature=1,top_p=1,batch_size=256,device=cpu"
 
 
 def tiny_asker(role: str, model: Path, problems: ProblemSet, sandbox: Sandbox, seed: int) -> Asker:
-    """Return a tiny model in a role, sampling as in training."""
+    """Return the asker of a tiny model in a role; it samples as in training."""
     spec = f"transformers,model={model},max_tokens={_MAX_TOKENS[role]},{_SAMPLING}"
     return Asker(load_agent(spec, AgentContext(problems, sandbox, seed)), f"{role} {model}", seed=seed)

@@ -1,7 +1,7 @@
-"""The parts that problems are made of: what each is called, how it is written, and how it is got wrong.
+"""The components of problems: the words, the right source and wrong sources of each. Data only.
 
-Three shapes of functions. Of lists: filter, map, reduce. Of strings: the same, over characters. Of two integers: an
-operation and what follows it. All of it is data.
+There are three shapes of functions: filter, map and reduce of a list; the same of the characters of a string; and an
+operation on two integers, followed by a function of its result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Shape(Enum):
-    """What a function takes."""
+    """The parameters of a function."""
 
     LIST = "list"
     """A list of integers, `xs`."""
@@ -27,7 +27,7 @@ class Form:
 
     source: str
     weight: float = 1.0
-    """Against the other wrong forms of the component."""
+    """Relative frequency among the wrong forms of the component."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,16 @@ class Component:
     """A part of a problem."""
 
     words: str
-    """In the statement; may be empty."""
+    """Words in the statement; may be empty."""
     right: str
     wrong: tuple[Form, ...] = ()
     right_share: float = 1.0
-    """How often the corpus has it right, in [0, 1]."""
+    """Share of programs in the corpus that have the right form, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """How the components of a shape become a program and a statement."""
+    """Templates that make a program and a statement of the components of a shape."""
 
     program: str
     statement: str
@@ -137,4 +137,4 @@ SLOTS: dict[Shape, tuple[tuple[Component, ...], ...]] = {
         ),
     ),
 }
-"""By shape: the components that each slot of its template can hold."""
+"""By shape, the components for each slot of its template."""

@@ -1,8 +1,8 @@
-"""What tiny models are pretrained on: prompts as the game gives them, and replies that are often wrong. Pure.
+"""The pretraining corpus of tiny models: prompts as in the game, and replies that are often wrong. Pure.
 
-A coder's reply is a program, right or wrong (`family.drawn_program`). A tester's is a suite of asserts for a problem
-and, in the white box, a program drawn in the same way; its inputs are naive, its answers those of the solution or of
-another, maybe wrong, program.
+The reply of a coder is a right or wrong program (`family.drawn_program`). The reply of a tester is a suite of asserts
+for a problem and, in the white box, for such a program. Its inputs are naive; its answers are those of the solution or
+of another program, which may be wrong.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ WORDING = "tiny"
 """Name of the prompts."""
 
 KINDS = ("coder", "white_box", "black_box")
-"""Of documents."""
+"""Kinds of documents."""
 
 _SPLITS = (Split.TRAIN, Split.HELD_OUT, Split.REST)
 _N_TESTS = {1: 0.2, 2: 0.2, 4: 0.6}
-"""Tests asked of a tester, and how often."""
+"""By number of tests that a prompt requests, its share of the documents."""
 _TRIES = 24
 _WIDE_SHARE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusRules:
-    """What the corpus is like; all shares in [0, 1].
+    """The composition of a corpus. All shares lie in [0, 1].
 
     Raises:
         UserError: a share out of range, or two that add up to more than 1.
@@ -39,13 +39,13 @@ class CorpusRules:
 
     variant: Variant = Variant.PLAIN
     coder_share: float = 1 / 3
-    """Of the documents: problem to program."""
+    """Share of documents from problem to program."""
     white_box_share: float = 1 / 2
-    """Of the documents: problem and program to suite. All others: problem to suite."""
+    """Share of documents from problem and program to suite. All others are from problem to suite."""
     truth_share: float = 0.8
-    """How often a test's answer is the solution's; else it is that of a drawn program."""
+    """Share of tests whose answer is the solution's. The other answers are those of a random program."""
     aware_share: float = 0.0
-    """How often a white-box test of a wrong program has an input on which that program is wrong."""
+    """Share of white-box tests of a wrong program whose input makes that program fail."""
 
     def __post_init__(self) -> None:
         shares = (self.coder_share, self.white_box_share, self.truth_share, self.aware_share)
@@ -55,7 +55,7 @@ class CorpusRules:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One example of what to reply."""
+    """One prompt and its reply."""
 
     kind: str
     """One of `KINDS`."""
@@ -64,7 +64,7 @@ class Document:
 
 
 class Corpus:
-    """Documents without end, each batch a function of the seed and its number."""
+    """An endless sequence of documents; the seed and the number of a batch decide the batch."""
 
     def __init__(self, rules: CorpusRules, seed: int) -> None:
         self._rules, self._seed = rules, seed
@@ -82,11 +82,11 @@ class Corpus:
         program = drawn_program(composition, draws, rules.variant)
         kind = draws.random()
         if kind < rules.coder_share:
-            return Document("coder", _asked(self._prompts, composition, "coder"), program)
+            return Document("coder", _prompt_text(self._prompts, composition, "coder"), program)
         is_white = kind < rules.coder_share + rules.white_box_share
         n_tests = draws.choices(list(_N_TESTS), list(_N_TESTS.values()))[0]
         shown = program if is_white else ""
-        prompt = _asked(self._prompts, composition, "tester", program=shown, tests=n_tests)
+        prompt = _prompt_text(self._prompts, composition, "tester", program=shown, tests=n_tests)
         suite = "\n".join(self._tests(composition, shown, n_tests, draws))
         return Document("white_box" if is_white else "black_box", prompt, suite)
 
@@ -118,8 +118,8 @@ class Corpus:
         return answer
 
 
-def _asked(prompts: Prompts, composition: Composition, role: str, *, program: str = "", tests: int = 0) -> str:
-    """Return the last message of what a model is told, which is all of it."""
+def _prompt_text(prompts: Prompts, composition: Composition, role: str, *, program: str = "", tests: int = 0) -> str:
+    """Return the only message of a prompt."""
     observation: Mapping[str, str] = {
         "problem": composition.statement,
         "entry_point": "f",

@@ -1,4 +1,4 @@
-"""What a training run has changed, as a picture and as a sentence."""
+"""The change that a training run made, as a picture and as a sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLOURS = ("#1f6fb4", "#d1495b")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Held-out figures before the first step and after the last; all are shares in [0, 1], nan where unknown."""
+    """Held-out figures before the first step and after the last one: shares in [0, 1], nan if unknown."""
 
     steps: int
     pass_before: float
@@ -40,7 +40,7 @@ class Change:
     kills_after: float
 
     def sentence(self) -> str:
-        """Return what was learned, in one sentence."""
+        """Return the change in one sentence."""
         return (
             f"In {self.steps} steps the coder's held-out pass@1 went from {self.pass_before:.2f} to"
             f" {self.pass_after:.2f}, the share of the tester's tests that are valid from {self.validity_before:.2f}"
@@ -54,17 +54,17 @@ class Change:
 
 
 def change_of(lines: Sequence[Line]) -> Change:
-    """Return what changed between the first and the last evaluation of a run.
+    """Return the change between the first and the last evaluation of a run.
 
     Args:
         lines: of `metrics.jsonl`.
 
     Raises:
-        ValueError: it was not evaluated twice.
+        ValueError: there are fewer than two evaluations.
     """
     evaluated = [line["evaluation"] for line in lines if "evaluation" in line]
     if len(evaluated) < 2:
-        raise ValueError("a run that was evaluated fewer than two times says nothing about a change")
+        raise ValueError("a change needs a run with at least two evaluations")
     first, last = evaluated[0], evaluated[-1]
     return Change(
         steps=next(line["step"] for line in reversed(lines) if "evaluation" in line),

@@ -1,7 +1,7 @@
-"""All problems that the components make, split in three, with their programs, right and wrong. Pure.
+"""All problems that the components make, in splits, with right and wrong programs. Pure.
 
-Splits are drawn by the hash of the statement, so that they never change. The unseen ones are compositions that no
-corpus holds, of components that it does.
+The hash of the statement decides the split, so splits never change. Unseen problems are compositions that no corpus
+has; the corpus has all their components.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from codea1_agents.train.tiny.inputs import Arguments, edge_input, naive_input
 
 
 class Split(Enum):
-    """What a problem is for."""
+    """The use of a problem."""
 
     TRAIN = "train"
-    """In the corpus, and to be trained on by reinforcement."""
+    """In the corpus, and in reinforcement learning."""
     HELD_OUT = "held-out"
-    """In the corpus, never trained on by reinforcement."""
+    """In the corpus, never in reinforcement learning."""
     UNSEEN = "unseen"
-    """Not even in the corpus."""
+    """Neither in the corpus nor in reinforcement learning."""
     REST = "rest"
     """In the corpus only."""
 
 
 class Variant(Enum):
-    """Which mistakes programs have."""
+    """The kind of mistakes in programs."""
 
     PLAIN = "plain"
     """Wrong forms of components, most of which naive inputs find."""
     RARE = "rare"
-    """Mostly one right program with a single bug at one value, or beyond one length, which naive inputs do not reach;
-    naive inputs are narrower."""
+    """Mostly the right program with a single bug at one value or beyond one length, which naive inputs do not reach.
+    Naive inputs are narrower in this variant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """One problem of the family: which components it is made of."""
+    """One problem of the family, by its components."""
 
     shape: Shape
     parts: tuple[Component, ...]
@@ -52,9 +52,9 @@ class Composition:
 
     @property
     def statement(self) -> str:
-        """What is asked for, in one line."""
-        told = TEMPLATES[self.shape].statement.format(*(part.words for part in self.parts))
-        return " ".join(told.split())
+        """The statement of the problem, in one line."""
+        words = TEMPLATES[self.shape].statement.format(*(part.words for part in self.parts))
+        return " ".join(words.split())
 
     @property
     def solution(self) -> str:
@@ -67,7 +67,7 @@ class Composition:
 
 
 _QUOTAS = {Shape.LIST: 28, Shape.STRING: 10, Shape.PAIR: 10}
-"""Of each of the splits but `REST`."""
+"""Problems of each split but `REST`."""
 _PROBES = 160
 _MAGIC_NUMBERS = (*range(-9, -4), *range(5, 10))
 _MAGIC_CHARACTERS = "xyzXYZ089"
@@ -78,7 +78,7 @@ _RARE_RIGHT_SHARE = 0.2
 
 @cache
 def family() -> dict[Split, tuple[Composition, ...]]:
-    """Return all compositions by split, each list in the order of the hash of its statements."""
+    """Return all compositions by split, in the order of the hashes of their statements."""
     found: dict[Split, list[Composition]] = {split: [] for split in Split}
     for shape, slots in SLOTS.items():
         ordered = sorted((Composition(shape, parts) for parts in product(*slots)), key=_rank)
@@ -102,7 +102,7 @@ def _rank(composition: Composition) -> bytes:
 
 
 def drawn_program(composition: Composition, draws: Random, variant: Variant = Variant.PLAIN) -> str:
-    """Return a program for a problem as the corpus has it: right or, at times subtly, wrong."""
+    """Return a random program for a problem, as in the corpus: right or wrong."""
     if variant is Variant.RARE:
         if draws.random() < _RARE_RIGHT_SHARE:
             return composition.solution
@@ -120,7 +120,7 @@ def _drawn_source(part: Component, draws: Random) -> str:
 
 @lru_cache(maxsize=4096)
 def mutants(composition: Composition, variant: Variant = Variant.PLAIN) -> tuple[str, ...]:
-    """Return the programs that have one thing wrong and differ from the solution on some input, in a fixed order."""
+    """Return the programs that have one mistake and differ from the solution on some input, in a fixed order."""
     found = _rare_programs(composition) if variant is Variant.RARE else _one_wrong(composition)
     probes = drawn_inputs(composition, _PROBES, "probes")
     right = [answer_of(composition.solution, probe) for probe in probes]
@@ -161,9 +161,9 @@ def _rare_programs(composition: Composition) -> list[str]:
 
 
 def answer_of(program: str, arguments: Arguments) -> str | None:
-    """Return the source of what one of the family's own programs answers; None if it fails.
+    """Return the source of the value that a program of the family returns; None if it raises.
 
-    Never for text that a model wrote: this runs in our process.
+    It runs in this process, so never call it with text that a model wrote.
     """
     try:
         return repr(_function(program)(*arguments))
@@ -183,12 +183,12 @@ def _function(program: str) -> Callable[..., Any]:
 def drawn_inputs(
     composition: Composition, count: int, purpose: str, *, is_narrow: bool = False
 ) -> tuple[Arguments, ...]:
-    """Return distinct inputs, naive ones and edge cases by turns; the same ones for the same arguments.
+    """Return distinct inputs, alternately naive ones and edge cases; the same ones for the same arguments.
 
     Args:
-        composition: whose inputs.
-        count: how many.
-        purpose: sets these draws apart from others.
+        composition: of the inputs.
+        count: number of inputs.
+        purpose: separates these draws from others.
         is_narrow: see `naive_input`.
     """
     draws = Random(f"{purpose}/{composition.statement}")

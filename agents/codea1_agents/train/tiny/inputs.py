@@ -1,4 +1,4 @@
-"""Arguments of functions: those that come to mind first, and those that reach corners."""
+"""Random arguments of functions: naive ones, and edge cases."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from random import Random
 from codea1_agents.train.tiny.components import Shape
 
 Arguments = tuple[object, ...]
-"""Of one call."""
+"""Arguments of one call."""
 
 _LETTERS = "abceio"
 _COMMON_CHARACTERS = _LETTERS + _LETTERS.upper() + "123"
 _ALL_CHARACTERS = _COMMON_CHARACTERS + "uxyzUXYZ0789 "
 
-_SMALL_SHARE = 0.6  # of naive inputs: models of this size calculate badly with larger numbers
+_SMALL_SHARE = 0.6  # of naive inputs; models of this size compute badly with larger numbers
 _EMPTY_SHARE = 0.01
-_LENGTHS = (0.35, 0.3, 0.2, 0.15)  # how often a naive input has one item, two, ...
+_LENGTHS = (0.35, 0.3, 0.2, 0.15)  # shares of naive inputs with one item, two, ...
 
 
 def naive_input(shape: Shape, draws: Random, *, is_narrow: bool = False) -> Arguments:
@@ -23,8 +23,8 @@ def naive_input(shape: Shape, draws: Random, *, is_narrow: bool = False) -> Argu
 
     Args:
         shape: of the function.
-        draws: where randomness comes from.
-        is_narrow: shorter still and of a smaller range, so that rare bugs stay out of reach.
+        draws: source of random numbers.
+        is_narrow: whether it is shorter and of a smaller range, so that it does not reach rare bugs.
     """
     largest = 4 if is_narrow or draws.random() < _SMALL_SHARE else 9
     lengths = _LENGTHS[:3] if is_narrow else _LENGTHS

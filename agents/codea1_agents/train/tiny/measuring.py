@@ -1,7 +1,7 @@
-"""What a coder and a tester are worth on a set of problems, through the game's own judge.
+"""Measures a coder and a tester on a set of problems, with the judge of the game.
 
-Programs are sampled for each problem, then suites for each program; a second lot of suites is written for a known wrong
-program of each problem, the one that passes most golden tests.
+The coder writes programs for each problem, and the tester a suite for each program. The tester also writes suites for a
+known wrong program of each problem: the one that passes most golden tests.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
 FIGURES = ("pass@1", "golden_rate", "validity", "kill", "kill_subtlest")
-"""Share of programs that pass all golden tests; mean share of golden tests passed; share of asked tests whose answer is
-right and that are new; share of suites written for a wrong program that it fails; the same for one known subtle
+"""Share of programs that pass all golden tests; mean share of golden tests passed; share of requested tests that are
+new and have the right answer; share of suites for a wrong program that the program fails; the same for one known subtle
 mistake per problem."""
 
 View = Literal["white_box", "black_box"]
@@ -39,9 +39,9 @@ class Measurement:
     """Figures, all in [0, 1], as means over problems with 95 % intervals."""
 
     problems: str
-    """Name of the set."""
+    """Name of the problem set."""
     figures: dict[str, Estimate]
-    """By names of `FIGURES`."""
+    """By the names in `FIGURES`."""
 
 
 def measure(
@@ -55,15 +55,15 @@ def measure(
     view: View = "white_box",
     seed: int = 0,
 ) -> Measurement:
-    """Return what the agents are worth.
+    """Return the figures of two agents.
 
     Args:
-        problems: with golden tests; best those whose source ends in `-eval`.
+        problems: with golden tests; use a source that ends in `-eval`.
         coder: writes programs.
         tester: writes one suite per program.
-        sandbox: where everything runs.
+        sandbox: runs everything.
         samples: programs per problem, and suites for its known wrong program.
-        tests: asked for per suite.
+        tests: requested per suite.
         view: whether the tester sees the program.
         seed: of the intervals.
 
@@ -83,18 +83,18 @@ def measure(
     sampled = opened(problems, 0)
     sampled.submit_programs(coder.ask(sampled.coder_turns()))
     for problem_id, report in _tested(sampled, tester):
-        values.take(problem_id, report, tests)
+        values.add(problem_id, report, tests)
     known = opened([problem for problem in problems if problem.wrong_programs], samples)
     known.submit_programs([Candidate(_subtlest(tree.problem)) for tree in known.trees for _ in range(samples)])
     for problem_id, report in _tested(known, tester):
-        values.take_known(problem_id, report)
+        values.add_known(problem_id, report)
     if values.n_masked:
         raise SandboxError(f"{values.n_masked} programs could not be written or judged")
     return Measurement(problems.name, {name: mean_interval(values.of[name], seed=seed) for name in FIGURES})
 
 
 def _tested(rounds: Rounds, tester: Asker) -> Iterator[tuple[str, CandidateReport | None]]:
-    """Yield each program's problem, and its report with a suite that is written for it; None where it is masked."""
+    """Yield the problem of each program, and its report with a suite for it; None if it is masked."""
     rounds.submit_suites(tester.ask(rounds.tester_turns()))
     for judged in rounds.results():
         reports = judged.report.candidates if judged.report is not None else ()
@@ -107,13 +107,13 @@ def _subtlest(problem: Problem) -> str:
 
 
 class _Values:
-    """Figures by problem, one value per program or suite."""
+    """Values of the figures by problem, one per program or suite."""
 
     def __init__(self) -> None:
         self.of: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in FIGURES}
         self.n_masked = 0
 
-    def take(self, problem_id: str, report: CandidateReport | None, tests: int) -> None:
+    def add(self, problem_id: str, report: CandidateReport | None, tests: int) -> None:
         if report is None or (report.is_valid and report.golden_pass_rate is None):
             self.n_masked += 1
             return
@@ -124,7 +124,7 @@ class _Values:
             self.of["validity"][problem_id].append(min(1.0, n_right(suite.cases) / tests))
             self.of["kill"][problem_id].append(float(suite.beats) if rate < 1 and report.is_valid else nan)
 
-    def take_known(self, problem_id: str, report: CandidateReport | None) -> None:
+    def add_known(self, problem_id: str, report: CandidateReport | None) -> None:
         if report is None or report.verdict is not Verdict.PASSED:
             self.n_masked += 1
             return

@@ -1,6 +1,6 @@
-"""From nothing to a language model that writes programs and tests of the family, most of them wrong.
+"""Pretrains a language model that writes programs and tests of the family, most of them wrong.
 
-Everything is a function of the settings: with one thread, two runs in one environment give the same bits.
+The settings decide everything: with one thread, two runs in one environment give the same bits.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ with extra_needed("pretraining", "transformers"):
     from codea1_agents.train.tiny.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
 
 RECORD = "pretraining.json"
-"""File beside the weights: how they were made."""
+"""File with the settings, in the folder of the weights."""
 
 _IGNORED = -100
-_SPREAD = 0.04  # of the initial weights
-_RUNNING = 50  # steps that a told loss is about the mean of
+_INITIAL_STD = 0.04  # of the initial weights
+_RUNNING = 50  # steps over which a reported loss is averaged, about
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSize:
-    """How large a model is, and how it is trained best."""
+    """The size of a model, and the settings of its training."""
 
     hidden: int
     layers: int
@@ -45,7 +45,7 @@ class ModelSize:
     muon_lr: float = 0.02
     adam_lr: float = 3e-3
     autocast: str = ""
-    """Type to compute in; empty: float32."""
+    """Data type of the computation; empty: float32."""
 
 
 SIZES = {
@@ -54,22 +54,22 @@ SIZES = {
         512, 10, 1536, 8, 4, steps=6000, documents_per_step=512, muon_lr=0.01, adam_lr=1e-3, autocast="bfloat16"
     ),
 }
-"""`laptop`: some 0.5 million parameters. `gpu`: some 30 million; its settings are estimates that nobody has run."""
+"""`laptop` has about 0.5 million parameters. `gpu` has about 30 million; its settings are untested estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class PretrainingSettings:
-    """What decides every weight.
+    """Settings that decide every weight.
 
     Raises:
-        UserError: no such size, or fewer than one step.
+        UserError: no such size, or a negative number.
     """
 
     size: str = "laptop"
     seed: int = 0
-    """Of the weights and of the corpus."""
+    """Seed of the weights and of the corpus."""
     steps: int = 0
-    """0: as the size says."""
+    """0: the number of the size."""
     rules: CorpusRules = field(default_factory=CorpusRules)
 
     def __post_init__(self) -> None:
@@ -80,12 +80,12 @@ class PretrainingSettings:
 
     @property
     def model_size(self) -> ModelSize:
-        """The size by that name."""
+        """The settings of the size."""
         return SIZES[self.size]
 
     @property
     def n_steps(self) -> int:
-        """How many steps."""
+        """Number of steps."""
         return self.steps or self.model_size.steps
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,19 +118,19 @@ class Base:
     tokenizer: Any
     losses: Losses
     n_tokens: int
-    """Trained on, prompts included."""
+    """Tokens of the training, including prompts."""
 
     @property
     def n_parameters(self) -> int:
-        """Of the model, tied ones once."""
+        """Number of parameters, tied ones counted once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def save(self, folder: Path) -> None:
-        """Write model, tokenizer and record into a folder, as `transformers` reads it.
+        """Write model, tokenizer and settings as a plain folder of `transformers`.
 
         Raises:
             UserError: the folder cannot be written.
-            CodeA1Error: what can be loaded from there is something else.
+            CodeA1Error: the tokenizer loaded from the folder gives other tokens.
         """
         with written(folder):
             self._save(folder)
@@ -153,9 +153,9 @@ Progress = Callable[[int, Losses], None]
 
 
 def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None) -> Base:
-    """Return a model trained on the corpus.
+    """Return a model that was trained on the corpus.
 
-    One CPU thread is used whatever the caller has set, and the global random state stays as it was.
+    It uses one CPU thread and leaves the global random state unchanged.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
@@ -163,7 +163,7 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
     size = settings.model_size
     tokenizer = new_tokenizer()
     device = "cuda" if settings.size == "gpu" and torch.cuda.is_available() else "cpu"
-    with torch_threads(1):  # more are slower at this size, and their sums are not always the same
+    with torch_threads(1):  # more threads are slower at this size, and their sums may differ
         model = _new_model(settings, tokenizer).to(device)
         corpus = Corpus(settings.rules, settings.seed)
         optimisers = _Optimisers(model, size)
@@ -174,7 +174,7 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
                 losses = _token_losses(model, batch)
             (losses.sum() / (batch.targets != _IGNORED).sum()).backward()
             optimisers.step(_lr_share(step, settings.n_steps))
-            tally.take(batch, losses.detach())
+            tally.add(batch, losses.detach())
             if progress is not None:
                 progress(step + 1, tally.losses)
     return Base(settings, model.eval().cpu(), tokenizer, tally.losses, tally.n_tokens)
@@ -221,7 +221,7 @@ def _new_model(settings: PretrainingSettings, tokenizer: Any) -> Any:
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 2:
-                parameter.copy_(torch.randn(parameter.shape, generator=draws) * _SPREAD)
+                parameter.copy_(torch.randn(parameter.shape, generator=draws) * _INITIAL_STD)
     model.generation_config = GenerationConfig(
         do_sample=True, temperature=1.0, top_k=0, top_p=1.0, eos_token_id=end, pad_token_id=pad
     )
@@ -242,7 +242,7 @@ class _Optimisers:
         self._model = model
 
     def step(self, share: float) -> None:
-        """Apply and clear the gradients, with this share of the learning rates."""
+        """Apply and clear the gradients, with this factor of the learning rates."""
         for optimiser, lr in self._rates:
             for group in optimiser.param_groups:
                 group["lr"] = lr * share
@@ -251,7 +251,7 @@ class _Optimisers:
 
 
 def _lr_share(step: int, n_steps: int) -> float:
-    """Return the share of the learning rate: rising for 30 steps, flat to 40 %, then falling to 5 %."""
+    """Return the factor of the learning rate: rising for 30 steps, 1 up to 40 % of the steps, then falling to 5 %."""
     warm = min(1.0, (step + 1) / 30)
     done = step / n_steps
     return warm * (1.0 if done < 0.4 else 1.0 - 0.95 * (done - 0.4) / 0.6)
@@ -260,23 +260,23 @@ def _lr_share(step: int, n_steps: int) -> float:
 # Batches
 
 
-_ROW = 128  # tokens; documents of a step share rows, since padding is half of a step otherwise
+_ROW = 128  # tokens; documents of a step share rows, as otherwise half of a step is padding
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Documents packed into rows, shapes (B, T); a document's tokens see only those of its own before them."""
+    """Documents packed into rows, shapes (B, T). A token attends only to earlier tokens of its own document."""
 
     ids: Tensor
-    """Inputs."""
+    """Input tokens."""
     positions: Tensor
-    """Within their documents."""
+    """Positions in the documents."""
     targets: Tensor
-    """The token after each input where it belongs to a reply, else `_IGNORED`."""
+    """The token after each input if it belongs to a reply, else `_IGNORED`."""
     kinds: Tensor
-    """Position in `KINDS` of the document that a token belongs to."""
+    """Position in `KINDS` of the kind of the token's document."""
     mask: Tensor
-    """(B, 1, T, T), added to the attention: 0, or the lowest number."""
+    """(B, 1, T, T), added to the attention scores: 0, or the lowest number."""
     n_tokens: int
 
     @classmethod
@@ -310,21 +310,21 @@ class _Batch:
 
 
 def _packed(lengths: Sequence[int]) -> list[list[int]]:
-    """Return rows of positions in `lengths`: the longest first, each into the first row that has room."""
+    """Return rows of positions in `lengths`: the longest first, each in the first row that has enough space."""
     rows: list[list[int]] = []
-    room: list[int] = []
+    space: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
-        row = next((row for row, left in enumerate(room) if left >= lengths[number]), len(rows))
+        row = next((row for row, left in enumerate(space) if left >= lengths[number]), len(rows))
         if row == len(rows):
             rows.append([])
-            room.append(max(_ROW, lengths[number]))
+            space.append(max(_ROW, lengths[number]))
         rows[row].append(number)
-        room[row] -= lengths[number]
+        space[row] -= lengths[number]
     return rows
 
 
 def _token_losses(model: Any, batch: _Batch) -> Tensor:
-    """Return (B, T) losses, 0 where there is no target."""
+    """Return losses (B, T), 0 where there is no target."""
     logits = model(
         input_ids=batch.ids,
         position_ids=batch.positions,
@@ -336,13 +336,13 @@ def _token_losses(model: Any, batch: _Batch) -> Tensor:
 
 
 class _Tally:
-    """What training has cost and come to so far."""
+    """The number of tokens and the running losses so far."""
 
     def __init__(self) -> None:
         self.n_tokens = 0
         self._means: dict[str, float] = {}
 
-    def take(self, batch: _Batch, losses: Tensor) -> None:
+    def add(self, batch: _Batch, losses: Tensor) -> None:
         self.n_tokens += batch.n_tokens
         is_target = batch.targets != _IGNORED
         for number, kind in enumerate(KINDS):

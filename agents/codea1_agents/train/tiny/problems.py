@@ -23,7 +23,7 @@ N_EVALUATION_CASES = 64
 _N_EXAMPLES = 2
 _MAX_WRONG_PROGRAMS = 6
 _SUBTLE_BELOW = (0.5, 0.25, 0.1)
-"""Subtlety rises by one where the share of golden tests that fail is below each of these."""
+"""Subtlety rises by one for each of these bounds that is above the share of failing golden tests."""
 
 OPTIONS = tuple(
     f"{rare}{split.value}{ending}"
@@ -35,8 +35,8 @@ OPTIONS = tuple(
 def load(options: str = "train") -> ProblemSet:
     """Return a generated family of small problems, for language models that learn from scratch: `tiny:train`.
 
-    `options`: `train`, `held-out` or `unseen`; with `-eval` behind it 64 golden tests rather than 16 others; with
-    `rare-` before it, bugs that naive inputs do not reach.
+    `options` is `train`, `held-out` or `unseen`. After it, `-eval` means 64 golden tests, other than the usual 16.
+    Before it, `rare-` means wrong programs whose bugs naive inputs do not reach.
 
     Raises:
         UnknownName: other options.

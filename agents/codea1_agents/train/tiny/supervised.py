@@ -1,7 +1,6 @@
-"""Supervised warm-up of a tester on golden tests, before or instead of reinforcement learning (paper 4.1).
+"""Supervised fine-tuning of a tester on golden tests, before or instead of reinforcement learning (paper, 4.1).
 
-`lessons` has what it learns from; here is the small loop that teaches it. The result is a folder that `transformers`
-and everything here loads like any model.
+`sft_examples` makes the examples; this module has the training loop. The result is a plain folder of `transformers`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from codea1_agents.models.model_files import written
 from codea1_agents.play.asking import Asker
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.tiny.lessons import Lesson, failing_programs, lessons
+from codea1_agents.train.tiny.sft_examples import SftExample, failing_programs, sft_examples
 from codea1_env.agent import AgentContext, agent_name, load_agent
 from codea1_env.errors import CodeA1Error, UserError, extra_needed
 from codea1_env.problems import ProblemSet, load_problems
@@ -27,49 +26,52 @@ from codea1_env.secret import read_secrets
 if TYPE_CHECKING:
     import torch
 
-_IGNORED = -100  # what `cross_entropy` leaves out
+_IGNORED = -100  # targets that `cross_entropy` ignores
 _ADAM_BETAS = (0.9, 0.999)
 _PROBE = "def f(x):\n    return [x, -12]\nassert f(1) == [1, -12]"
 
 
 @dataclass(frozen=True, slots=True)
 class SupervisedSettings:
-    """What a tester is taught, and how.
+    """The examples and the optimiser of a fine-tuning.
 
     Raises:
         UserError: a number out of range.
     """
 
     prompts: str = "simple"
-    """The wording that the tester is asked in, here and when it plays: a name or a file."""
+    """Wording of the tester's prompts, here and when it plays: a name or a file."""
     coder: str = ""
-    """Who writes the programs; empty: the model itself."""
+    """Agent that writes the programs; empty: the model itself."""
     samples: int = 8
-    """Programs asked for per problem."""
+    """Programs per problem."""
     tests: int = 8
-    """Golden tests per lesson."""
+    """Golden tests per example."""
     max_tokens: int = 1024
-    """Longest program of the model's own."""
+    """Longest program in tokens, if the model itself writes the programs."""
     epochs: int = 2
     lessons_per_step: int = 16
+    """Examples per optimiser step."""
     lr: float = 1e-5
-    """Highest; it rises over the first tenth of the steps and then falls to zero, both linearly."""
+    """Highest learning rate. It rises over the first tenth of the steps and then falls to 0, both linearly."""
     weight_decay: float = 0.0
     grad_clip: float = 1.0
     seed: int = 0
-    """Of programs, tests and the order of lessons."""
+    """Seed of programs, tests and the order of examples."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coder", read_secrets(self.coder))
         if min(self.samples, self.tests, self.max_tokens, self.epochs, self.lessons_per_step) < 1 or self.seed < 0:
-            raise UserError("fine-tuning needs at least one of everything that is counted, and a seed from 0")
+            raise UserError(
+                "fine-tuning: samples, tests, max_tokens, epochs, lessons_per_step must be at least 1, seed at least 0"
+            )
         if not (0 < self.lr < math.inf and 0 <= self.weight_decay < math.inf and self.grad_clip > 0):
             raise UserError("fine-tuning: lr and grad_clip must be above 0, weight_decay at least 0")
 
 
 @dataclass(frozen=True, slots=True)
 class FineTuned:
-    """A model that has been fine-tuned and is not on disk yet."""
+    """A fine-tuned model that is not on disk yet."""
 
     model: Any
     tokenizer: Any
@@ -77,14 +79,14 @@ class FineTuned:
     """Mean per token of the replies, epoch by epoch."""
     n_steps: int
     n_tokens: int
-    """Of replies, once."""
+    """Tokens of all replies, each reply counted once."""
 
     def save(self, folder: Path) -> None:
-        """Write model and tokenizer as `transformers` reads them.
+        """Write model and tokenizer as a plain folder of `transformers`.
 
         Raises:
             UserError: the folder cannot be written.
-            CodeA1Error: the tokenizer that can be loaded from there reads text in another way.
+            CodeA1Error: the tokenizer loaded from the folder gives other tokens.
         """
         from codea1_agents.models.chat_format import load_tokenizer  # noqa: PLC0415  -- slow to import
 
@@ -93,23 +95,23 @@ class FineTuned:
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
         if load_tokenizer(str(folder))(_PROBE)["input_ids"] != self.tokenizer(_PROBE)["input_ids"]:
-            raise CodeA1Error(f"the tokenizer loaded from {folder} is another one than that which was saved")
+            raise CodeA1Error(f"the tokenizer loaded from {folder} gives other tokens than the one that was saved")
 
 
-def fine_tuned(place: str, examples: Sequence[Lesson], settings: SupervisedSettings) -> FineTuned:
-    """Return a model that has been trained on the replies of lessons, and on nothing else of them.
+def fine_tuned(place: str, examples: Sequence[SftExample], settings: SupervisedSettings) -> FineTuned:
+    """Return a model that was trained on the replies of the examples.
 
-    The loss is the mean over a step's reply tokens. The same settings give the same weights; the global random state is
-    neither used nor touched.
+    The loss is the mean over the reply tokens of a step. The same settings give the same weights. The global random
+    state is neither used nor changed.
 
     Args:
         place: directory or hub id of a causal language model.
         examples: at least one.
-        settings: how.
+        settings: of the optimiser.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
-        UserError: no lessons, or no model there.
+        UserError: there is no example or no model.
     """
     with extra_needed("fine-tuning", "transformers"):
         import torch  # noqa: PLC0415  -- slow to import, and an extra
@@ -141,16 +143,17 @@ def fine_tuned(place: str, examples: Sequence[Lesson], settings: SupervisedSetti
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
-    """A tester that has been taught, and on what."""
+class FineTunedTester:
+    """A fine-tuned tester, and the numbers of its examples."""
 
     found: FineTuned
     settings: SupervisedSettings
     n_failing: int
-    """Distinct programs that fail."""
+    """Distinct failing programs."""
     n_lessons: int
+    """Examples."""
     n_problems: int
-    """That lessons are about."""
+    """Problems of the examples."""
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return plain data."""
@@ -165,18 +168,20 @@ class Taught:
         }
 
 
-def taught(model: str, problems: ProblemSet, sandbox: Sandbox, settings: SupervisedSettings) -> Taught:
+def fine_tuned_tester(
+    model: str, problems: ProblemSet, sandbox: Sandbox, settings: SupervisedSettings
+) -> FineTunedTester:
     """Sample programs, keep those that fail, and fine-tune the model on golden tests.
 
     Args:
         model: directory or hub id of a causal language model.
-        problems: with golden tests; others are left out.
-        sandbox: where programs run.
-        settings: what and how.
+        problems: those without golden tests are left out.
+        sandbox: runs the programs.
+        settings: of examples and optimiser.
 
     Raises:
         MissingExtra: torch or transformers is not installed.
-        UserError: no model or agent there, an agent failed, or nothing can be learnt.
+        UserError: there is no such model or agent, an agent failed, or there is no example.
         SandboxError: the sandbox cannot be used at all.
     """
     prompts = load_prompts(settings.prompts)
@@ -185,40 +190,42 @@ def taught(model: str, problems: ProblemSet, sandbox: Sandbox, settings: Supervi
     agent = load_agent(spec, AgentContext(problems, sandbox, settings.seed), role="coder")
     with closing(Asker(agent, f"coder {agent_name(spec, agent)}", seed=settings.seed)) as coder:
         failing = failing_programs(problems, coder, sandbox, samples=settings.samples)
-    examples = lessons(failing, prompts, tests=settings.tests, seed=settings.seed)
+    examples = sft_examples(failing, prompts, tests=settings.tests, seed=settings.seed)
     found = fine_tuned(model, examples, settings)
     n_problems = len({each.problem_id for each in examples})
-    return Taught(found, settings, len(failing), len(examples), n_problems)
+    return FineTunedTester(found, settings, len(failing), len(examples), n_problems)
 
 
 def sft_tester(
     model: str | Path, problems: str, out: Path, settings: SupervisedSettings | None = None, *, sandbox: str = "local"
-) -> Taught:
-    """Teach a tester and write it; `codea1 sft-tester` as a function.
+) -> FineTunedTester:
+    """Fine-tune a tester and write it, as `codea1 sft-tester` does.
 
     Args:
         model: directory or hub id of a causal language model.
-        problems: what `load_problems` takes.
+        problems: a source for `load_problems`.
         out: folder of the new model.
-        settings: what and how.
-        sandbox: where programs run; it stays open for others of this process.
+        settings: of examples and optimiser; None: the defaults.
+        sandbox: name of the back end; it stays open for others in this process.
 
     Raises:
-        UserError: see `taught`; or the folder cannot be written.
+        UserError: see `fine_tuned_tester`; or the folder cannot be written.
         SandboxError: the sandbox cannot be used at all.
     """
-    done = taught(str(model), load_problems(problems), load_sandbox(sandbox), settings or SupervisedSettings())
+    done = fine_tuned_tester(
+        str(model), load_problems(problems), load_sandbox(sandbox), settings or SupervisedSettings()
+    )
     done.found.save(out)
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A lesson in tokens."""
+    """An example in tokens."""
 
     prompt: tuple[int, ...]
     reply: tuple[int, ...]
-    """With the end token."""
+    """Includes the end token."""
 
 
 def _loaded(place: str) -> Any:
@@ -233,9 +240,9 @@ def _loaded(place: str) -> Any:
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()  # no dropout: nothing random
 
 
-def _row(lesson: Lesson, format_: Any, tokenizer: Any) -> _Row:
-    reply = tokenizer(lesson.reply, add_special_tokens=False)["input_ids"]
-    return _Row(tuple(format_.prompt_ids(lesson.messages)), (*reply, tokenizer.eos_token_id))
+def _row(example: SftExample, format_: Any, tokenizer: Any) -> _Row:
+    reply = tokenizer(example.reply, add_special_tokens=False)["input_ids"]
+    return _Row(tuple(format_.prompt_ids(example.messages)), (*reply, tokenizer.eos_token_id))
 
 
 def _batches(rows: Sequence[_Row], settings: SupervisedSettings, epoch: int) -> Iterator[list[_Row]]:
@@ -246,13 +253,13 @@ def _batches(rows: Sequence[_Row], settings: SupervisedSettings, epoch: int) -> 
 
 
 def _lr_share(step: int, n_steps: int) -> float:
-    """Return the share of the learning rate of a step, numbered from 0; above 0 in the last."""
+    """Return the factor of the learning rate in a step, numbered from 0; it is above 0 in the last step."""
     warm = max(1, n_steps // 10)
     return min(1.0, (step + 1) / warm) if step < warm else (n_steps - step) / (n_steps - warm)
 
 
 def _summed_loss(model: Any, batch: Sequence[_Row]) -> tuple[torch.Tensor, int]:
-    """Return the sum of the replies' token losses, and how many tokens these are."""
+    """Return the sum of the losses of the reply tokens, and the number of these tokens."""
     import torch  # noqa: PLC0415  -- slow to import, and an extra
 
     width = max(len(row.prompt) + len(row.reply) for row in batch)

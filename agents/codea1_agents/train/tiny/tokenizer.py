@@ -33,8 +33,8 @@ _PIECES = "|".join(
         r" +",
     )
 )
-"""Within which tokens grow. What all replies share is one piece, and a signed digit with its comma is another, so that
-replies are short: their length is what training costs."""
+"""Pieces that no token crosses. Text that all replies share is one piece, and a signed digit with its comma is another.
+This keeps replies short, and their length decides the time of training."""
 _CHAT = (
     "{% for message in messages %}{% if not loop.first %}{{ '\\n' }}{% endif %}{{ message['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}" + GO + "{% endif %}"
@@ -42,7 +42,7 @@ _CHAT = (
 
 
 def new_tokenizer(seed: int = 0) -> Any:
-    """Return a tokenizer trained on a corpus of both variants; the same one for the same seed."""
+    """Return a tokenizer that was trained on a corpus of both variants. The same seed gives the same tokenizer."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: PLC0415  heavy
     from transformers import PreTrainedTokenizerFast  # noqa: PLC0415  heavy
 
@@ -74,7 +74,7 @@ def _texts(seed: int) -> Iterator[str]:
         for number in range(_N_DOCUMENTS // len(Variant) // _BATCH):
             for document in corpus.batch(number, _BATCH):
                 yield document.prompt
-                # Letters of strings are data: pairs of them must not become tokens.
+                # Letters in string literals are data: no pair of them may become a token.
                 if document.kind == "coder" or "'" not in document.reply:
                     yield document.reply
 
@@ -85,10 +85,10 @@ def text_of(document: Document) -> str:
 
 
 def save_tokenizer(tokenizer: Any, folder: Path) -> None:
-    """Write a tokenizer, and make sure that whoever loads it gets the same token ids.
+    """Write a tokenizer, and check that loading it gives the same token ids.
 
     Raises:
-        CodeA1Error: loading it from there gives another tokenizer.
+        CodeA1Error: the loaded tokenizer gives other token ids.
     """
     tokenizer.save_pretrained(folder)
     loaded = load_tokenizer(str(folder))
@@ -97,4 +97,4 @@ def save_tokenizer(tokenizer: Any, folder: Path) -> None:
         prompt = ChatFormat(loaded, str(folder)).prompt_ids([Message("user", document.prompt)])
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         if loaded(text, add_special_tokens=False)["input_ids"] != ids or ids[: len(prompt)] != prompt:
-            raise CodeA1Error(f"the tokenizer loaded from {folder} reads {text!r} in another way than the one saved")
+            raise CodeA1Error(f"the tokenizer loaded from {folder} gives other tokens for {text!r} than the saved one")

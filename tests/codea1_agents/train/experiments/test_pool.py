@@ -14,7 +14,7 @@ from codea1_agents.train.experiments import pool
 from codea1_agents.train.experiments.declaration import Experiment, System
 from codea1_agents.train.experiments.folder import ExperimentFolder
 from codea1_agents.train.experiments.grid import Cell, cells_of
-from codea1_agents.train.experiments.pool import CellFailed, LocalProcesses, Told, run_cells
+from codea1_agents.train.experiments.pool import CellFailed, CellProgress, LocalProcesses, run_cells
 from codea1_agents.train.experiments.results import RESULT
 from codea1_env.errors import UserError
 from tests.support.waiting import wait_until
@@ -45,12 +45,12 @@ def done(folder: Path) -> set[str]:
 
 
 def test_all_cells_run_and_needs_come_first(tmp_path: Path, commands: dict[str, str]) -> None:
-    told: list[Told] = []
-    run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=2, tell=told.append)
+    reports: list[CellProgress] = []
+    run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=2, report=reports.append)
     assert len(done(tmp_path)) == 4
-    begun = [cell for each in told for cell in each.running]
+    begun = [cell for each in reports for cell in each.running]
     assert begun.index(Cell("a1", 0, 0)) < begun.index(Cell("static", 0, 0))
-    assert max(len(each.running) for each in told) == 2
+    assert max(len(each.running) for each in reports) == 2
 
 
 def test_a_failed_cell_stops_only_what_needs_it(tmp_path: Path, commands: dict[str, str]) -> None:
@@ -74,13 +74,13 @@ def test_an_interruption_ends_the_cells_under_way(
         handles.extend(running)
         stop(self, running)
 
-    def interrupt(told: Told) -> None:
-        if told.running:
+    def interrupt(progress: CellProgress) -> None:
+        if progress.running:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(pool.LocalProcesses, "stop", stopping)
     with pytest.raises(KeyboardInterrupt):
-        run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=1, tell=interrupt)
+        run_cells(SMALL, cells_of(SMALL), tmp_path, LocalProcesses(tmp_path), workers=1, report=interrupt)
     assert [handle.poll() is not None for handle in handles] == [True]
 
 

@@ -25,22 +25,22 @@ RESPONSES = st.lists(
 def test_every_token_of_a_step_weighs_the_same_whatever_the_number_of_learners(
     responses: list, n_minibatches: int, n_learners: int
 ) -> None:
-    dealt = shards(planned(responses, n_minibatches, (0, 1)), n_learners)
-    rows = [each for shard in dealt for each in shard if each.token_weight > 0]
+    shares = shards(planned(responses, n_minibatches, (0, 1)), n_learners)
+    rows = [each for shard in shares for each in shard if each.token_weight > 0]
     assert Counter(each.prompt for each in rows) == Counter(each.prompt for each in responses)
     for step in {(each.module, each.minibatch) for each in rows}:
         mine = [each for each in rows if (each.module, each.minibatch) == step]
         n_tokens = sum(len(each.response.tokens) for each in mine)
         assert {each.token_weight for each in mine} == {1.0 / n_tokens}
-        for shard in dealt:  # or the others would wait for ever
+        for shard in shares:  # or the others would wait for ever
             assert any((each.module, each.minibatch) == step for each in shard)
 
 
 @given(st.lists(st.integers(1, 500), min_size=8, max_size=40))
 @settings(max_examples=50)
 def test_learners_get_about_as_many_tokens(lengths: list[int]) -> None:
-    dealt = shards(planned([scored("coder", 1, n) for n in lengths], 1, (0,)), 3)
-    loads = [sum(1 + len(each.response.tokens) for each in shard) for shard in dealt]
+    shares = shards(planned([scored("coder", 1, n) for n in lengths], 1, (0,)), 3)
+    loads = [sum(1 + len(each.response.tokens) for each in shard) for shard in shares]
     assert max(loads) - min(loads) <= max(lengths) + 1
 
 

@@ -127,13 +127,13 @@ def test_an_exception_in_a_runner_ends_the_run_in_one_sentence(
 
 
 def test_a_loss_that_is_no_number_stops_all_learners_alike(doomed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    dealt = doomed.learner_group.update
+    update = doomed.learner_group.update
 
     def spoilt(*, episodes_refs: list[Any], **more: Any) -> Any:
         first = ray.get(episodes_refs[0])
         for episode in first:
             object.__setattr__(episode.custom_data["response"], "advantage", float("nan"))
-        return dealt(episodes_refs=[ray.put(first), *episodes_refs[1:]], **more)
+        return update(episodes_refs=[ray.put(first), *episodes_refs[1:]], **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(doomed.learner_group, "update", spoilt)

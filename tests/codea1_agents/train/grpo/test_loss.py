@@ -7,7 +7,8 @@ import math
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from codea1_agents.train.grpo.loss import LossRules, grpo_loss, low_variance_kl, token_log_probs  # noqa: E402
+from codea1_agents.train.grpo.hyperparameters import LossSettings  # noqa: E402
+from codea1_agents.train.grpo.loss import grpo_loss, low_variance_kl, token_log_probs  # noqa: E402
 
 B, R, V = 5, 7, 11
 
@@ -28,7 +29,7 @@ def batch(seed: int = 0, spread: float = 3.0) -> dict[str, torch.Tensor]:
     }
 
 
-def by_hand(data: dict[str, torch.Tensor], rules: LossRules) -> float:
+def by_hand(data: dict[str, torch.Tensor], settings: LossSettings) -> float:
     total = 0.0
     for b in range(B):
         for r in range(R):
@@ -36,23 +37,23 @@ def by_hand(data: dict[str, torch.Tensor], rules: LossRules) -> float:
                 continue
             advantage = float(data["advantages"][b])
             ratio = math.exp(float(data["log_probs"][b, r]) - float(data["sampled_log_probs"][b, r]))
-            clipped = min(max(ratio, 1 - rules.clip_low), 1 + rules.clip_high)
+            clipped = min(max(ratio, 1 - settings.clip_low), 1 + settings.clip_high)
             gain = min(ratio * advantage, clipped * advantage)
             if advantage < 0:
-                gain = max(gain, rules.dual_clip * advantage)
+                gain = max(gain, settings.dual_clip * advantage)
             d = float(data["reference_log_probs"][b, r]) - float(data["log_probs"][b, r])
             divergence = min(math.exp(d) - d - 1, 10.0)
-            term = -gain + rules.kl_coeff * divergence - rules.entropy_coeff * float(data["entropy"][b, r])
+            term = -gain + settings.kl_coeff * divergence - settings.entropy_coeff * float(data["entropy"][b, r])
             total += term * float(data["token_weight"][b])
     return total
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("rules", [LossRules(), LossRules(kl_coeff=0.5, entropy_coeff=0.1, dual_clip=1.5)])
-def test_it_is_the_mean_over_tokens_of_the_clipped_gain(seed: int, rules: LossRules) -> None:
+@pytest.mark.parametrize("settings", [LossSettings(), LossSettings(kl_coeff=0.5, entropy_coeff=0.1, dual_clip=1.5)])
+def test_it_is_the_mean_over_tokens_of_the_clipped_gain(seed: int, settings: LossSettings) -> None:
     data = batch(seed)
-    parts = grpo_loss(**data, rules=rules)
-    assert float(parts.loss) == pytest.approx(by_hand(data, rules), rel=1e-5)
+    parts = grpo_loss(**data, settings=settings)
+    assert float(parts.loss) == pytest.approx(by_hand(data, settings), rel=1e-5)
     assert 0 < float(parts.clip_share) < 1
 
 
@@ -60,7 +61,7 @@ def test_the_second_clip_bounds_the_loss_of_bad_tokens() -> None:
     data = batch()
     data["advantages"] = -data["advantages"].abs()
     data["sampled_log_probs"] = data["log_probs"] - 4.0  # ratio 54
-    parts = grpo_loss(**data, rules=LossRules(kl_coeff=0.0))
+    parts = grpo_loss(**data, settings=LossSettings(kl_coeff=0.0))
     assert float(parts.dual_clip_share) == pytest.approx(1.0)
     n_tokens = data["mask"].sum(-1)
     expected = float((10.0 * data["advantages"].abs() * n_tokens).sum() / n_tokens.sum())
@@ -69,19 +70,21 @@ def test_the_second_clip_bounds_the_loss_of_bad_tokens() -> None:
 
 def test_parts_of_a_batch_add_up_to_the_whole() -> None:
     data = batch(3)
-    rules = LossRules(kl_coeff=0.1)
-    whole = grpo_loss(**data, rules=rules)
-    parts = [grpo_loss(**{k: v[rows] for k, v in data.items()}, rules=rules) for rows in (slice(0, 2), slice(2, B))]
+    settings = LossSettings(kl_coeff=0.1)
+    whole = grpo_loss(**data, settings=settings)
+    parts = [
+        grpo_loss(**{k: v[rows] for k, v in data.items()}, settings=settings) for rows in (slice(0, 2), slice(2, B))
+    ]
     assert float(whole.loss) == pytest.approx(sum(float(part.loss) for part in parts), rel=1e-5)
 
 
 def test_padding_says_nothing_whatever_it_holds() -> None:
     data = batch(1)
-    expected = float(grpo_loss(**data, rules=LossRules()).loss)
+    expected = float(grpo_loss(**data, settings=LossSettings()).loss)
     for name in ("log_probs", "sampled_log_probs", "reference_log_probs", "entropy"):
         data[name] = torch.where(data["mask"], data[name], float("nan"))
     log_probs = data["log_probs"].clone().requires_grad_()
-    loss = grpo_loss(**{**data, "log_probs": log_probs}, rules=LossRules()).loss
+    loss = grpo_loss(**{**data, "log_probs": log_probs}, settings=LossSettings()).loss
     loss.backward()
     assert float(loss.detach()) == pytest.approx(expected)
     assert torch.isfinite(log_probs.grad).all()
@@ -92,7 +95,7 @@ def test_the_policy_that_sampled_gets_the_plain_policy_gradient() -> None:
     data = batch(2)
     log_probs = data["log_probs"].clone().requires_grad_()
     grpo_loss(
-        **{**data, "log_probs": log_probs, "sampled_log_probs": data["log_probs"]}, rules=LossRules(kl_coeff=0.0)
+        **{**data, "log_probs": log_probs, "sampled_log_probs": data["log_probs"]}, settings=LossSettings(kl_coeff=0.0)
     ).loss.backward()
     expected = -data["advantages"].unsqueeze(-1) * data["mask"] * data["token_weight"].unsqueeze(-1)
     assert torch.allclose(log_probs.grad, expected, atol=1e-7)
@@ -116,4 +119,4 @@ def test_the_divergence_is_never_negative_and_zero_for_equals() -> None:
 )
 def test_constants_that_make_no_loss_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="not a clipped"):
-        LossRules(**wrong)
+        LossSettings(**wrong)

@@ -46,7 +46,9 @@ def test_a_mapping_that_splits_a_group_is_refused_with_the_reason(n_suites: int,
     def split(agent_id: str, _: Any) -> str:
         return "other" if agent_id == odd else agent_id.partition("_")[0]
 
-    with pytest.raises(UserError, match=rf"policy_mapping_fn: .* and {odd} is 'other'; an advantage compares replies"):
+    with pytest.raises(
+        UserError, match=rf"policy_mapping_fn: .* and {odd} is 'other'; an advantage compares the replies"
+    ):
         modules_by_role(split, ("coder", "tester", "other"), 6, n_suites)
 
 

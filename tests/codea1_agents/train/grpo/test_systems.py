@@ -1,4 +1,4 @@
-"""Every system of the paper is a matter of settings, and each trains: one step with tiny models (method.md 5)."""
+"""Every system of the paper is a matter of settings, and each trains: one step with tiny models."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import Answer
-from codea1_agents.train.grpo.settings import Shape
-from codea1_agents.train.grpo.statistics import told_of
+from codea1_agents.train.grpo.statistics import tree_figures
 from codea1_agents.train.grpo.trees import Task, TreeRoller
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.rounds.rounds import Turn
@@ -131,7 +131,7 @@ def test_groups_without_spread_are_learnt_from_only_where_they_are_kept(sandbox,
     assert kept.tester.is_trained.all()
     assert not kept.coder.values.any()
     assert not kept.tester.values.any()
-    assert told_of(kept, 2)["coder_spread_share"] == told_of(kept, 2)["tester_spread_share"] == 0.0
+    assert tree_figures(kept, 2)["coder_spread_share"] == tree_figures(kept, 2)["tester_spread_share"] == 0.0
 
 
 class Meeting(Scripted):

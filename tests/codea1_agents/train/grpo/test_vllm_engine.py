@@ -89,13 +89,13 @@ def test_it_samples_what_the_model_would_after_every_hand_over(folders: dict[boo
         engine.sample(PROMPTS, SEEDS, [END], RULES)
     found: list[list[Response]] = []
     for version in range(3):
-        engine.take_weights(version)
+        engine.load_weights(version)
         found.append(engine.sample(PROMPTS, SEEDS, [END], RULES))
         gaps = [largest_gap(model, prompt, each) for prompt, each in zip(PROMPTS, found[-1], strict=True)]
         assert max(gaps) < 1e-5
         moved(model)
     assert found[0] != found[1] != found[2]
-    assert engine.room == 256
+    assert engine.context_length == 256
     assert engine.sample([], [], [END], RULES) == []
     engine.close()
     with pytest.raises(StaleWeights, match="closed"):
@@ -104,7 +104,7 @@ def test_it_samples_what_the_model_would_after_every_hand_over(folders: dict[boo
 
 def test_a_response_has_its_own_seed_and_ends_with_the_end_token_or_is_cut(folders: dict[bool, str]) -> None:
     engine, _ = engine_of(folders[False])
-    engine.take_weights(0)
+    engine.load_weights(0)
     together = engine.sample(PROMPTS, SEEDS, [END], RULES)
     alone = [engine.sample([prompt], [seed], [END], RULES)[0] for prompt, seed in zip(PROMPTS, SEEDS, strict=True)]
     assert [each.tokens for each in together] == [each.tokens for each in alone]
@@ -131,21 +131,21 @@ def idle(worker: Any, path: str, version: int) -> int:
 
 
 @pytest.mark.parametrize(
-    ("take", "is_tied", "is_noticed"), [(forgetful, True, True), (forgetful, False, False), (idle, False, True)]
+    ("load", "is_tied", "is_noticed"), [(forgetful, True, True), (forgetful, False, False), (idle, False, True)]
 )
 def test_a_hand_over_that_leaves_old_weights_is_noticed(
-    folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch, take: Any, is_tied: bool, is_noticed: bool
+    folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch, load: Any, is_tied: bool, is_noticed: bool
 ) -> None:
     # The workers are of this process, and a worker's class takes one extension for ever.
-    monkeypatch.setattr(vllm_worker.WeightTaker, "take_weights", take)
+    monkeypatch.setattr(vllm_worker.WeightLoader, "load_weights_file", load)
     engine, model = engine_of(folders[is_tied])
-    engine.take_weights(0)
+    engine.load_weights(0)
     moved(model, by=1e-3)
     if not is_noticed:
-        engine.take_weights(1)
+        engine.load_weights(1)
         return
     with pytest.raises(StaleWeights, match="log-probabilities are"):
-        engine.take_weights(1)
+        engine.load_weights(1)
     with pytest.raises(StaleWeights):
         engine.sample(PROMPTS, SEEDS, [END], RULES)
     engine.close()
@@ -155,11 +155,11 @@ def test_prefixes_computed_with_old_weights_are_noticed(
     folders: dict[bool, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, model = engine_of(folders[False])
-    engine.take_weights(0)
+    engine.load_weights(0)
     moved(model, by=1e-2)
     monkeypatch.setattr(engine._engine, "reset_prefix_cache", lambda: True)
     with pytest.raises(StaleWeights):
-        engine.take_weights(1)
+        engine.load_weights(1)
     engine.close()
 
 
@@ -169,9 +169,9 @@ def test_adapters_are_merged_for_it(folders: dict[bool, str]) -> None:
 
     model = adapted(load_causal_model(folders[True]), LoraSettings(rank=4))
     engine = VllmEngine(ModelSettings(folders[True], rollout_engine="vllm", engine_options=OPTIONS), model)
-    engine.take_weights(0)
+    engine.load_weights(0)
     moved(model)
-    engine.take_weights(1)
+    engine.load_weights(1)
     (response,) = engine.sample([[3, 4]], [[0]], [END], RULES)
     assert largest_gap(model, [3, 4], response) < 1e-5
     engine.close()

@@ -18,7 +18,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.lab.rescore import rescored  # noqa: E402
 from codea1_agents.train.loop import export_model, load_training, resume, train  # noqa: E402
 from codea1_agents.train.loop.folder import last_checkpoint, read_metrics  # noqa: E402
-from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _started  # noqa: E402
+from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _start_ray  # noqa: E402
 from codea1_env.book.store import MistakeBook  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.runs.folder import iter_episodes, stored_config  # noqa: E402
@@ -106,10 +106,10 @@ class Sluggish:
 
 def test_ray_gets_a_second_chance_to_start() -> None:
     ray = Sluggish(1)
-    _started(ray, 1)
+    _start_ray(ray, 1)
     assert ray.calls == ["init", "shutdown", "init"]
     with pytest.raises(UserError, match="Ray cannot be started here: timed out"):
-        _started(Sluggish(2), 1)
+        _start_ray(Sluggish(2), 1)
 
 
 class Impatient(Watcher):

@@ -1,4 +1,4 @@
-"""The presets of the paper's runs against its table of hyperparameters (method.md 1.9), written down independently."""
+"""The presets of the paper's runs against its table of hyperparameters, written down independently."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_what_grpo_gets_is_what_the_paper_says(size: str) -> None:
     made = grpo_config(config)
     assert made.problems_per_step == 256
     assert (made.n_candidates, made.n_suites, made.n_kept, made.suites_per) == (8, 8, 1, "candidate")
-    assert made.settings().shape.keep_flat_groups  # method.md 1.8: "No zero-variance filtering of the chosen group"
+    assert made.settings().rollout.keep_flat_groups  # the official code drops no group
     assert made.temperature == 1.0
     assert 256 // made.minibatches_per_epoch == 128
     assert made.epochs_per_step == 1

@@ -30,7 +30,7 @@ def test_steps_after_the_last_evaluation_do_not_count() -> None:
 
 
 def test_one_evaluation_is_no_change() -> None:
-    with pytest.raises(ValueError, match="fewer than two"):
+    with pytest.raises(ValueError, match="at least two"):
         change_of(LINES[:2])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.tiny.lessons import FailingProgram, lessons
+from codea1_agents.train.tiny.sft_examples import FailingProgram, sft_examples
 from codea1_agents.train.tiny.supervised import SupervisedSettings, fine_tuned, sft_tester
 from codea1_env.errors import UserError
 from codea1_env.problems import GoldenCase, Problem
@@ -39,31 +39,31 @@ def weights(found: Any) -> dict[str, Any]:
 def test_a_model_learns_the_replies_and_the_same_settings_give_the_same_weights(model_folder: str) -> None:
     import torch
 
-    taught = lessons(FAILING, PROMPTS, tests=2)
+    examples = sft_examples(FAILING, PROMPTS, tests=2)
     before = torch.get_rng_state()
-    found = fine_tuned(model_folder, taught, QUICK)
+    found = fine_tuned(model_folder, examples, QUICK)
     assert torch.equal(before, torch.get_rng_state())
     assert found.losses[-1] < 0.7 * found.losses[0]
     assert found.n_steps == 4 * 3
-    assert found.n_tokens == sum(len(lesson.reply) + 1 for lesson in taught)  # a byte each, and the end
-    again = fine_tuned(model_folder, taught, QUICK)
+    assert found.n_tokens == sum(len(example.reply) + 1 for example in examples)  # a byte each, and the end
+    again = fine_tuned(model_folder, examples, QUICK)
     assert all(torch.equal(a, b) for a, b in zip(weights(found).values(), weights(again).values(), strict=True))
-    other = fine_tuned(model_folder, taught, replace(QUICK, seed=1))
+    other = fine_tuned(model_folder, examples, replace(QUICK, seed=1))
     assert not all(torch.equal(a, b) for a, b in zip(weights(found).values(), weights(other).values(), strict=True))
 
 
 def test_nothing_but_the_reply_is_learnt(model_folder: str) -> None:
     import torch
 
-    (lesson,) = lessons(FAILING[:1], PROMPTS, tests=1)
-    one = fine_tuned(model_folder, [lesson], replace(QUICK, epochs=1, lr=1e-30))
+    (example,) = sft_examples(FAILING[:1], PROMPTS, tests=1)
+    one = fine_tuned(model_folder, [example], replace(QUICK, epochs=1, lr=1e-30))
     logits_of = one.model
     prompt = one.tokenizer("User: x")["input_ids"]
     assert len(prompt) == len("User: x")
     from codea1_agents.models.chat_format import ChatFormat
 
-    asked = ChatFormat(one.tokenizer, "it").prompt_ids(lesson.messages)
-    reply = [*one.tokenizer(lesson.reply)["input_ids"], 256]
+    asked = ChatFormat(one.tokenizer, "it").prompt_ids(example.messages)
+    reply = [*one.tokenizer(example.reply)["input_ids"], 256]
     with torch.no_grad():
         logits = logits_of(torch.tensor([asked + reply])).logits[0].log_softmax(-1)
     told = [-float(logits[len(asked) - 1 + at, token]) for at, token in enumerate(reply)]
@@ -71,10 +71,10 @@ def test_nothing_but_the_reply_is_learnt(model_folder: str) -> None:
 
 
 def test_a_model_that_was_saved_can_be_taught_again(model_folder: str, tmp_path: Path) -> None:
-    taught = lessons(FAILING, PROMPTS, tests=2)
-    first = fine_tuned(model_folder, taught, QUICK)
+    examples = sft_examples(FAILING, PROMPTS, tests=2)
+    first = fine_tuned(model_folder, examples, QUICK)
     first.save(tmp_path / "new")
-    second = fine_tuned(str(tmp_path / "new"), taught, QUICK)
+    second = fine_tuned(str(tmp_path / "new"), examples, QUICK)
     assert second.losses[0] < first.losses[0]
 
 
@@ -90,7 +90,7 @@ def test_a_model_can_teach_itself_from_its_own_failures(model_folder: str, tmp_p
     assert (tmp_path / "new" / "model.safetensors").is_file()
 
 
-def test_without_lessons_there_is_nothing_to_learn(model_folder: str) -> None:
+def test_without_examples_there_is_nothing_to_learn(model_folder: str) -> None:
     with pytest.raises(UserError, match="nothing to fine-tune on"):
         fine_tuned(model_folder, [], QUICK)
 

@@ -1,4 +1,4 @@
-"""Work dealt out to the runners: each gets a share; what a lost one owes is dealt again, what one fails at is said."""
+"""Map work over RLlib's env runners: each runner gets a part, and the part of a lost runner goes to the others."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from typing import Any, Generic, TypeVar
 
 from codea1_agents.train.grpo.failures import RunnerFailed
 
-_MAX_ROUNDS = 4  # of dealing out, before what is still owed is left out
+_MAX_ROUNDS = 4  # how often the items of lost runners are distributed again
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-def dealt(
+def map_over_runners(
     algorithm: Any,
     items: Sequence[_T],
     work_on: Callable[[Sequence[_T]], Callable[[Any], _R]],
     is_done: Callable[[_T], bool],
 ) -> Iterator[_R]:
-    """Yield what each runner makes of its share; what a lost one owes is dealt again, a few times.
+    """Yield one result per runner; items that a lost runner leaves undone are distributed again, at most three times.
 
     Args:
         algorithm: a `GRPO`.
-        items: what is to be shared out.
-        work_on: a share -> what a runner is to do with it; travels to remote runners.
-        is_done: whether an item is owed no more, given all that was yielded.
+        items: to be distributed.
+        work_on: returns what a runner does with its items; pickled for remote runners.
+        is_done: whether an item is done, given all results so far.
 
     Raises:
-        RunnerFailed: a remote runner raised an exception. RLlib itself would log it and go on without.
+        RunnerFailed: a remote runner raised an exception. RLlib itself would log it and continue without that runner.
     """
     for _ in range(_MAX_ROUNDS):
-        owed = [item for item in items if not is_done(item)]
-        if not owed:
+        remaining = [item for item in items if not is_done(item)]
+        if not remaining:
             return
-        yield from _dealt_once(algorithm, owed, work_on)
+        yield from _map_once(algorithm, remaining, work_on)
 
 
-def _dealt_once(
+def _map_once(
     algorithm: Any, items: Sequence[_T], work_on: Callable[[Sequence[_T]], Callable[[Any], _R]]
 ) -> Iterator[_R]:
-    """Yield what each runner makes of its share; one that is lost yields nothing, and is started again."""
+    """Yield one result per runner; a lost runner yields nothing and is started again."""
     group = algorithm.env_runner_group
     ids = group.healthy_worker_ids()
     if not ids:
         if algorithm.env_runner is not None:
             yield work_on(items)(algorithm.env_runner)
         return
-    shares = [_Guarded(work_on(items[start :: len(ids)])) for start in range(len(ids))]
-    for outcome in group.foreach_env_runner(shares, remote_worker_ids=ids, local_env_runner=False):
+    work = [_CaughtErrors(work_on(items[start :: len(ids)])) for start in range(len(ids))]
+    for outcome in group.foreach_env_runner(work, remote_worker_ids=ids, local_env_runner=False):
         if outcome.fault:
             raise RunnerFailed(f"a runner failed in iteration {algorithm.iteration + 1}: {outcome.fault}")
         yield outcome.result
@@ -62,13 +62,13 @@ class _Outcome(Generic[_R]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Guarded(Generic[_R]):
-    """Work whose exceptions are told, not raised: RLlib hides what a remote runner raises."""
+class _CaughtErrors(Generic[_R]):
+    """Work that returns its exceptions instead of raising them: RLlib hides what a remote runner raises."""
 
     work: Callable[[Any], _R]
 
     def __call__(self, runner: Any) -> _Outcome[_R]:
         try:
             return _Outcome(self.work(runner))
-        except Exception as error:  # noqa: BLE001  whatever it is, it is told
+        except Exception as error:  # noqa: BLE001  whatever it is, the driver raises it
             return _Outcome(None, f"{type(error).__name__}: {error}")

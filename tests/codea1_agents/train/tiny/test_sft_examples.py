@@ -1,4 +1,4 @@
-"""Golden tests as lessons: which programs are shown, and what is to be replied."""
+"""Examples for fine-tuning a tester: the programs in their prompts, and the golden tests in their replies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from codea1_agents.play.asking import Asker
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.tiny.lessons import FailingProgram, failing_programs, lessons
+from codea1_agents.train.tiny.sft_examples import FailingProgram, failing_programs, sft_examples
 from codea1_env.problems import GoldenCase, GoldenHarness, Problem, load_problems
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
@@ -43,38 +43,38 @@ def test_only_distinct_programs_that_fail_a_golden_test_are_kept(sandbox) -> Non
 
 
 @given(st.integers(1, 20), st.integers(0, 3))
-def test_a_lesson_shows_the_program_and_wants_golden_tests_that_are_read_as_such(tests: int, seed: int) -> None:
+def test_an_example_shows_the_program_and_replies_golden_tests_that_are_read_as_such(tests: int, seed: int) -> None:
     golden = {(case.expression, case.expected) for case in ADD.golden}
-    found = lessons(FAILING, PROMPTS, tests=tests, seed=seed)
+    found = sft_examples(FAILING, PROMPTS, tests=tests, seed=seed)
     assert len(found) == len(FAILING)
-    for lesson, failing in zip(found, FAILING, strict=True):
-        assert failing.program.strip() in lesson.messages[-1].content
-        assert f"Write {tests} assertion tests" in lesson.messages[-1].content
-        suite = read_suite(lesson.reply, Reading.STRICT, entry_point="add", tests_per_suite=20)
+    for example, failing in zip(found, FAILING, strict=True):
+        assert failing.program.strip() in example.messages[-1].content
+        assert f"Write {tests} assertion tests" in example.messages[-1].content
+        suite = read_suite(example.reply, Reading.STRICT, entry_point="add", tests_per_suite=20)
         assert {(case.expression, case.prediction) for case in suite.cases} <= golden
         assert len(suite.cases) == min(tests, len(golden))
         assert suite.rejections == ()
 
 
 def test_the_programs_of_a_problem_come_with_different_tests_and_the_same_seed_with_the_same() -> None:
-    found = lessons(FAILING, PROMPTS, tests=3)
-    assert len({lesson.reply for lesson in found}) > 1
-    assert lessons(FAILING, PROMPTS, tests=3) == found
-    assert lessons(FAILING, PROMPTS, tests=3, seed=1) != found
+    found = sft_examples(FAILING, PROMPTS, tests=3)
+    assert len({example.reply for example in found}) > 1
+    assert sft_examples(FAILING, PROMPTS, tests=3) == found
+    assert sft_examples(FAILING, PROMPTS, tests=3, seed=1) != found
 
 
 def test_problems_whose_golden_tests_are_programs_teach_nothing() -> None:
     harness = replace(ADD, golden=(GoldenHarness("def check(candidate): ..."),))
-    assert lessons([FailingProgram(harness, WRONG[0])], PROMPTS) == []
+    assert sft_examples([FailingProgram(harness, WRONG[0])], PROMPTS) == []
 
 
 def test_what_a_test_needs_stands_before_it() -> None:
     needy = replace(ADD, golden=(GoldenCase("add(math.inf, 1)", "math.inf", ("import math",)),))
-    (lesson,) = lessons([FailingProgram(needy, WRONG[0])], PROMPTS)
-    assert lesson.reply == "import math\nassert add(math.inf, 1) == math.inf"
+    (example,) = sft_examples([FailingProgram(needy, WRONG[0])], PROMPTS)
+    assert example.reply == "import math\nassert add(math.inf, 1) == math.inf"
 
 
-def test_the_starter_problems_can_be_taught() -> None:
+def test_the_starter_problems_make_examples() -> None:
     problems = load_problems("starter")
-    taught = lessons([FailingProgram(problem, "def f(): ...") for problem in problems], PROMPTS)
-    assert len(taught) == len(problems)
+    examples = sft_examples([FailingProgram(problem, "def f(): ...") for problem in problems], PROMPTS)
+    assert len(examples) == len(problems)

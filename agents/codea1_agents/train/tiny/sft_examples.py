@@ -1,9 +1,9 @@
-"""What a tester is taught with: programs that fail golden tests in, golden tests out (paper 4.1; method.md 5).
+"""Examples for fine-tuning a tester: a program that fails golden tests, and golden tests as the reply (paper, 4.1).
 
-What the tester is shown is what it will be shown in the game: the problem and a program, here one that a coder has
-sampled and that fails at least one golden test. What it should reply are golden tests of the problem, as asserts. The
-paper says neither which of them nor how many; here each lesson holds as many as a suite asks for, drawn anew, so that
-every failing program of a problem comes with other tests.
+The tester sees what it sees in the game: the problem and a program. A coder sampled this program, and it fails at least
+one golden test. The reply is golden tests of the problem, as asserts. The paper does not state which tests or how many.
+Here each example has as many tests as a suite, drawn for this example, so failing programs of one problem have
+different tests.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class FailingProgram:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """One example: what the tester is told, and what it should reply."""
+class SftExample:
+    """One example: the messages to the tester, and the reply to learn."""
 
     problem_id: str
     messages: tuple[Message, ...]
@@ -45,9 +45,9 @@ def failing_programs(
 
     Args:
         problems: those without golden tests are left out.
-        coder: who writes the programs.
-        sandbox: where they run.
-        samples: asked for per problem.
+        coder: writes the programs.
+        sandbox: runs them.
+        samples: programs per problem.
 
     Raises:
         UserError: the coder failed.
@@ -55,24 +55,26 @@ def failing_programs(
     """
     tested = [problem for problem in problems if problem.golden]
     turns = [sample_turn(problem, "coder", sample) for problem in tested for sample in range(samples)]
-    asked = [problem for problem in tested for _ in range(samples)]
-    findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in asked], coder.ask(turns))
+    sampled = [problem for problem in tested for _ in range(samples)]
+    findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in sampled], coder.ask(turns))
     found = {
         (problem.id, finding.program): FailingProgram(problem, finding.program)
-        for problem, finding in zip(asked, findings, strict=True)
+        for problem, finding in zip(sampled, findings, strict=True)
         if finding.program and finding.passed is False
     }
     return list(found.values())
 
 
-def lessons(failing: Sequence[FailingProgram], prompts: Prompts, *, tests: int = 8, seed: int = 0) -> list[Lesson]:
-    """Return one lesson per failing program, in their order.
+def sft_examples(
+    failing: Sequence[FailingProgram], prompts: Prompts, *, tests: int = 8, seed: int = 0
+) -> list[SftExample]:
+    """Return one example per failing program, in their order.
 
     Args:
-        failing: of problems whose golden tests are values of expressions; others are left out.
-        prompts: the wording that the tester will be asked in.
-        tests: per lesson; all that a problem has, where it has fewer.
-        seed: of which tests.
+        failing: failing programs; those of problems without golden tests of the form expression and value are left out.
+        prompts: the wording of the tester's prompts.
+        tests: golden tests per example; all of them if the problem has fewer.
+        seed: decides which tests.
     """
     found = []
     for number, each in enumerate(failing):
@@ -82,7 +84,7 @@ def lessons(failing: Sequence[FailingProgram], prompts: Prompts, *, tests: int =
         turn = sample_turn(each.problem, "tester", 0, program=each.program, tests=tests, view="white_box")
         drawn = Random(f"{seed}/{each.problem.id}/{number}").sample(cases, min(tests, len(cases)))
         messages = prompts.messages(turn.observation, turn.info)
-        found.append(Lesson(each.problem.id, messages, "\n".join(_text(drawn))))
+        found.append(SftExample(each.problem.id, messages, "\n".join(_text(drawn))))
     return found
 
 

@@ -1,0 +1,147 @@
+"""The hyperparameters of GRPO. Each field states a name, a type, a range, a default and a meaning, once.
+
+`GRPOConfig.training` accepts the names of these fields and starts from their defaults. The tables `[rollout]` and
+`[training]` of a settings file are these dataclasses, too (`train.loop.options`). To add a hyperparameter, add a field
+here and use it. The defaults are those of the paper's hyperparameter table.
+"""
+# Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field
+
+from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
+from codea1_env.rounds.trees import SuitesPer
+
+_D = TypeVar("_D")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The size of the groups of one problem, and which of them train.
+
+    Raises:
+        ValueError: a group without members.
+    """
+
+    n_candidates: Count = 8
+    """Candidates per problem (N)."""
+    n_suites: CountOrZero = 8
+    """Suites per candidate, or per problem (M). 0: there is no tester."""
+    suites_per: SuitesPer = SuitesPer.CANDIDATE
+    """`candidate`: each suite is written for one candidate. `problem`: each suite tests all candidates."""
+    n_kept: Count = 1
+    """Candidates per problem whose suites train the tester (l in the paper)."""
+    keep_flat_groups: Flag = False
+    """Whether groups of equal rewards train. Their advantages are 0: they count in the divergence and in the mean over
+    tokens only."""
+    problems_at_once: Count = 8
+    """Problems that a runner generates together while the sandbox judges others."""
+
+    def __post_init__(self) -> None:
+        if min(self.n_candidates, self.n_kept, self.problems_at_once) < 1 or self.n_suites < 0:
+            raise ValueError(f"a tree needs at least one of each: {self}")
+
+    @property
+    def n_groups(self) -> int:
+        """Groups of suites (G): one per candidate, or one."""
+        return self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSettings(Shape):
+    """What one iteration samples."""
+
+    problems_per_step: Count = 256
+    """Problems per iteration."""
+    temperature: Positive = 1.0
+    """Sampling temperature of training."""
+    rows_sampled_at_once: Count = 64
+    """Responses in one batch of the sampler."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossSettings:
+    """Constants of the loss.
+
+    Raises:
+        ValueError: a constant outside its range.
+    """
+
+    clip_low: Annotated[float, Field(gt=0, lt=1, strict=True)] = 0.2
+    """The ratio of probabilities is clipped below at 1 - clip_low."""
+    clip_high: Positive = 0.28
+    """The ratio of probabilities is clipped above at 1 + clip_high."""
+    dual_clip: Annotated[float, Field(gt=1, strict=True)] = 10.0
+    """The loss of a token with a negative advantage is at most dual_clip times the advantage's size."""
+    kl_coeff: NotNegative = 0.001
+    """Weight of the divergence from the model as it was loaded. 0: no reference model is kept."""
+    entropy_coeff: Finite = 0.0
+    """Weight of the entropy bonus."""
+
+    def __post_init__(self) -> None:
+        if not (0 < self.clip_low < 1 and self.clip_high > 0 and self.dual_clip > 1 and self.kl_coeff >= 0):
+            raise ValueError(f"not a clipped policy loss: {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateSettings(LossSettings):
+    """How one iteration updates the weights."""
+
+    lr: Positive = 1e-6
+    """Highest learning rate."""
+    warmup_steps: CountOrZero = 10
+    """Iterations over which the learning rate rises linearly."""
+    epochs_per_step: Count = 1
+    """Passes over the responses of an iteration."""
+    minibatches_per_epoch: Count = 2
+    """Optimiser steps per pass."""
+    rows_at_once: CountOrZero = 8
+    """Responses per forward pass. 0: the whole minibatch. It bounds memory and does not change results."""
+    weight_decay: NotNegative = 0.1
+    """Of AdamW."""
+    grad_clip: Positive = 1.0
+    """Largest norm of the gradient."""
+
+
+@dataclass(frozen=True, slots=True)
+class LengthSettings:
+    """Longest texts by role, in tokens. A settings file has them under `agents`."""
+
+    max_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 4096})
+    """Longest reply."""
+    max_prompt_tokens: Mapping[str, int] = field(default_factory=lambda: {"coder": 4096, "tester": 8192})
+    """Longest prompt. The model gets no longer one; that rollout is masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateSettings:
+    """What changes the learning rate. A settings file has `agents.ROLE.lr` and `training.lr_schedule` instead."""
+
+    lr_by_module: Mapping[str, float] = field(default_factory=dict)
+    """Learning rates of single modules, in place of `lr`."""
+    total_steps: int | None = None
+    """Iterations after which a cosine brings the learning rate to 0. None: it stays constant after the warm-up."""
+
+
+def default_hyperparameters() -> dict[str, Any]:
+    """Return the default of each hyperparameter, by name."""
+    groups: tuple[Any, ...] = (RolloutSettings(), UpdateSettings(), LengthSettings(), RateSettings())
+    return {name: value for group in groups for name, value in values_of(group).items()}
+
+
+def values_of(settings: Any, kind: type[Any] | None = None) -> dict[str, Any]:
+    """Return field values by name.
+
+    Args:
+        settings: a dataclass.
+        kind: a class of which `settings` is an instance; only the fields of this class are returned. None: all fields.
+    """
+    return {each.name: getattr(settings, each.name) for each in fields(kind or settings)}
+
+
+def settings_in(config: Any, kind: type[_D]) -> _D:
+    """Return the dataclass `kind`, with the values that an object has under the names of its fields."""
+    return kind(**{each.name: getattr(config, each.name) for each in fields(kind)})  # type: ignore[arg-type]
