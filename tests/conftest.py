@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,12 @@ MARKS |= dict.fromkeys(["finished", "started", "serving"], "slow")  # processes 
 
 NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|transformers|vllm)"', re.MULTILINE)
 """Stands in a module whose tests are all marked `models`."""
+
+
+def pytest_configure() -> None:
+    """Take interrupts also where the suite runs in the background (`nohup`), which ignores them: tests send some."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
