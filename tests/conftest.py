@@ -138,7 +138,7 @@ def is_held() -> Callable[[Path], bool]:
     """Whether a process that starts now is kept out of a folder."""
 
     def held(folder: Path) -> bool:
-        code = "import sys, pathlib, codea1_env.records.journal as j; j.hold_folder(pathlib.Path(sys.argv[1]))"
+        code = "import sys, pathlib, codea1_env.records.locks as locks; locks.hold_folder(pathlib.Path(sys.argv[1]))"
         command = [sys.executable, "-c", code, str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0 or "another process is writing" in done.stderr, done.stderr

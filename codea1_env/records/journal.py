@@ -5,20 +5,17 @@ A last line without line feed is incomplete, because its writer died: readers le
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
-from weakref import WeakValueDictionary
 
 from codea1_env.closing import Closing
 from codea1_env.errors import UserError
+from codea1_env.records.file_errors import file_errors
+from codea1_env.records.locks import LOCK, hold_folder
 from codea1_env.records.whole_files import write_whole
-
-LOCK = ".lock"
 
 
 class Journal(Closing):
@@ -85,47 +82,6 @@ class Journal(Closing):
         self._lock.close()
 
 
-_held: WeakValueDictionary[tuple[int, int, int], BinaryIO] = WeakValueDictionary()
-"""By process, device and inode of a folder. A process can lock the same file twice; a fork inherits no lock."""
-
-
-def hold_folder(folder: Path) -> BinaryIO:
-    """Lock a folder for as long as the returned file is open; the lock of a dead process is released.
-
-    Raises:
-        UserError: this or another process has locked the folder, or it cannot be written.
-    """
-    with file_errors(folder):
-        place = folder.stat()
-        key = os.getpid(), place.st_dev, place.st_ino
-        held = _held.get(key)
-        if held is not None and not held.closed:
-            raise UserError(f"{folder}: this process is writing to it already")
-        lock = (folder / LOCK).open("ab")
-        if not take_lock(lock, wait=False):
-            lock.close()
-            raise UserError(f"{folder}: another process is writing to it")
-        _held[key] = lock
-        return lock
-
-
-def take_lock(file: BinaryIO, *, wait: bool) -> bool:
-    """Lock a file until it is closed; return False if another process has locked it.
-
-    It is a record lock. Unlike the lock of flock, forked children do not share it, which may outlive a killed run
-    briefly. But closing any other handle of the same file releases it, so the file should serve no other purpose.
-    """
-    try:
-        import fcntl  # noqa: PLC0415  not on Windows, where there is no lock
-    except ImportError:
-        return True
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError as error:
-        return error.errno not in (errno.EACCES, errno.EAGAIN)  # other errors: a file system without locks
-    return True
-
-
 def require_empty(folder: Path, advice: str, *, but: str = "") -> None:
     """Raise UserError if a folder contains anything but a lock file and an empty file with the name `but`."""
     with file_errors(folder):
@@ -176,15 +132,3 @@ def cut_half_written(path: Path) -> int:
     if length:
         os.truncate(path, path.stat().st_size - length)
     return length
-
-
-@contextmanager
-def file_errors(path: Path, note: str = "") -> Iterator[None]:
-    """Turn an OSError into a UserError: one sentence that names the path and ends with the note."""
-    try:
-        yield
-    except OSError as error:
-        place = error.filename or path
-        is_file = isinstance(error, FileExistsError)
-        reason = "a file with this name exists" if is_file else error.strerror or error
-        raise UserError(f"{place}: {reason}{note}") from error

@@ -20,14 +20,8 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import require_this_judge
-from codea1_env.records.journal import (
-    Journal,
-    cut_half_written,
-    file_errors,
-    half_written,
-    unused_folder,
-    whole_lines,
-)
+from codea1_env.records.file_errors import file_errors
+from codea1_env.records.journal import Journal, cut_half_written, half_written, unused_folder, whole_lines
 from codea1_env.records.whole_files import write_whole
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.runs.config import RunConfig, read_config, to_toml

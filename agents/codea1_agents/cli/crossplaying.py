@@ -22,7 +22,7 @@ from codea1_agents.lab.report.crossplay import RESULT, heat_maps_of
 from codea1_agents.lab.report.writing import write_heat_map
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
-from codea1_env.records.journal import file_errors
+from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import problems_digest

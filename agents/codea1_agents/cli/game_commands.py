@@ -24,7 +24,7 @@ from codea1_agents.statistics import mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.records.journal import file_errors
+from codea1_env.records.file_errors import file_errors
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
 

@@ -25,7 +25,7 @@ from codea1_env.facts.verdicts import ValidCase, ValidSuite
 from codea1_env.judging.solution_values import SolutionValues, SuiteCalls, limits_of_solutions
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
-from codea1_env.records.journal import file_errors
+from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_whole
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions

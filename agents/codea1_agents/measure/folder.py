@@ -16,7 +16,8 @@ from pydantic import BaseModel, ValidationError
 from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import judge_version_in, require_this_judge
-from codea1_env.records.journal import Journal, cut_half_written, file_errors, whole_lines
+from codea1_env.records.file_errors import file_errors
+from codea1_env.records.journal import Journal, cut_half_written, whole_lines
 from codea1_env.records.whole_files import write_whole
 from codea1_env.runs.records import first_fault
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
-from codea1_env.records.journal import file_errors
+from codea1_env.records.file_errors import file_errors
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 

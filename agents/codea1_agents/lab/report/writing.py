@@ -16,7 +16,7 @@ from codea1_agents.lab.report.material import HeatMap, Panel, Remark, RunMateria
 from codea1_agents.lab.report.page import page_of
 from codea1_agents.lab.report.palette import TONES, lone_style
 from codea1_env.errors import BrokenInput
-from codea1_env.records.journal import file_errors
+from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 
 MAX_BYTES = 20_000_000

@@ -18,7 +18,7 @@ from codea1_agents.train.experiments.models import Models
 from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.records.journal import take_lock
+from codea1_env.records.locks import take_lock
 from codea1_env.records.whole_files import write_whole_folder
 
 _SFT_LR = 1e-3  # as in training: these models are small

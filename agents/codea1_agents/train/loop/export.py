@@ -11,7 +11,8 @@ from codea1_agents.models.model_files import written
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
 from codea1_env.errors import BrokenInput, UnknownName, UserError
-from codea1_env.records.journal import file_errors, require_empty
+from codea1_env.records.file_errors import file_errors
+from codea1_env.records.journal import require_empty
 
 _MODULES = Path("learner_group") / "learner" / "rl_module"
 

@@ -27,7 +27,9 @@ from codea1_agents.train.loop.loading import load_training
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.records.journal import LOCK, Journal, file_errors, unused_folder, whole_lines
+from codea1_env.records.file_errors import file_errors
+from codea1_env.records.journal import Journal, unused_folder, whole_lines
+from codea1_env.records.locks import LOCK
 from codea1_env.records.whole_files import remove_folder, write_whole, write_whole_folder
 from codea1_env.runs.config import to_toml
 

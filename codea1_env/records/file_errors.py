@@ -1,0 +1,21 @@
+"""Errors of the file system as sentences for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from codea1_env.errors import UserError
+
+
+@contextmanager
+def file_errors(path: Path, note: str = "") -> Iterator[None]:
+    """Turn an OSError into a UserError: one sentence that names the path and ends with the note."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or path
+        is_file = isinstance(error, FileExistsError)
+        reason = "a file with this name exists" if is_file else error.strerror or error
+        raise UserError(f"{place}: {reason}{note}") from error
