@@ -115,7 +115,7 @@ class RaySandbox:
         Raises:
             SandboxError: no node can run a sandbox.
         """
-        promised = self._asked([node.pool.guarantee.remote() for node in self._present_nodes()])
+        promised = self._fetched([node.pool.guarantee.remote() for node in self._present_nodes()])
         return max(map(Guarantee, promised), key=list(Guarantee).index)
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
@@ -132,10 +132,10 @@ class RaySandbox:
         under_way: dict[Any, _Request] = {}
         try:
             while waiting or under_way:
-                self._hand_out(jobs, waiting, under_way)
+                self._submit(jobs, waiting, under_way)
                 done, _ = self._ray.wait(list(under_way), num_returns=1)
                 for reference in done:
-                    reports |= self._settled(reference, under_way.pop(reference), jobs, waiting)
+                    reports |= self._collected(reference, under_way.pop(reference), jobs, waiting)
         finally:
             with self._lock:
                 for request in under_way.values():
@@ -153,7 +153,7 @@ class RaySandbox:
 
     # Handing out
 
-    def _hand_out(self, jobs: Sequence[Job], waiting: deque[_Request], under_way: dict[Any, _Request]) -> None:
+    def _submit(self, jobs: Sequence[Job], waiting: deque[_Request], under_way: dict[Any, _Request]) -> None:
         nodes = self._present_nodes() if waiting else []
         while waiting:
             with self._lock:
@@ -168,14 +168,14 @@ class RaySandbox:
             request.n_attempts += 1
             under_way[node.pool.run.remote([jobs[position] for position in request.positions])] = request
 
-    def _settled(
+    def _collected(
         self, reference: Any, request: _Request, jobs: Sequence[Job], waiting: deque[_Request]
     ) -> dict[int, JobReport]:
         """Return the reports by their jobs' positions; none where the request waits to be sent again."""
         with self._lock:
             request.node.n_open -= 1
         try:
-            reports = self._asked(reference)
+            reports = self._fetched(reference)
         except self._ray.exceptions.RayError as error:
             self._forget(request.node)
             if request.n_attempts < _MAX_ATTEMPTS:
@@ -184,7 +184,7 @@ class RaySandbox:
             reports = [_lost(jobs[position], error) for position in request.positions]
         return dict(zip(request.positions, reports, strict=True))
 
-    def _asked(self, references: Any) -> Any:
+    def _fetched(self, references: Any) -> Any:
         try:
             return self._ray.get(references)
         except self._ray.exceptions.RayTaskError as error:

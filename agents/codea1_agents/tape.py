@@ -20,7 +20,7 @@ from codea1_env.agent import Agent, AgentContext, Info, Observation, agent_name,
 from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
 from codea1_env.records.journal import cut_half_written
 
-__all__ = ["Cue", "TapeAgent", "TapeMiss", "TapedReply"]
+__all__ = ["ReplyKey", "TapeAgent", "TapeMiss", "TapedReply"]
 
 _SCHEMA = 1
 
@@ -30,7 +30,7 @@ class TapeMiss(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Cue:
+class ReplyKey:
     """What a reply answers."""
 
     role: str
@@ -54,9 +54,9 @@ class TapedReply:
     reply: str
 
     @property
-    def cue(self) -> Cue:
+    def key(self) -> ReplyKey:
         """What it answers."""
-        return Cue(self.role, self.problem_id, self.observation)
+        return ReplyKey(self.role, self.problem_id, self.observation)
 
 
 class TapeAgent:
@@ -83,14 +83,14 @@ class TapeAgent:
             raise UserError("agent 'tape' needs path=, a file of recorded replies")
         self._path = Path(path).expanduser()
         self._lock = threading.Lock()
-        self._asked: Counter[tuple[Cue, str]] = Counter()
+        self._n_requests: Counter[tuple[ReplyKey, str]] = Counter()
         self._inner = _recorded(agent, context)
         if self._inner is not None:
             if self._path.is_file():
                 cut_half_written(self._path)
-            self._offer_what_the_inner_offers(self._inner)
-        self._of_episode: dict[tuple[Cue, str], dict[int, str]] = {}
-        self._of_cue: dict[Cue, list[str]] = {}
+            self._copy_capabilities(self._inner)
+        self._of_episode: dict[tuple[ReplyKey, str], dict[int, str]] = {}
+        self._of_key: dict[ReplyKey, list[str]] = {}
         for taped in _lines(self._path, may_be_missing=self._inner is not None):
             self._remember(taped)
 
@@ -108,7 +108,7 @@ class TapeAgent:
         found = self._found(slot)
         if found is not None:
             return found
-        return self._record(slot, self._asked_of(slot).act(observation, info))
+        return self._record(slot, self._recorded_agent(slot).act(observation, info))
 
     def close(self) -> None:
         """Close the agent that is recorded. The tape is complete after each reply."""
@@ -117,7 +117,7 @@ class TapeAgent:
     def __repr__(self) -> str:
         return f"tape({self._path})" if self._inner is None else f"tape({self._path} of {agent_name('', self._inner)})"
 
-    def _offer_what_the_inner_offers(self, inner: Agent) -> None:
+    def _copy_capabilities(self, inner: Agent) -> None:
         """Callers go by which optional methods are there, so this agent must not have more than the recorded one."""
         for name, method in (("act_batch", self._act_batch), ("aact", self._aact)):
             if callable(getattr(inner, name, None)):
@@ -147,20 +147,20 @@ class TapeAgent:
     def _slot(self, observation: Observation, info: Info) -> TapedReply:
         """Return the place of the reply that is asked for; every time another one."""
         role, problem, episode = (str(info.get(name, "")) for name in ("role", "problem_id", "episode_id"))
-        cue = Cue(role, problem, observation_digest(observation))
+        key = ReplyKey(role, problem, observation_digest(observation))
         with self._lock:
-            known = self._inner is not None or (cue, episode) in self._of_episode
-            counted = (cue, episode if known else "")
-            occurrence = self._asked[counted]
-            self._asked[counted] += 1
-        return TapedReply(_SCHEMA, role, problem, cue.observation, episode, occurrence, "")
+            known = self._inner is not None or (key, episode) in self._of_episode
+            counted = (key, episode if known else "")
+            occurrence = self._n_requests[counted]
+            self._n_requests[counted] += 1
+        return TapedReply(_SCHEMA, role, problem, key.observation, episode, occurrence, "")
 
     def _found(self, slot: TapedReply) -> str | None:
-        own = self._of_episode.get((slot.cue, slot.episode_id))
+        own = self._of_episode.get((slot.key, slot.episode_id))
         if own is not None or self._inner is not None:
             reply = (own or {}).get(slot.occurrence)
         else:
-            others = self._of_cue.get(slot.cue, [])
+            others = self._of_key.get(slot.key, [])
             reply = others[slot.occurrence] if slot.occurrence < len(others) else None
         if reply is None and self._inner is None:
             raise TapeMiss(
@@ -169,7 +169,7 @@ class TapeAgent:
             )
         return reply
 
-    def _asked_of(self, slot: TapedReply) -> Agent:
+    def _recorded_agent(self, slot: TapedReply) -> Agent:
         if self._inner is None:
             raise TapeMiss(f"tape {self._path} ends before problem {slot.problem_id!r}")
         return self._inner
@@ -188,8 +188,8 @@ class TapeAgent:
         return reply
 
     def _remember(self, taped: TapedReply) -> None:
-        self._of_episode.setdefault((taped.cue, taped.episode_id), {})[taped.occurrence] = taped.reply
-        self._of_cue.setdefault(taped.cue, []).append(taped.reply)
+        self._of_episode.setdefault((taped.key, taped.episode_id), {})[taped.occurrence] = taped.reply
+        self._of_key.setdefault(taped.key, []).append(taped.reply)
 
 
 def _recorded(agent: str | Agent, context: AgentContext | None) -> Agent | None:

@@ -1,4 +1,4 @@
-"""What `codea1 book stats`, `survival` and `relapses` do."""
+"""Runs `codea1 book stats`, `survival` and `relapses`."""
 
 from __future__ import annotations
 
@@ -38,45 +38,45 @@ _TONES = ("t2", "coder", "tester", "t3", "t4", "t5", "t6")
 _MANY_ROWS = 20
 
 
-def show_statistics(asked: StatsOptions) -> None:
-    """Show what a book has been through.
+def show_statistics(options: StatsOptions) -> None:
+    """Show the statistics of a book's cases.
 
     Raises:
-        UserError: no book there.
+        UserError: there is no book.
     """
-    page = Page(as_json=asked.as_json)
-    with opened_book(asked.book) as book:
+    page = Page(as_json=options.as_json)
+    with opened_book(options.book) as book:
         spells = spells_of(book)
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
     counts = _counts(spells)
     hard = difficulties(spells, rounds)
     sources = {kind: origins(spells, name) for kind, name in _ORIGINS.items()}
-    if not asked.as_json:
+    if not options.as_json:
         _show_counts(page, counts)
-        page.show(_difficulty_table(hard[: asked.top]))
+        page.show(_difficulty_table(hard[: options.top]))
         for kind, found in sources.items():
-            page.show(_origin_table(kind, found[: asked.top]))
+            page.show(_origin_table(kind, found[: options.top]))
     page.finish(
         {
             **counts,
             "problems": [asdict(each) for each in hard],
-            "origins": {kind: [asdict(each) for each in found[: asked.top]] for kind, found in sources.items()},
+            "origins": {kind: [asdict(each) for each in found[: options.top]] for kind, found in sources.items()},
         }
     )
 
 
-def show_survival(asked: SurvivalOptions) -> None:
+def show_survival(options: SurvivalOptions) -> None:
     """Show how long cases stay until a program passes them.
 
     Raises:
         MissingExtra: scipy is not installed.
-        UserError: no book there, nothing to group by, or the picture cannot be written.
+        UserError: there is no book, no such grouping, or the picture cannot be written.
     """
-    page = Page(as_json=asked.as_json)
-    by = asked.by
+    page = Page(as_json=options.as_json)
+    by = options.by
     if by is not None and by not in _SOURCES:
         raise UnknownName.of("source", by, _SOURCES)
-    with opened_book(asked.book) as book:
+    with opened_book(options.book) as book:
         spells = spells_of(book)
     grouped: dict[str, list[Spell]] = defaultdict(list)
     for spell in spells:
@@ -85,34 +85,34 @@ def show_survival(asked: SurvivalOptions) -> None:
         name: survival([each.duration for each in stays], [each.is_fixed for each in stays])
         for name, stays in sorted(grouped.items())
     }
-    if asked.picture is not None:
-        write_picture(_survival_panel(found), asked.picture)
-    if not asked.as_json:
+    if options.picture is not None:
+        write_picture(_survival_panel(found), options.picture)
+    if not options.as_json:
         for name, estimate in found.items():
             _show_survival(page, name, estimate)
     page.finish({"groups": {name: _survival_to_json(estimate) for name, estimate in found.items()}})
 
 
-def show_relapses(asked: RelapsesOptions) -> None:
+def show_relapses(options: RelapsesOptions) -> None:
     """Show the mistakes that were fixed and came back.
 
     Raises:
-        UserError: no book there.
+        UserError: there is no book.
     """
-    page = Page(as_json=asked.as_json)
-    with opened_book(asked.book) as book:
+    page = Page(as_json=options.as_json)
+    with opened_book(options.book) as book:
         spells = spells_of(book)
     found, n_fixed = relapses(spells), sum(spell.is_fixed for spell in spells)
     n = sum(relapse.n_relapses for relapse in found)
-    if not asked.as_json:
-        rows = [_relapse_cells(relapse) for relapse in found[: asked.top]]
+    if not options.as_json:
+        rows = [_relapse_cells(relapse) for relapse in found[: options.top]]
         if rows:
             heads = ("problem", "test", "times", "rounds in the book", "rounds away")
             page.show(new_table(heads, rows, right=(2,), whole=(0,)))
         share = f" ({n / n_fixed:.1%})" if n_fixed else ""
         page.say(f"{n} of {counted(n_fixed, 'fixed mistake')} came back{share}, of {counted(len(found), 'case')}")
     page.finish(
-        {"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[: asked.top]]}
+        {"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[: options.top]]}
     )
 
 
@@ -134,11 +134,11 @@ def _counts(spells: Sequence[Spell]) -> dict[str, Any]:
 def _show_counts(page: Page, counts: dict[str, Any]) -> None:
     page.say(
         f"{counted(counts['there'], 'case')} in the book; {counts['fixed']} left because a program passed them,"
-        f" {counts['evicted']} for want of room, {counts['relapses']} came back"
+        f" {counts['evicted']} because the book was full; {counts['relapses']} came back"
     )
     if counts["median_age"] is not None:
         page.say(
-            f"age of those there, in rounds of their problem: median {counts['median_age']:g},"
+            f"age of the cases in the book, in rounds of their problem: median {counts['median_age']:g},"
             f" oldest {counts['oldest_age']}"
         )
 
@@ -185,7 +185,7 @@ def _show_survival(page: Page, name: str, estimate: Survival) -> None:
         heads = ("rounds", "at risk", "fixed", "still there", "95 % interval")
         page.show(new_table(heads, rows, right=(0, 1, 2, 3)))
     if len(estimate.steps) > _MANY_ROWS:
-        page.say(f"and {len(estimate.steps) - _MANY_ROWS} later times; --json has all")
+        page.say(f"and {len(estimate.steps) - _MANY_ROWS} later times; --json prints all")
 
 
 def _survival_panel(found: dict[str, Survival]) -> Panel:
@@ -194,10 +194,10 @@ def _survival_panel(found: dict[str, Survival]) -> Panel:
         points = [Point(0.0, 1.0)]
         for step in estimate.steps:
             before = points[-1]
-            points.append(Point(step.time, before.mean, before.low, before.high))  # it falls at once, not slowly
+            points.append(Point(step.time, before.mean, before.low, before.high))  # draws a step, not a slope
             points.append(Point(step.time, step.share, step.low, step.high, step.n_at_risk))
         series.append(Series(name, tuple(points), _TONES[position]))
-    note = "Share of cases not fixed yet; the band is the 95 % interval."
+    note = "Share of cases that are not fixed yet; the band is the 95 % interval."
     return Panel("survival", "Survival in the Mistake Book", note, tuple(series), "rounds of the problem", 0.0, 1.0)
 
 

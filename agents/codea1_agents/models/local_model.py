@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_agents.models.chat_format import ChatFormat
-from codea1_agents.models.completing import Answered, CompletingAgent
+from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
 from codea1_agents.models.completions import Completion, Sampling, draw_seed
 from codea1_agents.prompts import Prompts
 from codea1_env.agent import AgentContext, Info, Observation
@@ -23,7 +23,7 @@ class Request:
     seed: int
 
 
-class LocalModel(CompletingAgent):
+class LocalModel(CompletionAgent):
     """An agent that generates by itself; one generation at a time, whichever threads ask."""
 
     def __init__(
@@ -35,7 +35,7 @@ class LocalModel(CompletingAgent):
         chat_format: ChatFormat,
         prompts: Prompts,
         sampling: Sampling,
-        room: int | None,
+        context_length: int | None,
     ) -> None:
         """Take what every such agent needs.
 
@@ -50,10 +50,10 @@ class LocalModel(CompletingAgent):
         """
         super().__init__(context, seed)
         self._name, self._format, self._prompts = name, chat_format, prompts
-        self._sampling, self._room = sampling, room
+        self._sampling, self._context_length = sampling, context_length
         self._lock = threading.Lock()
 
-    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Answered]:
+    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
         """Return what `act_batch` does, with token counts and end."""
         asked = [self._request(*pair) for pair in zip(observations, infos, strict=True)]
         with self._lock:
@@ -63,7 +63,7 @@ class LocalModel(CompletingAgent):
         return results
 
     @abstractmethod
-    def _generate(self, requests: Sequence[Request]) -> list[Answered]:
+    def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         """Return one answer per request, in order."""
 
     def __repr__(self) -> str:
@@ -71,14 +71,14 @@ class LocalModel(CompletingAgent):
 
     def _request(self, observation: Observation, info: Info) -> Request | AgentUnavailable:
         ids = self._format.prompt_ids(self._prompts.messages(observation, info))
-        if self._room is None or len(ids) + self._sampling.max_tokens <= self._room:
+        if self._context_length is None or len(ids) + self._sampling.max_tokens <= self._context_length:
             return Request(tuple(ids), draw_seed(self._seed, observation, info))
         return AgentUnavailable(
             f"{self._name}: a prompt of {len(ids)} tokens and max_tokens={self._sampling.max_tokens} "
-            f"do not fit its context of {self._room}"
+            f"do not fit its context of {self._context_length}"
         )
 
-    def _count(self, results: Sequence[Answered]) -> None:
+    def _count(self, results: Sequence[CompletionResult]) -> None:
         unanswered = sum(isinstance(each, AgentUnavailable) for each in results)
         total = self._usage.with_completions(each for each in results if isinstance(each, Completion))
         self._usage = replace(total, unanswered=total.unanswered + unanswered)

@@ -37,7 +37,7 @@ def require_model(agent: str, name: str) -> str:
 
 
 @contextmanager
-def spoken(what: str) -> Iterator[None]:
+def loading_errors(what: str) -> Iterator[None]:
     """Turn whatever loading a model raises into one sentence."""
     try:
         yield
@@ -51,7 +51,7 @@ def spoken(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def written(folder: Path) -> Iterator[None]:
+def writing_errors(folder: Path) -> Iterator[None]:
     """Turn what is raised where a model cannot be written, e.g. by a full disk, into one sentence."""
     from safetensors import SafetensorError  # noqa: PLC0415  an extra
 

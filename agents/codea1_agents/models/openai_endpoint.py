@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from codea1_agents.models.backoff import Backoff
-from codea1_agents.models.completing import Answered, CompletingAgent
+from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
 from codea1_agents.models.completions import FINISHES, Completion, Sampling, draw_seed
 from codea1_agents.models.openai_connection import (
     OpenAIConnection,
@@ -56,7 +56,7 @@ class FilteredReply(Exception):
     """A server's filter has withheld or cut a reply; that says nothing about the model."""
 
 
-class OpenAIAgent(CompletingAgent):
+class OpenAIAgent(CompletionAgent):
     """Asks an OpenAI-compatible endpoint, one request per reply.
 
     A request that fails (429, 5xx, no connection, time-out, a malformed answer) is sent again, with growing waits;
@@ -139,7 +139,7 @@ class OpenAIAgent(CompletingAgent):
         """Return the model's reply; as `act`, in any event loop."""
         return (await self._connection.join(self._completed(observation, info))).text
 
-    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Answered]:
+    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
         """Return what `act_batch` does, with token counts, reasoning and end."""
         pairs = zip(observations, infos, strict=True)
         return self._connection.run(_all(self._completed(observation, info) for observation, info in pairs))
@@ -153,11 +153,11 @@ class OpenAIAgent(CompletingAgent):
 
     async def _completed(self, observation: Observation, info: Info) -> Completion:
         with discreet():
-            found = await self._answered(observation, info)
+            found = await self._with_retries(observation, info)
         self._usage = self._usage.with_completions([found])
         return replace(found, text=cleaned(found.text), reasoning=cleaned(found.reasoning))
 
-    async def _answered(self, observation: Observation, info: Info) -> Completion:
+    async def _with_retries(self, observation: Observation, info: Info) -> Completion:
         seed = draw_seed(self._seed, observation, info)
         messages = self._prompts.messages(observation, info)
         told = [each.to_dict() for each in (messages if self._system else folded_system(messages))]
@@ -242,7 +242,7 @@ def read_completion(response: Any) -> Completion:
     )
 
 
-async def _all(asked: Any) -> list[Answered]:
+async def _all(asked: Any) -> list[CompletionResult]:
     tasks = [asyncio.ensure_future(_caught(each)) for each in asked]
     try:
         return list(await asyncio.gather(*tasks))
@@ -251,7 +251,7 @@ async def _all(asked: Any) -> list[Answered]:
             task.cancel()
 
 
-async def _caught(asked: Coroutine[Any, Any, Completion]) -> Answered:
+async def _caught(asked: Coroutine[Any, Any, Completion]) -> CompletionResult:
     try:
         return await asked
     except AgentUnavailable as error:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completing import Answered
+from codea1_agents.models.completion_agent import CompletionResult
 from codea1_agents.models.completions import Completion, Sampling
-from codea1_agents.models.drawing import OwnDraws
 from codea1_agents.models.local_model import LocalModel, Request
-from codea1_agents.models.model_files import no_progress_bars, require_model, spoken
+from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
+from codea1_agents.models.row_sampling import RowSampler
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import AgentUnavailable, UserError, extra_needed
@@ -70,7 +70,7 @@ class TransformersAgent(LocalModel):
             raise UserError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
         place = require_model("transformers", str(model))
         self._device, self._batch_size = _device(torch, device), batch_size
-        with spoken(f"model {str(model)!r}"), no_progress_bars():
+        with loading_errors(f"model {str(model)!r}"), no_progress_bars():
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
         _settle_generation(self._model, self._tokenizer, max_tokens)
         super().__init__(
@@ -80,18 +80,18 @@ class TransformersAgent(LocalModel):
             chat_format=ChatFormat(self._tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
-            room=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
+            context_length=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
         )
 
-    def _generate(self, requests: Sequence[Request]) -> list[Answered]:
+    def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding
-        found: dict[int, Answered] = {}
+        found: dict[int, CompletionResult] = {}
         for start in range(0, len(order), self._batch_size):
             some = order[start : start + self._batch_size]
             found |= dict(zip(some, self._as_memory_allows([requests[at] for at in some]), strict=True))
         return [found[at] for at in range(len(requests))]
 
-    def _as_memory_allows(self, requests: list[Request]) -> list[Answered]:
+    def _as_memory_allows(self, requests: list[Request]) -> list[CompletionResult]:
         torch, _ = _imported()
         try:
             return self._at_once(requests)
@@ -102,13 +102,13 @@ class TransformersAgent(LocalModel):
         half = len(requests) // 2
         return self._as_memory_allows(requests[:half]) + self._as_memory_allows(requests[half:])
 
-    def _at_once(self, requests: list[Request]) -> list[Answered]:
+    def _at_once(self, requests: list[Request]) -> list[CompletionResult]:
         torch, transformers = _imported()
         prompts = {"input_ids": [list(each.prompt_ids) for each in requests]}
         batch = self._tokenizer.pad(prompts, padding=True, return_tensors="pt").to(self._device)
         width = batch["input_ids"].shape[1]
         seeds = [each.seed for each in requests]
-        draws = [] if self._sampling.greedy else [OwnDraws(self._sampling, seeds, width)]
+        draws = [] if self._sampling.greedy else [RowSampler(self._sampling, seeds, width)]
         with torch.inference_mode():
             produced = self._model.generate(
                 input_ids=batch["input_ids"],

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completing import Answered
+from codea1_agents.models.completion_agent import CompletionResult
 from codea1_agents.models.completions import FINISHES, Completion, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
-from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
@@ -71,7 +71,7 @@ class VllmAgent(LocalModel):
         place = require_model("vllm", str(model))
         if max_model_len and max_model_len <= max_tokens:
             raise UserError(f"max_model_len={max_model_len} leaves no room for a prompt beside max_tokens={max_tokens}")
-        with spoken(f"vllm: model {str(model)!r}"):
+        with loading_errors(f"vllm: model {str(model)!r}"):
             tokenizer = load_tokenizer(place, trust_remote_code=trust_remote_code)
             self._engine: Any = vllm.LLM(
                 place,
@@ -91,7 +91,7 @@ class VllmAgent(LocalModel):
             chat_format=ChatFormat(tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
-            room=int(self._engine.llm_engine.model_config.max_model_len),
+            context_length=int(self._engine.llm_engine.model_config.max_model_len),
         )
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class VllmAgent(LocalModel):
         engine, self._engine = self._engine, None
         del engine
 
-    def _generate(self, requests: Sequence[Request]) -> list[Answered]:
+    def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         if self._engine is None:
             raise UserError(f"{self!r} is closed")
         if not requests:

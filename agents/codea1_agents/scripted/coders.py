@@ -9,8 +9,8 @@ import numpy as np
 
 from codea1_agents.prompts.fences import fenced
 from codea1_agents.scripted.literals import literal
-from codea1_agents.scripted.mutation import bare, mutants
-from codea1_agents.scripted.randomness import Drawing
+from codea1_agents.scripted.mutation import mutants, without_docstrings
+from codea1_agents.scripted.randomness import SeededAgent
 from codea1_agents.scripted.signatures import Signature, read_signature
 from codea1_agents.scripted.typed_inputs import edges
 from codea1_agents.scripted.value_types import Kind, ValueType
@@ -35,7 +35,7 @@ class ReferenceCoder:
         return fenced(self._problems.by_id(info["problem_id"]).solution, "Here is the function.")
 
 
-class MutantCoder(Drawing):
+class MutantCoder(SeededAgent):
     """Replies the solution, or with probability `strength` a wrong variant of it. Privileged: it knows the solution.
 
     Wrong variants are the problem's known wrong programs (half of the time, if it has any) and mutants of its
@@ -74,7 +74,7 @@ class MutantCoder(Drawing):
 
     def _program(self, problem: Problem, strength: float) -> str:
         if self._rng.random() >= strength:
-            return bare(problem.solution)
+            return without_docstrings(problem.solution)
         known = [(wrong.subtlety, "known", wrong.program) for wrong in problem.wrong_programs]
         made = [
             (mutant.operator.subtlety, mutant.operator.value, mutant.program)
@@ -82,12 +82,12 @@ class MutantCoder(Drawing):
         ]
         variants = known if known and (not made or self._rng.random() < 0.5) else made
         if not variants:
-            return bare(problem.solution)
+            return without_docstrings(problem.solution)
         weights = _weights([(subtlety, kind) for subtlety, kind, _ in variants], 4 - 3 * strength)
-        return bare(variants[self._rng.choice(len(variants), p=weights)][2])
+        return without_docstrings(variants[self._rng.choice(len(variants), p=weights)][2])
 
 
-class RandomCoder(Drawing):
+class RandomCoder(SeededAgent):
     """Replies programs that load and mostly fail: the right signature around a random expression.
 
     Expressions are arguments, constants of the hinted result type, and small combinations of them; where nothing is

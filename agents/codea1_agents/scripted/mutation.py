@@ -87,7 +87,7 @@ def mutants(source: str, *, entry_point: str = "") -> tuple[Mutant, ...]:
     return tuple(found)
 
 
-def bare(source: str) -> str:
+def without_docstrings(source: str) -> str:
     """Return the program as `ast.unparse` writes it, without docstrings: what mutants look like.
 
     Raises:

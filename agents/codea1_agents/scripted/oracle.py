@@ -38,7 +38,7 @@ class Oracle:
         self._limits = limits
         self._known: OrderedDict[Subject, dict[str, Outcome]] = OrderedDict()
 
-    def ask(self, subject: Subject, calls: Sequence[str]) -> list[Outcome]:
+    def outcomes(self, subject: Subject, calls: Sequence[str]) -> list[Outcome]:
         """Return one outcome per call, in order.
 
         Args:
@@ -48,9 +48,9 @@ class Oracle:
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        return self.ask_each([subject], calls)[0]
+        return self.outcomes_of_each([subject], calls)[0]
 
-    def ask_each(self, subjects: Sequence[Subject], calls: Sequence[str]) -> list[list[Outcome]]:
+    def outcomes_of_each(self, subjects: Sequence[Subject], calls: Sequence[str]) -> list[list[Outcome]]:
         """Ask several subjects the same calls, in parallel where the sandbox can; one row per subject.
 
         Raises:

@@ -22,7 +22,7 @@ def generator(seed: int, owner: str) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(owner.encode()),)))
 
 
-class Drawing:
+class SeededAgent:
     """An agent with a generator of its own."""
 
     def reset(self, seed: int) -> None:

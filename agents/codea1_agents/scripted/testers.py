@@ -19,7 +19,7 @@ import numpy as np
 from codea1_agents.prompts.fences import fenced
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.oracle import Oracle, Subject
-from codea1_agents.scripted.randomness import Drawing
+from codea1_agents.scripted.randomness import SeededAgent
 from codea1_agents.scripted.signatures import Arguments, Interface, example_statements, read_interface
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
@@ -76,7 +76,7 @@ class _Case:
     """Known to tell program and solution apart."""
 
 
-class InputTester(Drawing, ABC):
+class InputTester(SeededAgent, ABC):
     """A tester that thinks of inputs and has their values predicted. Subclasses say which inputs."""
 
     plays = "tester"
@@ -147,12 +147,12 @@ class InputTester(Drawing, ABC):
         program = Subject(observation["program"], problem.entry_point, problem.imports)
         solution = Subject.solution_of(problem)
         if hunting:
-            expected, actual = self._oracle.ask_each([solution, program], calls)
+            expected, actual = self._oracle.outcomes_of_each([solution, program], calls)
             for call, right, other in zip(calls, expected, actual, strict=True):
                 yield from _written(call, right, beats=_differ(right, other))
         else:
             subject = solution if self._predict is Prediction.SOLUTION else program
-            for call, outcome in zip(calls, self._oracle.ask(subject, calls), strict=True):
+            for call, outcome in zip(calls, self._oracle.outcomes(subject, calls), strict=True):
                 yield from _written(call, outcome)
 
 
@@ -228,7 +228,7 @@ class InvalidKind(StrEnum):
     """Good calls with a value that no solution returns."""
 
 
-class InvalidTester(Drawing):
+class InvalidTester(SeededAgent):
     """Replies malformed and wrong suites, for exercising rejections. Needs no secrets and executes nothing."""
 
     plays = "tester"

@@ -24,7 +24,7 @@ from codea1_agents.lab.crossplay.cells import (
     figures_of,
 )
 from codea1_agents.measure.turns import sample_labels, sample_turn
-from codea1_agents.play.asking import Asker, Reply
+from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
@@ -45,7 +45,7 @@ class Seat:
     """Somebody who plays a role."""
 
     name: str
-    asker: Asker
+    asker: NamedAgent
     is_fixed: bool = False
     """Whether it is a scripted yardstick."""
     view: View = "white_box"
@@ -225,7 +225,7 @@ class _Table:
         return dict(zip([(turn.tree, turn.candidate) for turn in turns], self._asked(seat, turns), strict=True))
 
     def _asked(self, seat: Seat, turns: Sequence[Turn]) -> list[Reply]:
-        replies = seat.asker.ask(turns)
+        replies = seat.asker.replies(turns)
         if len(replies) > 1 and all(map(is_unavailable, replies)):
             raise AgentUnavailable(f"{seat.name}: {replies[0]}")
         return replies

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_env.agent import AgentSpec
+from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
@@ -44,7 +45,7 @@ class Shape:
 class TrainingSettings:
     """One run's settings that have nothing to do with Ray."""
 
-    problems: str = "humaneval"
+    problems: str = DEFAULT_SOURCE
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
     tester_view: str = "white_box"
     sandbox: str = "local"

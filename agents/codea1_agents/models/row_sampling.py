@@ -16,7 +16,7 @@ def uniforms(seeds: Sequence[int], n: int) -> np.ndarray[tuple[int, int], np.dty
     return np.array(rows, dtype=np.float32).reshape(len(seeds), n)
 
 
-class OwnDraws:
+class RowSampler:
     """A logits processor that leaves exactly one token possible: the one that the row's own number falls on.
 
     Tempered softmax, then the nucleus of `top_p`, then the inverse of the cumulative distribution. transformers'

@@ -9,10 +9,10 @@ from codea1_agents.models.completions import Completion, Usage
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable
 
-Answered = Completion | AgentUnavailable
+CompletionResult = Completion | AgentUnavailable
 
 
-class CompletingAgent(ABC):
+class CompletionAgent(ABC):
     """An agent whose replies depend on seed, observation and info alone."""
 
     stateless = True
@@ -53,5 +53,5 @@ class CompletingAgent(ABC):
         return found
 
     @abstractmethod
-    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Answered]:
+    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
         """Return what `act_batch` does, with token counts, reasoning and end."""
