@@ -1,4 +1,4 @@
-"""What agents with a model in this process share: prompts, seeds, batches, totals. How tokens come about is theirs."""
+"""The base class of agents with a model in this process: prompts, seeds, totals. Subclasses generate the tokens."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from codea1_env.errors import AgentUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One reply to be generated."""
+    """One reply to generate."""
 
     prompt_ids: tuple[int, ...]
     seed: int
 
 
 class LocalModel(CompletionAgent):
-    """An agent that generates by itself; one generation at a time, whichever threads ask."""
+    """An agent that generates in this process; a lock allows one generation at a time."""
 
     def __init__(
         self,
@@ -37,16 +37,16 @@ class LocalModel(CompletionAgent):
         sampling: Sampling,
         context_length: int | None,
     ) -> None:
-        """Take what every such agent needs.
+        """Store the settings.
 
         Args:
-            context: whose seed counts where there is no own.
-            seed: of the draws, until `reset`; None: the context's.
-            name: what errors call it by, e.g. `transformers(folder)`.
-            chat_format: of its tokenizer.
+            context: its seed is used if `seed` is None.
+            seed: of the sampling, until `reset`; None: the context's.
+            name: the agent's name in error messages, such as `transformers(folder)`.
+            chat_format: of the model's tokenizer.
             prompts: the wording.
-            sampling: how tokens are chosen.
-            room: most tokens of a prompt and its reply together; None: unknown.
+            sampling: sampling settings.
+            context_length: most tokens of a prompt and its reply together; None: unknown.
         """
         super().__init__(context, seed)
         self._name, self._format, self._prompts = name, chat_format, prompts
@@ -54,17 +54,17 @@ class LocalModel(CompletionAgent):
         self._lock = threading.Lock()
 
     def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
-        """Return what `act_batch` does, with token counts and end."""
-        asked = [self._request(*pair) for pair in zip(observations, infos, strict=True)]
+        """Return what `act_batch` returns, with token counts and finish reasons."""
+        requests = [self._request(*pair) for pair in zip(observations, infos, strict=True)]
         with self._lock:
-            generated = iter(self._generate([each for each in asked if isinstance(each, Request)]))
-            results = [next(generated) if isinstance(each, Request) else each for each in asked]
+            generated = iter(self._generate([each for each in requests if isinstance(each, Request)]))
+            results = [next(generated) if isinstance(each, Request) else each for each in requests]
             self._count(results)
         return results
 
     @abstractmethod
     def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
-        """Return one answer per request, in order."""
+        """Return one result per request, in order."""
 
     def __repr__(self) -> str:
         return self._name
