@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isfinite, isnan, nan
 from statistics import fmean
 
 import numpy as np
@@ -50,6 +50,11 @@ class OrderChange:
     """Pairs ordered by the first scoring, tied under the second."""
     n_split: int
     """Pairs tied under the first scoring, ordered by the second."""
+
+
+def json_number(value: float) -> float | None:
+    """Return the number; None for nan and inf, which JSON lacks."""
+    return value if isfinite(value) else None
 
 
 def known_mean(values: Iterable[float]) -> float:

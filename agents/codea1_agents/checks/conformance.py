@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
+from codea1_agents.play.named_agent import is_text
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.sandbox import Sandbox, load_sandbox
@@ -206,8 +207,6 @@ class _AgentTests:
 
 
 def _text(reply: object) -> str:
-    if inspect.iscoroutine(reply):
-        reply.close()  # or Python would warn that nobody awaited it
-    if not isinstance(reply, str):
+    if not is_text(reply):
         raise _Fault(f"returns {type(reply).__name__}, expected text (str)")
     return reply

@@ -9,13 +9,14 @@ from math import isnan
 from statistics import median
 from typing import Any
 
-from codea1_agents.cli.book import RelapsesOptions, StatsOptions, SurvivalOptions
+from codea1_agents.cli.book import BookOptions, RelapsesOptions, StatsOptions, SurvivalOptions
 from codea1_agents.cli.book_commands import opened_book
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.summary_table import counted
 from codea1_agents.lab.book_history.survival import Survival, survival
 from codea1_agents.lab.report.material import Panel, Point, Series
 from codea1_agents.lab.report.writing import write_picture
+from codea1_agents.statistics import json_number
 from codea1_env.book.departures import Leaving
 from codea1_env.book.spells import Difficulty, Origin, Relapse, Spell, difficulties, origins, relapses, spells_of
 from codea1_env.errors import UnknownName
@@ -72,12 +73,10 @@ def show_survival(options: SurvivalOptions) -> None:
         MissingExtra: scipy is not installed.
         UserError: there is no book, no such grouping, or the picture cannot be written.
     """
-    page = Page(as_json=options.as_json)
     by = options.by
     if by is not None and by not in _SOURCES:
         raise UnknownName.of("source", by, _SOURCES)
-    with opened_book(options.book) as book:
-        spells = spells_of(book)
+    page, spells = _opened(options)
     grouped: dict[str, list[Spell]] = defaultdict(list)
     for spell in spells:
         grouped["all" if by is None else _SOURCES[by](spell)].append(spell)
@@ -99,9 +98,7 @@ def show_relapses(options: RelapsesOptions) -> None:
     Raises:
         UserError: there is no book.
     """
-    page = Page(as_json=options.as_json)
-    with opened_book(options.book) as book:
-        spells = spells_of(book)
+    page, spells = _opened(options)
     found, n_fixed = relapses(spells), sum(spell.is_fixed for spell in spells)
     n = sum(relapse.n_relapses for relapse in found)
     if not options.as_json:
@@ -114,6 +111,12 @@ def show_relapses(options: RelapsesOptions) -> None:
     page.finish(
         {"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[: options.top]]}
     )
+
+
+def _opened(options: BookOptions) -> tuple[Page, tuple[Spell, ...]]:
+    """Return the page for the output and the stays of the book's cases."""
+    with opened_book(options.book) as book:
+        return Page(as_json=options.as_json), spells_of(book)
 
 
 def _counts(spells: Sequence[Spell]) -> dict[str, Any]:
@@ -202,11 +205,8 @@ def _survival_panel(found: dict[str, Survival]) -> Panel:
 
 
 def _survival_to_json(estimate: Survival) -> dict[str, Any]:
-    steps = [
-        {k: None if isinstance(v, float) and isnan(v) else v for k, v in asdict(s).items()} for s in estimate.steps
-    ]
-    middle = None if isnan(estimate.median) else estimate.median
-    return {"n": estimate.n, "fixed": estimate.n_fixed, "median": middle, "steps": steps}
+    steps = [{name: json_number(value) for name, value in asdict(step).items()} for step in estimate.steps]
+    return {"n": estimate.n, "fixed": estimate.n_fixed, "median": json_number(estimate.median), "steps": steps}
 
 
 def _relapse_cells(relapse: Relapse) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, fields
-from math import isfinite
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -19,7 +18,7 @@ from codea1_agents.cli.options import Options, SessionOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.measure.folder import EvaluationFolder
 from codea1_agents.play.named_agent import NamedAgent
-from codea1_agents.statistics import Estimate
+from codea1_agents.statistics import Estimate, json_number
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -199,17 +198,12 @@ def with_option(spec: str, name: str, value: float | None) -> str:
     return spec + f",{name}={value:g}"  # `+` keeps the secrets in `spec`
 
 
-def estimate_json(estimate: Estimate) -> dict[str, float | int | None]:
+def figure_json(estimate: Estimate) -> dict[str, float | int | None]:
     """Return value, interval and counts as plain data; nan becomes None."""
     return {
-        "value": plain_number(estimate.mean),
-        "low": plain_number(estimate.low),
-        "high": plain_number(estimate.high),
+        "value": json_number(estimate.mean),
+        "low": json_number(estimate.low),
+        "high": json_number(estimate.high),
         "n_problems": estimate.n_problems,
         "n_masked": estimate.n_masked,
     }
-
-
-def plain_number(value: float) -> float | None:
-    """Return the number; None for nan and inf, which JSON lacks."""
-    return value if isfinite(value) else None

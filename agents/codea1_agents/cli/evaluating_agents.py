@@ -13,8 +13,8 @@ from codea1_agents.cli.evaluate import CoderOptions, TesterOptions
 from codea1_agents.cli.evaluating import (
     EvalSession,
     RecordKeeper,
-    estimate_json,
     eval_session,
+    figure_json,
     from_options,
     with_option,
 )
@@ -61,7 +61,7 @@ def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: lis
     _show(session, spec, found.n_problems, figures)
     session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
     return {
-        **{name: estimate_json(estimate) for name, estimate in figures.items()},
+        **{name: figure_json(estimate) for name, estimate in figures.items()},
         "n_problems": found.n_problems,
         "n_samples": found.n_samples,
         "n_masked": found.n_masked,
@@ -116,7 +116,7 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
     if found.selection is not None:
         show_selection(session, found.selection)
     return {
-        **{name: estimate_json(estimate) for name, estimate in found.figures.items()},
+        **{name: figure_json(estimate) for name, estimate in found.figures.items()},
         "n_problems": found.n_problems,
         "n_masked": found.n_masked,
         "n_masked_mutants": found.n_masked_mutants,

@@ -9,12 +9,13 @@ from typing import Any
 
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.evaluate import CompareOptions
-from codea1_agents.cli.evaluating import estimate_json, plain_number
+from codea1_agents.cli.evaluating import figure_json
 from codea1_agents.measure.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
 from codea1_agents.measure.comparison import PairedFigure, compare_figure
 from codea1_agents.measure.folder import read_records, stored_settings
 from codea1_agents.measure.records import CoderSample, TesterRecord
 from codea1_agents.measure.tester_figures import figure_by_problem, figure_names
+from codea1_agents.statistics import json_number
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import judge_version_in
 
@@ -80,10 +81,10 @@ def _row(name: str, pair: PairedFigure) -> tuple[str, ...]:
 
 def _to_json(pair: PairedFigure) -> dict[str, Any]:
     return {
-        "before": estimate_json(pair.before),
-        "after": estimate_json(pair.after),
-        "difference": estimate_json(pair.difference),
+        "before": figure_json(pair.before),
+        "after": figure_json(pair.after),
+        "difference": figure_json(pair.difference),
         "n_unpaired": pair.n_unpaired,
-        "problems_needed": plain_number(pair.problems_needed),
+        "problems_needed": json_number(pair.problems_needed),
         "is_shown": pair.is_shown,
     }

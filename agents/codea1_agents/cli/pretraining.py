@@ -7,10 +7,11 @@ from contextlib import closing
 from dataclasses import asdict
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.evaluating import estimate_json, plain_number
+from codea1_agents.cli.evaluating import figure_json
 from codea1_agents.cli.pretrain import PretrainOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.models.model_files import require_new
+from codea1_agents.statistics import json_number
 from codea1_agents.train.tiny.asking import tiny_asker
 from codea1_agents.train.tiny.corpus import CorpusRules
 from codea1_agents.train.tiny.family import Variant
@@ -54,10 +55,9 @@ def run_pretrain(options: PretrainOptions) -> None:
                 "parameters": base.n_parameters,
                 "tokens": base.n_tokens,
                 "cpu_s": cpu_s,
-                "losses": {kind: plain_number(loss) for kind, loss in losses.items()},
+                "losses": {kind: json_number(loss) for kind, loss in losses.items()},
                 "evaluation": {
-                    each.problems: {name: estimate_json(value) for name, value in each.figures.items()}
-                    for each in found
+                    each.problems: {name: figure_json(value) for name, value in each.figures.items()} for each in found
                 },
             }
         )

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from codea1_env.agent import Agent, Info, event_loop
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
@@ -106,9 +106,7 @@ class NamedAgent:
         Raises:
             UserError: it is something else.
         """
-        if inspect.iscoroutine(found):
-            found.close()  # or Python would warn that nobody awaited it
-        if not isinstance(found, str):
+        if not is_text(found):
             raise UserError(f"{self.name} returned {type(found).__name__} in {where}, expected text (str)")
         return found
 
@@ -141,6 +139,13 @@ class NamedAgent:
             return self.reply(turn, where)
         except AgentUnavailable as error:
             return error
+
+
+def is_text(reply: object) -> TypeGuard[str]:
+    """Whether a reply is text; closes a coroutine, or Python would warn that it was never awaited."""
+    if inspect.iscoroutine(reply):
+        reply.close()
+    return isinstance(reply, str)
 
 
 def _where(info: Info) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from math import isnan, nan
+from math import nan
 
-from codea1_agents.statistics import Estimate, mean_interval
+from codea1_agents.statistics import Estimate, json_number, mean_interval
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
 
@@ -52,8 +52,7 @@ class Summary:
 
 def estimate_to_json(estimate: Estimate) -> dict[str, float | int | None]:
     """Return the estimate's fields; nan becomes null."""
-    values = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
-    return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}
+    return {each.name: json_number(getattr(estimate, each.name)) for each in fields(estimate)}
 
 
 class Tally:
