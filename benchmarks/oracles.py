@@ -108,7 +108,7 @@ def play(recorder: Recorder) -> None:
 
 def train(recorder: Recorder) -> None:
     root = Path(__file__).parents[1]
-    models = runpy.run_path(str(root / "tests" / "codea1_agents" / "grpo" / "conftest.py"))
+    models = runpy.run_path(str(root / "tests" / "support" / "language_models.py"))
     for seed, role in enumerate(("coder", "tester")):
         models["phrase_folder"](recorder.work / role, models["PHRASES"], seed)
     rows = ({"id": f"toy/{number}", **_INCREMENT} for number in range(6))

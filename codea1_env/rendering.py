@@ -16,7 +16,7 @@ from codea1_env.facts.verdicts import CandidateReport, CaseReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.rewards import Reward
+from codea1_env.rules.reward_parts import Reward
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -1,6 +1,6 @@
-"""Stock PPO of RLlib, one policy per role, solves the bank game; exploitability tells how far it has come.
+"""RLlib's stock PPO, with one policy per role, solves the bank game; exploitability measures its progress.
 
-python examples/bank_game_ppo.py 0 6    # all problems; less than two minutes of processor time
+python examples/bank_game_ppo.py 0 6    # all problems, 6 iterations; less than two minutes of processor time
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from codea1_agents.lab.games.bank_game import BankGame, stacked
 from codea1_env.bank import JudgedBank, load_bank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
 
-warnings.simplefilter("ignore")  # Ray's own, about itself
-os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # nothing listens but this process
+warnings.simplefilter("ignore")  # Ray warns about its own code
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # Ray runs for this process only
 try:
     import ray
     from ray.rllib.env.multi_agent_env import MultiAgentEnv
@@ -33,10 +33,10 @@ ENV_NAME = "codea1/bank-v0"
 
 
 class BankMultiAgentEnv(MultiAgentEnv):
-    """`bank_v0` as RLlib plays it: in the white box one agent after the other, in the black box both at once.
+    """`bank_v0` for RLlib: in the white box the agents act one after the other, in the black box both at once.
 
-    `config` holds the arguments of `bank_v0.raw_env`, among them `bank`: by name or path, so that workers load it
-    themselves from the cache, or judged.
+    `config` holds the arguments of `bank_v0.raw_env`. Its `bank` is a judged bank, or a name or path; then each worker
+    loads the bank from the cache.
     """
 
     def __init__(self, config: dict[str, Any] | None = None) -> None:
@@ -51,34 +51,34 @@ class BankMultiAgentEnv(MultiAgentEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
-        """Start an episode; who acts first sees the problem."""
+        """Start an episode; the agents that act first get an observation, the problem."""
         self._env.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
-        return self._seen(), {}
+        return self._observations(), {}
 
     def step(self, action_dict: dict[str, int]) -> tuple[dict[str, Any], ...]:
-        """Take the choices of those who were shown something; both rewards come together when the round is over."""
+        """Take the actions of the agents that got an observation; both rewards come at the end of the round."""
         for agent in (CODER, TESTER):
             if agent in action_dict:
                 self._env.step(int(action_dict[agent]))
         is_judged = TESTER in action_dict
         rewards = {agent: float(self._env.rewards[agent]) for agent in self.possible_agents} if is_judged else {}
         over = bool(self._env.terminations[CODER])
-        seen = {agent: self._env.observe(agent) for agent in self.possible_agents} if over else self._seen()
-        return seen, rewards, {"__all__": over}, {"__all__": False}, {}
+        last = {agent: self._env.observe(agent) for agent in self.possible_agents} if over else self._observations()
+        return last, rewards, {"__all__": over}, {"__all__": False}, {}
 
-    def _seen(self) -> dict[str, NDArray[np.float32]]:
+    def _observations(self) -> dict[str, NDArray[np.float32]]:
         agents = self.possible_agents if self._at_once else [self._env.agent_selection]
         return {agent: self._env.observe(agent) for agent in agents}
 
 
 def register_bank(bank: JudgedBank | None = None, *, name: str = ENV_NAME) -> str:
-    """Make the game known to RLlib, for `.environment(name, env_config=...)`; return the name.
+    """Register the game with RLlib for `.environment(name, env_config=...)`; return the name.
 
     Args:
-        bank: played where `env_config` names none. A judged bank belongs here and not into `env_config`, of which RLlib
-            makes deep copies all the time.
-        name: under which it is known.
+        bank: the default if `env_config` has no `bank`. Pass a judged bank here and not in `env_config`, since RLlib
+            often makes deep copies of `env_config`.
+        name: of the environment.
     """
 
     def new_env(config: dict[str, Any]) -> BankMultiAgentEnv:
@@ -89,7 +89,7 @@ def register_bank(bank: JudgedBank | None = None, *, name: str = ENV_NAME) -> st
 
 
 def ppo_config(bank: JudgedBank, *, seed: int = 0, batch: int = 2048) -> Any:
-    """Return stock PPO, one policy per role, for the matrix game (black box)."""
+    """Return the configuration of stock PPO with one policy per role, for the matrix game (black box)."""
     from ray.rllib.algorithms.ppo import PPOConfig  # noqa: PLC0415  slow to import
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ def _role_of(agent: str, episode: Any, **_: Any) -> str:
 
 
 def strategies(algorithm: Any, bank: JudgedBank) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the strategies that the policies hold now, (P, M) and (P, N), for the matrix game."""
+    """Return the current strategies of both policies in the matrix game, (P, M) and (P, N)."""
     import torch  # noqa: PLC0415  slow to import
 
     env = raw_env(bank, tester_view="black_box", infos=False)
@@ -136,7 +136,7 @@ def strategies(algorithm: Any, bank: JudgedBank) -> tuple[NDArray[np.float64], N
 
 @dataclass(frozen=True, slots=True)
 class PpoPoint:
-    """Where PPO stood after an iteration."""
+    """The state after one iteration."""
 
     iteration: int
     exploitability: float
@@ -148,9 +148,9 @@ class PpoPoint:
 
 
 def train_ppo(bank: JudgedBank, *, iterations: int, seed: int = 0, batch: int = 2048) -> Iterator[PpoPoint]:
-    """Train both roles together and tell after each iteration how far they are from an equilibrium.
+    """Train both roles together; after each iteration yield their exploitability and values.
 
-    Everything runs in this process; where Ray is not up yet, a small one of its own is started and stopped again.
+    Everything runs in this process. If Ray is not running, it is started with one CPU and stopped at the end.
     """
     starts_ray = not ray.is_initialized()
     if starts_ray:
@@ -183,12 +183,12 @@ def main() -> None:
 
     bank = load_bank("starter", limit=n_problems or None)
     game = BankGame.of(bank.payoffs())
-    wanted = game.values(*stacked(game.solve()))
+    equilibrium = game.values(*stacked(game.solve()))
     print("iteration  NashConv  of averages  coder  tester")
     for point in train_ppo(bank, iterations=iterations, seed=0, batch=2048 if n_problems != 2 else 256):
         gaps = f"{point.exploitability:8.3f}  {point.average_exploitability:11.3f}"
         print(f"{point.iteration:9}  {gaps}  {point.coder_value:5.3f}  {point.tester_value:6.3f}", flush=True)
-    print(f"equilibrium{wanted[0]:27.3f}  {wanted[1]:6.3f}")
+    print(f"equilibrium{equilibrium[0]:27.3f}  {equilibrium[1]:6.3f}")
 
 
 if __name__ == "__main__":

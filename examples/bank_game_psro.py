@@ -1,7 +1,7 @@
-"""Policy-space response oracles: grow a small game of policies by best responses until nobody has a better one.
+"""Policy-space response oracles (PSRO): best responses extend a small game of policies until no player can improve.
 
-A policy may be anything. The game says what two policies earn against each other and what answers a mixture best. In
-the end the mixture over the policies is an equilibrium of the whole game, though most of its policies were never made.
+A policy may be of any type. The game returns the payoffs of two policies and a best response to a mixture. At the end
+the mixture over the policies is an equilibrium of the whole game, though the small game holds few of its policies.
 
 Source: Lanctot et al., A Unified Game-Theoretic Approach to Multiagent Reinforcement Learning (2017), algorithm 1.
 
@@ -29,13 +29,13 @@ Policy = TypeVar("Policy")
 
 
 class Policies(Protocol[Policy]):
-    """A game that can answer mixtures of policies."""
+    """A game that computes payoffs and best responses of policies."""
 
     def first(self) -> tuple[Policy, Policy]:
-        """Return a policy of the row and one of the column player to begin with."""
+        """Return the initial policies of the row and the column player."""
 
     def payoffs(self, row: Policy, column: Policy) -> Vector:
-        """Return (2,) what both earn."""
+        """Return (2,) the expected payoffs of row and column player."""
 
     def best_row(self, columns: list[Policy], weights: Vector) -> Policy:
         """Return a best response to a mixture of the column player's policies."""
@@ -46,16 +46,16 @@ class Policies(Protocol[Policy]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PsroResult(Generic[Policy]):
-    """What has grown."""
+    """The small game at the end."""
 
     rows: tuple[Policy, ...]
     columns: tuple[Policy, ...]
     game: MatrixGame
-    """Payoffs of all pairs of them."""
+    """Payoffs of all pairs of `rows` and `columns`."""
     profile: Profile
-    """The last mixture over them."""
+    """The last mixtures over `rows` and `columns`."""
     nash_conv: tuple[float, ...]
-    """Per iteration, in the whole game: what both would gain by their best responses."""
+    """Per iteration, NashConv of the mixtures in the whole game."""
 
 
 META_SOLVERS: dict[str, Callable[[MatrixGame], Profile]] = {
@@ -68,13 +68,14 @@ META_SOLVERS: dict[str, Callable[[MatrixGame], Profile]] = {
 def psro(
     policies: Policies[Policy], *, meta_solver: str = "nash", most_iterations: int = 200, tolerance: float = 1e-9
 ) -> PsroResult[Policy]:
-    """Return the grown game.
+    """Run PSRO.
 
     Args:
         policies: the game.
-        meta_solver: one of `META_SOLVERS`; with `nash` the result is an equilibrium when it stops early.
+        meta_solver: one of `META_SOLVERS`; with `nash` the result is an equilibrium if it stops before the last
+            iteration.
         most_iterations: at least 1.
-        tolerance: it stops when both best responses together gain no more than this.
+        tolerance: NashConv at which it stops.
 
     Raises:
         UnknownName: no such solver.
@@ -107,7 +108,7 @@ def psro(
 
 
 class BankPolicies:
-    """Policies of the bank game: one choice per problem, which is (P,) integers."""
+    """Pure policies of the bank game: (P,) integers, one choice per problem."""
 
     def __init__(self, game: BankGame) -> None:
         self._row = np.array([each.row for each in game.games])
@@ -125,14 +126,14 @@ class BankPolicies:
 
     def best_row(self, columns: list[NDArray[np.intp]], weights: Vector) -> NDArray[np.intp]:
         """Return the best program for each problem."""
-        worth = sum(w * self._row[self._problems, :, column] for w, column in zip(weights, columns, strict=True))
-        best: NDArray[np.intp] = np.asarray(worth).argmax(axis=1)
+        payoffs = sum(w * self._row[self._problems, :, column] for w, column in zip(weights, columns, strict=True))
+        best: NDArray[np.intp] = np.asarray(payoffs).argmax(axis=1)
         return best
 
     def best_column(self, rows: list[NDArray[np.intp]], weights: Vector) -> NDArray[np.intp]:
         """Return the best suite for each problem."""
-        worth = sum(w * self._column[self._problems, row, :] for w, row in zip(weights, rows, strict=True))
-        best: NDArray[np.intp] = np.asarray(worth).argmax(axis=1)
+        payoffs = sum(w * self._column[self._problems, row, :] for w, row in zip(weights, rows, strict=True))
+        best: NDArray[np.intp] = np.asarray(payoffs).argmax(axis=1)
         return best
 
 
@@ -143,7 +144,7 @@ def main() -> None:
     print("iteration  NashConv")
     for iteration, gap in enumerate(found.nash_conv, start=1):
         print(f"{iteration:9}  {gap:8.5f}")
-    print(f"{len(found.rows)} coders and {len(found.columns)} testers were made")
+    print(f"{len(found.rows)} coders and {len(found.columns)} testers")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Two learners with tables solve the bank game; how far they are from an equilibrium can be computed, and falls.
+"""Two tabular Q-learners solve the bank game; their exploitability is computed and decreases.
 
-Each agent estimates what its choices earn and plays them by a softmax whose temperature falls; nobody knows the
-payoffs, the other's choices or the rules. Where players must mix, the strategies themselves circle and it is the
-averages over time that come near an equilibrium; so both are followed.
+Each agent estimates the reward of each of its choices, and draws its choice by a softmax with decreasing temperature.
+It does not know the payoffs, the rules or the other agent's choices. If an equilibrium is mixed, the strategies may
+cycle around it while their averages over time approach it, so the exploitability of both is computed.
 
 Source: Leslie and Collins, Individual Q-Learning in Normal Form Games (2005).
 
@@ -24,58 +24,58 @@ from codea1_env.bank_v0 import CODER, TESTER, raw_env
 
 @dataclass(frozen=True, slots=True)
 class TabularRules:
-    """How a table is learned and played."""
+    """Settings of a learner."""
 
     rate: float = 0.05
-    """Step size of the estimates, divided by the probability of the choice (at most 1), so that rare ones keep up."""
+    """Step size; it is divided by the probability of the choice (at most 1), so that rare choices learn as fast."""
     first_temperature: float = 0.3
     last_temperature: float = 0.004
-    """Of the softmax, falling geometrically; in units of reward."""
+    """Temperature of the softmax, in units of reward: it decreases geometrically from the first to the last value."""
     explored: float = 0.01
-    """Share of choices drawn uniformly, so that nothing is forgotten."""
+    """Probability of a uniform choice, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearningCurve:
-    """How far learners were from an equilibrium while they learned."""
+    """The exploitability of the learners during training."""
 
     episodes: tuple[int, ...]
     exploitability: tuple[float, ...]
     """NashConv of the strategies, mean over problems."""
     average_exploitability: tuple[float, ...]
-    """NashConv of the strategies averaged over the second half of the time so far."""
+    """NashConv of the strategies, averaged over the second half of the points so far."""
     values: tuple[tuple[float, float], ...]
-    """What coder and tester expect by these strategies."""
+    """Expected rewards of coder and tester."""
     coder: NDArray[np.float64]
-    """(P, M) last strategies."""
+    """(P, M) strategies at the end."""
     tester: NDArray[np.float64]
-    """(P, N)"""
+    """(P, N) strategies at the end."""
 
 
 class TabularLearner:
-    """One agent's table."""
+    """One agent's table of estimated rewards."""
 
     def __init__(self, n_problems: int, n_actions: int, rules: TabularRules) -> None:
-        self._worth = np.zeros((n_problems, n_actions))
+        self._estimates = np.zeros((n_problems, n_actions))
         self._rules = rules
         self.temperature = rules.first_temperature
 
     def policy(self) -> NDArray[np.float64]:
-        """Return (P, A) the strategies of all problems."""
-        return np.stack([self.chances(p) for p in range(len(self._worth))])
+        """Return (P, A) the strategies for all problems."""
+        return np.stack([self.strategy(p) for p in range(len(self._estimates))])
 
-    def chances(self, problem: int) -> NDArray[np.float64]:
+    def strategy(self, problem: int) -> NDArray[np.float64]:
         """Return (A,) the strategy for one problem."""
-        scaled = self._worth[problem] / self.temperature
+        scaled = self._estimates[problem] / self.temperature
         weights = np.exp(scaled - scaled.max())
         explored = self._rules.explored
         mixed: NDArray[np.float64] = (1 - explored) * weights / weights.sum() + explored / len(weights)
         return mixed
 
-    def learn(self, problem: int, action: int, reward: float, chance: float) -> None:
-        """Move the estimate of one choice towards what it has just earned."""
-        step = min(1.0, self._rules.rate / chance)
-        self._worth[problem, action] += step * (reward - self._worth[problem, action])
+    def learn(self, problem: int, action: int, reward: float, probability: float) -> None:
+        """Move the estimate of one choice towards its last reward."""
+        step = min(1.0, self._rules.rate / probability)
+        self._estimates[problem, action] += step * (reward - self._estimates[problem, action])
 
 
 def learn_tabular(
@@ -86,14 +86,14 @@ def learn_tabular(
     rules: TabularRules | None = None,
     n_points: int = 20,
 ) -> LearningCurve:
-    """Let two tables play `bank_v0` against each other (black box: both choose at once).
+    """Train two learners against each other on `bank_v0` (black box: both choose at once).
 
     Args:
         bank: the game.
-        episodes: to play, over all problems.
-        seed: of the environment and of both learners.
-        rules: of both learners.
-        n_points: how often the exploitability is computed.
+        episodes: number of episodes, over all problems.
+        seed: for the environment and both learners.
+        rules: settings of both learners.
+        n_points: number of points at which the exploitability is computed.
     """
     rules = rules or TabularRules()
     env = raw_env(bank, tester_view="black_box", infos=False)
@@ -122,12 +122,12 @@ def _play(env: raw_env, learners: dict[str, TabularLearner], rng: np.random.Gene
     problem = int(env.observe(CODER)[: len(env.bank.problems)].argmax())
     taken: dict[str, tuple[int, float]] = {}
     for agent in (CODER, TESTER):
-        chances = learners[agent].chances(problem)
-        action = int(rng.choice(len(chances), p=chances))
-        taken[agent] = action, float(chances[action])
+        strategy = learners[agent].strategy(problem)
+        action = int(rng.choice(len(strategy), p=strategy))
+        taken[agent] = action, float(strategy[action])
         env.step(action)
-    for agent, (action, chance) in taken.items():
-        learners[agent].learn(problem, action, env.rewards[agent], chance)
+    for agent, (action, probability) in taken.items():
+        learners[agent].learn(problem, action, env.rewards[agent], probability)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,13 +161,13 @@ def main() -> None:
 
     bank = load_bank("starter", rules=rules, recipe=recipe, limit=n_problems or None)
     game = BankGame.of(bank.payoffs())
-    wanted = game.values(*stacked(game.solve()))
+    equilibrium = game.values(*stacked(game.solve()))
     curve = learn_tabular(bank, episodes=episodes, seed=0, n_points=20)
     print("episode  NashConv  of averages  coder  tester")
     rows = zip(curve.episodes, curve.exploitability, curve.average_exploitability, curve.values, strict=True)
     for episode, gap, average, values in rows:
         print(f"{episode:7}  {gap:8.3f}  {average:11.3f}  {values[0]:5.3f}  {values[1]:6.3f}")
-    print(f"equilibrium{wanted[0]:25.3f}  {wanted[1]:6.3f}")
+    print(f"equilibrium{equilibrium[0]:25.3f}  {equilibrium[1]:6.3f}")
 
 
 if __name__ == "__main__":

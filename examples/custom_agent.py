@@ -1,4 +1,4 @@
-"""Your own agent against a built-in one: any function `observation -> reply` plays."""
+"""Your own agent plays a built-in one. An agent can be any function from an observation to a reply."""
 
 from codea1_env import AgentContext, code_a1_v0, load_agent
 

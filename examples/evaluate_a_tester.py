@@ -1,4 +1,4 @@
-"""What a tester is worth: mutation score, coverage and validity of its tests, with intervals over problems."""
+"""Evaluate a tester: mutation score, coverage and validity of its tests, with intervals over problems."""
 
 from codea1_agents.measure.tester import TesterTask, evaluate_tester
 from codea1_agents.measure.tester_figures import figures_of_tester

@@ -1,4 +1,4 @@
-"""A tester's confirmed tests become the golden tests of a problem set in the release's training layout."""
+"""Export a tester's confirmed tests as golden tests of a problem set, in the training layout of the Code-A1 release."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Four programs for each of three problems, two suites for each program, judged together; and a reward of one's own."""
+"""Four programs for each of three problems and two suites for each program, judged together, with a custom reward."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from codea1_env import AgentContext, GroupVector, code_a1_v0, load_agent
 
 
 class Strict(code_a1_v0.group_env):
-    """Pays a coder nothing if any of its tests fails."""
+    """The reward of a coder is 0 if any of its tests fails."""
 
     def step(self, actions: Mapping[str, Any]) -> Any:
-        """Play, and change what is paid."""
+        """Take a step, and change the rewards."""
         observations, rewards, *rest = super().step(actions)
         for agent in rewards:
             if agent.startswith("coder") and rewards[agent] < 1:
@@ -21,15 +21,15 @@ class Strict(code_a1_v0.group_env):
 
 
 def main() -> None:
-    """Play one episode of each problem with scripted agents; a language model would reply to all turns at once."""
+    """Play one episode of each problem with scripted agents; a language model could reply to all turns in one batch."""
     vector = GroupVector([Strict(problems="starter", n_candidates=4, n_suites=2) for _ in range(3)])
     context = AgentContext(vector.envs[0].problems, vector.referee.sandbox)
     agents = {"coder": load_agent("mutant,strength=0.7", context), "tester": load_agent("fuzz", context)}
     vector.reset(seed=0)
     while turns := vector.turns():  # the coders', then the testers'
         replies = [agents[turn.info["role"]].act(turn.observation, turn.info) for turn in turns]
-        vector.send(vector.actions(replies))  # returns at once; the sandbox is at work
-        vector.recv()  # waits
+        vector.send(vector.actions(replies))  # returns at once, while the sandbox runs the programs
+        vector.recv()  # waits for the results
     for place, judged in enumerate(vector.trees()):
         print(judged.tree.problem.id, vector.coder_rewards(place), vector.tester_rewards(place).round(2).tolist())
 

@@ -1,4 +1,4 @@
-"""The whole matrix without an environment: one problem, two candidates, two suites for each."""
+"""Judge two candidates for one problem, with two suites for each, without an environment."""
 
 from codea1_env import Referee, Tree
 

@@ -1,9 +1,9 @@
-"""Two language models trained against each other with GRPO, in RLlib's own words.
+"""Train two language models against each other with GRPO, through RLlib's interface.
 
 python train_with_rllib.py [CODER TESTER]
 
-The arguments are folders or hub ids of causal language models. Without them two toys with random weights are made, to
-whom every token is a whole reply, so that something is learnt within a minute and without a download.
+The arguments are folders or hub ids of causal language models. Without arguments the script makes two toy models with
+random weights whose every token is a whole reply. They learn within a minute and need no download.
 """
 
 import json
@@ -28,7 +28,7 @@ FIGURES = ("coder_reward", "tester_reward", "valid_candidates")
 
 
 def toy(folder, replies):
-    """Write a model that can only say these replies; real training loads yours instead."""
+    """Write a model that can only write these replies; a real training loads your model instead."""
     words = ["<unk>", "<end>", *replies]
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
     special = {"unk_token": "<unk>", "eos_token": "<end>", "pad_token": "<end>"}
@@ -45,25 +45,25 @@ def main(place):
     coder, tester = sys.argv[1:] or (toy(place / "coder", PROGRAMS), toy(place / "tester", SUITES))
     rate, longest = (1e-6, 512) if sys.argv[1:] else (0.02, 2)
     config = (
-        GRPOConfig()  # the paper's defaults; what follows makes them small
+        GRPOConfig()  # the paper's defaults; the lines below make the training small
         .environment(rules="fixed", tester_view="white_box")
         .problems(problems)
         .llm_agents(coder=coder, tester=tester)
         .training(lr=rate, warmup_steps=0, problems_per_step=2, minibatches_per_epoch=1)
         .training(n_candidates=6, n_suites=4, max_tokens=dict.fromkeys(("coder", "tester"), longest))
-        .env_runners(num_env_runners=0)  # more: rollouts in as many processes; the result stays the same
-        .learners(num_learners=0)  # more: DDP over as many processes or GPUs
+        .env_runners(num_env_runners=0)  # n > 0: rollouts in n processes, with the same result
+        .learners(num_learners=0)  # n > 0: DDP over n processes or GPUs
         .debugging(seed=1)
     )
     algorithm = config.build_algo()
     for _ in range(15):
         result = algorithm.train()
-        figures = result["env_runners"]  # nan where no group could tell, such as rewards of suites without a program
-        told = "  ".join(f"{name} {float(figures.get(name, math.nan)):.2f}" for name in FIGURES)
-        print("step", result["training_iteration"], told, flush=True)
-    checkpoint = algorithm.save_to_path(place / "checkpoint")  # weights, optimisers, Mistake Book, place in the data
+        figures = result["env_runners"]  # without a figure, or with nan, if no rollout has a value
+        text = "  ".join(f"{name} {float(figures.get(name, math.nan)):.2f}" for name in FIGURES)
+        print("step", result["training_iteration"], text, flush=True)
+    checkpoint = algorithm.save_to_path(place / "checkpoint")  # weights, optimisers, Mistake Book, position in the data
     algorithm.stop()
-    print("goes on at", GRPO.from_checkpoint(checkpoint).train()["training_iteration"])
+    print("continues at", GRPO.from_checkpoint(checkpoint).train()["training_iteration"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What README and CONTRIBUTING promise about themselves: short, runnable, and naming what exists."""
+"""README and CONTRIBUTING are short and run; the paths, modules and links of all documents exist."""
 
 from __future__ import annotations
 
@@ -7,11 +7,19 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
+
+from codea1_agents.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "agents").glob("*.md")])
+CURRENT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCES = (ROOT, ROOT / "agents")
+FOLDERS = ("codea1_env", "codea1_agents", "agents", "benchmarks", "examples", "tests", "docs")
+CODE = [ROOT / name for name in FOLDERS if name not in ("codea1_agents", "docs")]
+ENTRY_POINT_GROUPS = {f"codea1_env.{kind}" for kind in ("agents", "problems", "rewards", "sandboxes")}
 
 
 def prose(text: str) -> str:
@@ -29,6 +37,38 @@ def blocks(language: str) -> list[list[str]]:
 def symbols(path: Path) -> set[str]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, kinds)}
+
+
+def named_in(module: Path) -> set[str]:
+    """Return the names that a module defines or imports, and its strings, such as those of `__all__`."""
+    nodes = list(ast.walk(ast.parse(module.read_text())))
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+    return names | symbols(module) | {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+
+
+def is_defined(dotted: str) -> bool:
+    """Return whether a module or a name in a module exists, without importing it."""
+    *parents, name = dotted.split(".")
+    for root in SOURCES:
+        parent = root.joinpath(*parents)
+        modules = [path for path in (parent.with_suffix(".py"), parent / "__init__.py") if path.is_file()]
+        if (parent / name).is_dir() or (parent / f"{name}.py").is_file() or any(name in named_in(m) for m in modules):
+            return True
+    return False
+
+
+def anchors(document: Path) -> set[str]:
+    """Return the names by which GitHub links to a document's headings."""
+    headings = re.findall(r"(?m)^#+ (.*)$", FENCE.sub("", document.read_text()))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def exists(path: str) -> bool:
+    """Return whether a path, perhaps with `*`, exists below the root or a source folder; of a file the end suffices."""
+    if any(True for root in SOURCES for _ in root.glob(path)):
+        return True
+    return path.endswith(".py") and any(True for folder in CODE for _ in folder.rglob(path))
 
 
 def test_readme_has_at_most_nine_hundred_words():
@@ -72,8 +112,33 @@ def test_the_map_of_contributing_names_what_exists():
     assert {path for path, _ in wanted} == {path for path, _ in rows}
 
 
+@pytest.mark.parametrize("document", CURRENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_and_modules_in_backticks_exist(document):
+    spans = " ".join(re.findall(r"`([^`\n]+)`", FENCE.sub("", document.read_text())))
+    words = re.findall(r"(?<![\w/.*-])[\w*][\w*.-]*(?:/[\w*.-]+)*", spans.replace("/ ", " "))
+    paths = [word for word in words if word.endswith(".py") or (word.partition("/")[0] in FOLDERS and "/" in word)]
+    assert [path for path in paths if not exists(path)] == []
+    names = set(re.findall(r"\bcodea1_(?:env|agents)(?:\.\w+)+", spans)) - ENTRY_POINT_GROUPS
+    assert [name for name in sorted(names) if not is_defined(name)] == []
+
+
+@pytest.mark.parametrize("document", CURRENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_in_code_exist(document):
+    text = document.read_text()
+    code = [
+        *re.findall(r"`([^`\n]+)`", text),
+        *re.findall(r"(?m)^ {4}(.*)$", text),
+        *(c for _, c in FENCE.findall(text)),
+    ]
+    groups = {name: getattr(command, "commands", {}) for name, command in get_command(app).commands.items()}
+    used = {pair for part in code for pair in re.findall(r"\bcodea1 ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", part)}
+    assert [pair for pair in used if pair[0] not in groups] == []
+    assert [pair for pair in used if groups[pair[0]] and pair[1] and pair[1] not in groups[pair[0]]] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_to_files(document):
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose(document.read_text()))
-    files = [document.parent / link for link in links if "://" not in link]
-    assert [str(file) for file in files if not file.exists()] == []
+def test_links_lead_to_files_and_headings(document):
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)", prose(document.read_text()))
+    files = [(document.parent / link if link else document, anchor) for link, anchor in links if "://" not in link]
+    assert [str(file) for file, _ in files if not file.exists()] == []
+    assert [f"{file}#{anchor}" for file, anchor in files if anchor and anchor not in anchors(file)] == []

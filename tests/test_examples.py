@@ -57,7 +57,7 @@ def test_two_models_are_trained_with_rllib(tmp_path):
     done = run_with_ray([WITH_RLLIB], tmp_path)
     programs = re.findall(r"^step \d+ .*valid_candidates (\S+)$", done.stdout, re.MULTILINE)
     assert len(programs) == 15
-    assert "goes on at 16" in done.stdout
+    assert "continues at 16" in done.stdout
     first, last = (sum(map(float, part)) for part in (programs[:5], programs[-5:]))
     assert last > first  # it has learnt to write programs that load
 

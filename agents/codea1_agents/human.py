@@ -14,8 +14,6 @@ from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import UserError
 from codea1_env.rendering import harmless
 
-__all__ = ["HumanAgent"]
-
 _HELP = (
     "Type {what}. A line with only . (or the end of input) sends it.  :u take the last line back  :c start again  "
     ":p show it  :e open it in an editor  :o show the task again  :q leave the game  (:: for a line that begins with :)"

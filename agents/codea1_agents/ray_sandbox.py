@@ -22,8 +22,6 @@ from codea1_env.sandbox import Guarantee, Job, JobReport
 from codea1_env.sandbox.local import PACKAGES, LocalSandbox
 from codea1_env.sandbox.shared import one_per_process
 
-__all__ = ["RaySandbox", "shared_ray_sandbox"]
-
 _NAMESPACE = "codea1"
 _REQUESTS_PER_CORE = 2  # one running and one in transit
 _MAX_ATTEMPTS = 3

@@ -20,8 +20,6 @@ from codea1_env.agent import Agent, AgentContext, Info, Observation, agent_name,
 from codea1_env.errors import AgentUnavailable, BrokenInput, UserError
 from codea1_env.records.journal import cut_half_written
 
-__all__ = ["ReplyKey", "TapeAgent", "TapeMiss", "TapedReply"]
-
 _SCHEMA = 1
 
 

@@ -29,17 +29,6 @@ from codea1_env.secret import (
     without_secrets,
 )
 
-__all__ = [
-    "Agent",
-    "AgentContext",
-    "AgentSpec",
-    "Info",
-    "Observation",
-    "Role",
-    "agent_name",
-    "load_agent",
-]
-
 Role = Literal["coder", "tester"]
 
 Observation = Mapping[str, Any]

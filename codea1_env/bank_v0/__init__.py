@@ -47,7 +47,8 @@ from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.rounds.two_agents import CODER, TESTER, TwoAgentEnv
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
-from codea1_env.rules.rewards import CandidateRewards, score
+from codea1_env.rules.reward_parts import CandidateRewards
+from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import BookUpdate
 
 __all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_env"]

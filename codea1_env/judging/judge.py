@@ -50,8 +50,6 @@ from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_doubted
 from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
 
-__all__ = ["Duel", "Judge"]
-
 
 @dataclass(frozen=True, slots=True)
 class Duel:

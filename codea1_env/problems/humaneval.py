@@ -13,8 +13,6 @@ from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.problems.python_source import imports_of, whole_solution
 from codea1_env.problems.snippets import read_test
 
-__all__ = ["load", "problem_from_row"]
-
 
 @cache
 def load() -> ProblemSet:

@@ -18,8 +18,6 @@ from typing import Any
 from codea1_env.problems.own_rows import problem_from_row
 from codea1_env.problems.problem import Problem, ProblemSet
 
-__all__ = ["DIFFICULTIES", "load"]
-
 DIFFICULTIES = ("easy", "medium", "hard")
 
 

@@ -18,7 +18,8 @@ from codea1_env.errors import AgentUnavailable
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.rewards import CandidateRewards, score_group
+from codea1_env.rules.reward_parts import CandidateRewards
+from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import Ruleset
 
 Program: TypeAlias = str | Candidate | AgentUnavailable

@@ -20,24 +20,12 @@ from collections import Counter
 
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.rules.reading import release, strict_programs
-from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
 from codea1_env.rules.reading.rejections import Rejections
 from codea1_env.rules.reading.statements import read_statements
 from codea1_env.rules.reading.strict_suites import SuiteReader, holds_assert
 from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
-
-__all__ = [
-    "MAX_CHARACTERS",
-    "MAX_FIELDS",
-    "MAX_NODES",
-    "MAX_RELEASE_CASES",
-    "MAX_TOKENS",
-    "is_direct_call",
-    "read_candidate",
-    "read_suite",
-]
 
 MAX_CHARACTERS = 262_144
 """Longest reply that is read, unless the caller says otherwise; some sixteen times the release's longest reply."""

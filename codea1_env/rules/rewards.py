@@ -39,8 +39,6 @@ from codea1_env.rules.reward_parts import (
 from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
 
-__all__ = ["MASKED", "CandidateRewards", "Reward", "RewardFormula", "RewardPart", "score", "score_group"]
-
 RewardFormula = Callable[[Sequence[CandidateReport], Ruleset], Sequence[CandidateRewards]]
 """Candidates that met the same suites (or one alone), none of them masked, to the rewards of each, in order.
 

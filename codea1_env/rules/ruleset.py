@@ -16,26 +16,6 @@ from typing import Any, Literal
 from codea1_env import plugins
 from codea1_env.errors import UnknownName, UserError
 
-__all__ = [
-    "MAX_TESTS_PER_SUITE",
-    "PRESETS",
-    "AtgenRules",
-    "BookRetrieval",
-    "BookRules",
-    "BookUpdate",
-    "Comparison",
-    "LearnabilityRules",
-    "Reading",
-    "RewardRules",
-    "RewardScheme",
-    "Ruleset",
-    "UtrlRules",
-    "Validation",
-    "preset",
-    "reward_plugin",
-]
-
-
 MAX_TESTS_PER_SUITE = 10_000
 """Far beyond any sensible suite; keeps a slip of the keyboard from asking for a suite that never ends."""
 

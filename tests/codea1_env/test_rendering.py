@@ -28,7 +28,8 @@ from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 from codea1_env.rendering import SYMBOLS, book_sentence, duel_picture, duel_text, harmless, reward_sum
 from codea1_env.rules.mistake_book import BookDelta
-from codea1_env.rules.rewards import Reward, RewardPart, score
+from codea1_env.rules.reward_parts import Reward
+from codea1_env.rules.rewards import RewardPart, score
 from codea1_env.rules.ruleset import preset
 
 PROBLEM = Problem("HumanEval/32", "def find_zero(xs): ...", "find_zero", "def find_zero(xs): pass", ())

@@ -15,9 +15,9 @@ from codea1_agents.cli.evaluating import EvalSession, eval_session
 from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
-from codea1_agents.lab.crossplay.players import Player, players_of
-from codea1_agents.lab.crossplay.results import SHOWN, TITLES, Findings
-from codea1_agents.lab.crossplay.running import Seat, Transfer, play_all
+from codea1_agents.lab.crossplay.player_specs import PlayerSpec, read_players
+from codea1_agents.lab.crossplay.results import AGENT_COLUMNS, SHOWN, TITLES, Findings
+from codea1_agents.lab.crossplay.running import Player, Transfer, play_all
 from codea1_agents.lab.report.crossplay import RESULT, heat_maps_of
 from codea1_agents.lab.report.writing import write_heat_map
 from codea1_env.agent import Role
@@ -32,12 +32,12 @@ _FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", 
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """The players of each role."""
+    """The players of both roles."""
 
-    coders: tuple[Player, ...]
-    testers: tuple[Player, ...]
-    fixed: tuple[Player, ...]
-    """The players of both roles that are fixed references."""
+    coders: tuple[PlayerSpec, ...]
+    testers: tuple[PlayerSpec, ...]
+    fixed: tuple[PlayerSpec, ...]
+    """The yardsticks among them."""
 
 
 def run_crossplay(options: CrossplayOptions) -> None:
@@ -67,19 +67,19 @@ def run_crossplay(options: CrossplayOptions) -> None:
 
 
 def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:
-    both = players_of(options.players or (), scratch / "both")
+    both = read_players(options.players or (), scratch / "both")
     named: dict[Role, Sequence[str]] = {"coder": options.coders or (), "tester": options.testers or ()}
     of = {
-        role: [*(p for p in both if p.role == role), *players_of(texts, scratch / role, role=role)]
+        role: [*(p for p in both if p.role == role), *read_players(texts, scratch / role, role=role)]
         for role, texts in named.items()
     }
     if not any(of.values()):
         raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
-    fixed: tuple[Player, ...] = ()
+    fixed: tuple[PlayerSpec, ...] = ()
     if options.yardsticks:
         for role, specs in _FIXED.items():
             known = {player.spec for player in of[role]}
-            of[role] += players_of([spec for spec in specs if spec not in known], scratch, role=role)
+            of[role] += read_players([spec for spec in specs if spec not in known], scratch, role=role)
         fixed = tuple(player for role, players in of.items() for player in players if player.spec in _FIXED[role])
     for role, players in of.items():
         names = [player.name for player in players]
@@ -94,15 +94,15 @@ def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:
 def _played(
     options: CrossplayOptions, entries: _Entries, session: EvalSession, rules: Ruleset
 ) -> tuple[Findings, Submissions]:
-    def seat(player: Player) -> Seat:
-        agent = session.agent(player.spec, player.role)
-        return Seat(player.name, agent, is_fixed=player in entries.fixed, view=player.view)
+    def loaded(spec: PlayerSpec) -> Player:
+        agent = session.agent(spec.spec, spec.role)
+        return Player(spec.name, agent, is_fixed=spec in entries.fixed, view=spec.view)
 
     with Progress("playing", len(session.problems), session.page) as progress:
         play, submissions = play_all(
             list(session.problems),
-            [seat(player) for player in entries.coders],
-            [seat(player) for player in entries.testers],
+            [loaded(spec) for spec in entries.coders],
+            [loaded(spec) for spec in entries.testers],
             session.sandbox,
             rules,
             samples=options.samples,
@@ -126,18 +126,17 @@ def _settings(options: CrossplayOptions, entries: _Entries, session: EvalSession
         "samples": options.samples,
         "transfer": options.transfer,
         "seed": options.seed,
-        "coders": {player.name: player.asked for player in entries.coders},
-        "testers": {player.name: player.asked for player in entries.testers},
+        "coders": {player.name: player.argument for player in entries.coders},
+        "testers": {player.name: player.argument for player in entries.testers},
     }
 
 
 def _show(findings: Findings, page: Page) -> None:
-    headings = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
-    page.show(new_table(headings, list(findings.choice_rows()), right=(5,)))
-    for way in findings.grids:
-        for figure in SHOWN[way]:
-            page.say(f"{way.replace('_', ' ')}: {TITLES[figure]}")
-            page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(way, figure))))
+    page.show(new_table(AGENT_COLUMNS, list(findings.agent_rows()), right=(5,)))
+    for mode in findings.grids:
+        for figure in SHOWN[mode]:
+            page.say(f"{mode.replace('_', ' ')}: {TITLES[figure]}")
+            page.show(new_table(("coder \\ tester", *findings.play.testers), list(findings.rows(mode, figure))))
     for sentence in findings.sentences():
         page.say(sentence)
 

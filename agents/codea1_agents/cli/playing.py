@@ -20,8 +20,9 @@ from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
 from codea1_agents.play.early_episodes import EarlyEpisodes
-from codea1_agents.play.players import usage_of
-from codea1_agents.play.runner import PlayedEpisode, Players, TimeSplit, iter_games, load_players
+from codea1_agents.play.games import PlayedEpisode, TimeSplit
+from codea1_agents.play.players import Players, load_players, usage_of
+from codea1_agents.play.runner import iter_games
 from codea1_agents.play.summary import Tally
 from codea1_agents.play.versions import git_commit, installed_versions
 from codea1_env.agent import AgentContext

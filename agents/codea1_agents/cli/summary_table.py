@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from codea1_agents.cli.console import estimate_cells, new_table
-from codea1_agents.play.runner import TimeSplit
+from codea1_agents.play.games import TimeSplit
 from codea1_agents.play.summary import Summary
 from codea1_env.rendering import harmless
 from codea1_env.runs.config import RunConfig

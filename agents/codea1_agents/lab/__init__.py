@@ -1,1 +1,1 @@
-"""Analysis of what was played and trained: cross-play, games, reports, the Mistake Book's history, other rules."""
+"""Analysis of runs: cross-play, matrix games, reports, the Mistake Book's history, rewards under other rules."""

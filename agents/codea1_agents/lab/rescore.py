@@ -1,4 +1,4 @@
-"""Recorded games under other reward rules. Pure: nothing is executed, nothing is written."""
+"""Scores recorded games under other reward rules. Pure: it executes and writes nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isnan, nan
 
-from codea1_agents.statistics import Estimate, OrderChange, difference_interval, mean_interval, order_change
+from codea1_agents.statistics import Estimate, OrderChange, difference_interval, known_mean, mean_interval, order_change
 from codea1_env.errors import UserError
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
@@ -15,7 +15,7 @@ from codea1_env.runs.records import EpisodeRecord, RewardRecord, RewardsRecord
 
 @dataclass(frozen=True, slots=True)
 class MovedProblem:
-    """A problem's mean reward under two scorings, and its place among all problems (1 is the highest)."""
+    """A problem's mean reward under two scorings, and its rank among all problems; 1 is the highest mean."""
 
     problem_id: str
     before: float
@@ -33,9 +33,9 @@ class RoleComparison:
     difference: Estimate
     """After minus before, round by round."""
     order: OrderChange
-    """Of rounds."""
+    """How the order of the rounds changes."""
     moved: tuple[MovedProblem, ...]
-    """Problems whose place changed, those that moved farthest first."""
+    """Problems whose rank changed, the largest change first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,16 @@ class Comparison:
 
     coder: RoleComparison
     tester: RoleComparison
-    """Rounds in which the tester was not asked do not enter."""
+    """Without the rounds in which the tester had no turn."""
 
 
 def with_rewards_of(played: Ruleset, other: Ruleset) -> Ruleset:
-    """Return a run's rules with the reward formulas and suite size of others; what made its verdicts stays.
+    """Return the rules `played` with the reward formulas and `tests_per_suite` of `other`; all else stays.
+
+    The verdicts of a run depend on the rest of its rules.
 
     Raises:
-        UserError: the others pay for golden tests, which the run has not executed.
+        UserError: `other` pays for golden tests, which the run did not execute.
     """
     if other.reward.needs_golden and not played.reward.needs_golden:
         raise UserError(
@@ -61,7 +63,7 @@ def with_rewards_of(played: Ruleset, other: Ruleset) -> Ruleset:
 
 
 def rescored(record: EpisodeRecord, rules: Ruleset) -> EpisodeRecord:
-    """Return the episode with the rewards that `rules` give; equal to the record if it was played under them."""
+    """Return the episode with the rewards of `rules`; it equals the record if these are the rules of the run."""
     rounds = tuple(
         played.model_copy(update={"rewards": RewardsRecord.model_validate(score(played.to_report(), rules))})
         for played in record.rounds
@@ -73,8 +75,8 @@ def compare(pairs: Iterable[tuple[EpisodeRecord, EpisodeRecord]], *, seed: int =
     """Return how two scorings of the same episodes differ.
 
     Args:
-        pairs: each episode before and after.
-        seed: of the intervals' resampling.
+        pairs: each episode under the first and the second scoring.
+        seed: for the intervals' resampling.
     """
     coder, tester = _Rewards(), _Rewards()
     for before, after in pairs:
@@ -82,11 +84,11 @@ def compare(pairs: Iterable[tuple[EpisodeRecord, EpisodeRecord]], *, seed: int =
             coder.add(before.problem_id, old.rewards.coder, new.rewards.coder)
             if old.tester_reply is not None:
                 tester.add(before.problem_id, old.rewards.testers[0], new.rewards.testers[0])
-    return Comparison(coder.compared(seed), tester.compared(seed))
+    return Comparison(coder.comparison(seed), tester.comparison(seed))
 
 
 class _Rewards:
-    """One role's rewards by problem, in the order of play."""
+    """One role's rewards under both scorings by problem, in the order of play."""
 
     def __init__(self) -> None:
         self._before: dict[str, list[float]] = {}
@@ -96,12 +98,12 @@ class _Rewards:
         self._before.setdefault(problem_id, []).append(nan if before.value is None else before.value)
         self._after.setdefault(problem_id, []).append(nan if after.value is None else after.value)
 
-    def compared(self, seed: int) -> RoleComparison:
+    def comparison(self, seed: int) -> RoleComparison:
         return RoleComparison(
             before=mean_interval(self._before, seed=seed),
             after=mean_interval(self._after, seed=seed),
             difference=difference_interval(self._before, self._after, seed=seed),
-            order=order_change(_joined(self._before), _joined(self._after)),
+            order=order_change(_flat(self._before), _flat(self._after)),
             moved=self._moved(),
         )
 
@@ -113,18 +115,18 @@ class _Rewards:
         return tuple(sorted(moved, key=lambda each: (-abs(each.rank_after - each.rank_before), each.problem_id)))
 
 
-def _joined(values: dict[str, list[float]]) -> list[float]:
+def _flat(values: dict[str, list[float]]) -> list[float]:
     return [value for of_problem in values.values() for value in of_problem]
 
 
 def _means(values: dict[str, list[float]]) -> dict[str, float]:
-    return {problem: mean_interval({problem: of_problem}).mean for problem, of_problem in values.items()}
+    return {problem: known_mean(of_problem) for problem, of_problem in values.items()}
 
 
 def _ranks(means: dict[str, float]) -> dict[str, int]:
-    """Place of each, 1 for the highest; equals share the better place."""
+    """Return the rank of each problem, 1 for the highest mean; equal means share the better rank."""
     ordered = sorted((round(mean, 9) for mean in means.values()), reverse=True)
-    place: dict[float, int] = {}
+    rank: dict[float, int] = {}
     for position, mean in enumerate(ordered):
-        place.setdefault(mean, position + 1)
-    return {problem: place[round(mean, 9)] for problem, mean in means.items()}
+        rank.setdefault(mean, position + 1)
+    return {problem: rank[round(mean, 9)] for problem, mean in means.items()}

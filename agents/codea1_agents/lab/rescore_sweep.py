@@ -1,10 +1,10 @@
-"""What if: a stored run under many reward rules at once, and what that would have done to learning. Pure.
+"""Scores a stored run under many reward rules, and counts how the advantages of GRPO change. Pure.
 
-GRPO learns from advantages, and these are signs and orders within a group far more than sizes. So beside the mean
-rewards this says, for each setting, in how many groups anything could have been learnt, whose advantages would have
-had the other sign, which pairs of rollouts would have changed places, and how often another rollout would have been
-the best of its group. Verdicts stay as they were found, and what the agents would have done differently is not known:
-it is the first step under the other rules, not the run.
+GRPO learns from advantages, whose signs and order within a group matter more than their size. So each setting has not
+only mean rewards. It also counts the groups whose rewards differ, the advantages whose sign changes, the pairs of
+rollouts that change their order, and the groups in which another rollout becomes the best. The verdicts stay those of
+the run. How the agents would have changed under other rules is unknown, so this shows the first step under them, not a
+whole run.
 """
 
 from __future__ import annotations
@@ -25,107 +25,107 @@ from codea1_env.facts.verdicts import CandidateReport
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset, preset
 
-DIALS = ("alpha", "rules", "tests", "replay")
-"""What can be swept: `RewardRules.alpha`, presets by name, `tests_per_suite`, the share of replayed cases."""
+PARAMETERS = ("alpha", "rules", "tests", "replay")
+"""`RewardRules.alpha`, a preset's name, `tests_per_suite`, the share of replayed cases."""
 _MAX_SETTINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to score."""
+    """One scoring."""
 
     label: str
     rules: Ruleset
     replay: float = 1.0
-    """Share of a candidate's replayed cases that count, in [0, 1]: the first ones, as a smaller replay has it."""
+    """Share of a candidate's replayed cases that count, in [0, 1]: the first ones in the order of retrieval."""
     values: tuple[tuple[str, str], ...] = ()
-    """The dials and what they stand at."""
+    """Parameters and their values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One candidate with its suites, and whom it is compared with."""
+    """One candidate with its suites, and its group."""
 
     group: str
-    """Candidates of one group are compared with each other."""
+    """Advantages compare the candidates of one group."""
     problem_id: str
     report: CandidateReport
 
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What became of the signs of advantages; counts of rollouts that are masked in neither scoring."""
+    """How the signs of advantages change: counts of rollouts that neither scoring masks."""
 
     n: int = 0
     n_flipped: int = 0
-    """Positive before and negative after, or the reverse."""
+    """From positive to negative, or from negative to positive."""
     n_vanished: int = 0
-    """Not 0 before, 0 after."""
+    """From another value to 0."""
     n_appeared: int = 0
-    """0 before, not 0 after."""
+    """From 0 to another value."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleEffect:
-    """One role under one setting, against the rules of the run."""
+    """One role under one setting, compared with the rules of the run."""
 
     reward: Estimate
     difference: Estimate
     """After minus before, rollout by rollout."""
     n_groups: int
-    """Groups of at least two rollouts that are not masked."""
+    """Groups with at least two rollouts that are not masked."""
     n_flat: int
-    """Of these, groups whose rewards are all equal under the setting: nothing could have been learnt from them."""
+    """Those of these groups whose rewards are all equal under the setting, so that all advantages are 0."""
     signs: Signs
     order: OrderChange
     """Of pairs within groups."""
     n_other_best: int
-    """Groups in which no rollout that was (one of) the best before is among the best after."""
+    """Groups in which none of the best rollouts before is among the best rollouts after."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingEffect:
-    """A setting, and what it does to either role."""
+    """A setting and its effect on both roles."""
 
     setting: Setting
     coder: RoleEffect
     tester: RoleEffect
 
 
-def settings_of(played: Ruleset, dials: Mapping[str, Sequence[str]]) -> tuple[Setting, ...]:
-    """Return every combination of the dials' values, in order, the first dial slowest.
+def settings_of(played: Ruleset, parameters: Mapping[str, Sequence[str]]) -> tuple[Setting, ...]:
+    """Return every combination of the parameters' values; the last parameter varies fastest.
 
     Args:
         played: the rules of the run.
-        dials: name of a dial -> values as text.
+        parameters: one of `PARAMETERS` -> values as text.
 
     Raises:
-        UserError: unknown dial or preset, a value that is none, out of range, or too many combinations.
+        UserError: unknown parameter or preset, a value that is no number or out of range, or too many combinations.
     """
-    for name in dials:
-        if name not in DIALS:
-            raise UnknownName.of("dial", name, DIALS)
+    for name in parameters:
+        if name not in PARAMETERS:
+            raise UnknownName.of("parameter", name, PARAMETERS)
     found: list[Setting] = []
-    for combination in product(*dials.values()):
+    for combination in product(*parameters.values()):
         if len(found) == _MAX_SETTINGS:
             raise UserError(f"more than {_MAX_SETTINGS} combinations: sweep fewer values")
-        found.append(_setting(played, dict(zip(dials, combination, strict=True))))
+        found.append(_setting(played, dict(zip(parameters, combination, strict=True))))
     return tuple(found)
 
 
 def sweep(
     rollouts: Iterable[Rollout], played: Setting, settings: Sequence[Setting], *, seed: int = 0
 ) -> list[SettingEffect]:
-    """Return what each setting does; every rollout is scored once per setting and then forgotten.
+    """Return the effect of each setting. Each rollout is scored once per setting and not kept.
 
-    A candidate's group is that of `Rollout.group`. Suites of one candidate are a group if it has several; where every
-    candidate has one, the suites of the candidates' group are.
+    A coder's group is `Rollout.group`. A tester's group holds the suites of one candidate; if each candidate has a
+    single suite, it holds the suites of all candidates of a group.
 
     Args:
         rollouts: in any order.
         played: the rules of the run.
-        settings: what to compare them with.
-        seed: of the intervals' resampling.
+        settings: compared with `played`.
+        seed: for the intervals' resampling.
     """
     base, others = _Scored(), [_Scored() for _ in settings]
     for rollout in rollouts:
@@ -183,7 +183,7 @@ class _Rewards:
 
 
 class _Scored:
-    """Rewards under one setting, as they are needed for means and for groups."""
+    """The rewards of both roles under one setting, by problem and by group."""
 
     def __init__(self) -> None:
         self.coder = _Rewards({}, {})
@@ -194,7 +194,7 @@ class _Scored:
         rewards = score(_with_fewer_replays(rollout.report, setting.replay), setting.rules)
         self._n += 1
         self.coder.add(rollout.problem_id, rollout.group, rewards.coder.value)
-        if not rollout.report.is_valid:  # nobody wrote tests for it
+        if not rollout.report.is_valid:  # it has no suites
             return
         alone = len(rewards.testers) == 1
         for reward in rewards.testers:
@@ -232,7 +232,7 @@ def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
 
 
 def _signs(before: Sequence[float], after: Sequence[float]) -> Signs:
-    """A masked rollout has no advantage, and the others of its group have theirs without it, as in training."""
+    """Compare the signs of one group's advantages, which leave out masked rollouts, as in training."""
     known = [not (isnan(a) or isnan(b)) for a, b in zip(before, after, strict=True)]
     old, new = (
         np.sign(group_advantages(np.array([v if k else nan for v, k in zip(values, known, strict=True)])).values)

@@ -36,8 +36,6 @@ from codea1_env.rules.ruleset import Validation, preset
 from codea1_env.rules.validation import validate
 from codea1_env.sandbox.interface import Limits, Sandbox
 
-__all__ = ["ExportTask", "Exported", "Layout", "export_tests", "own_row", "training_row", "write_rows"]
-
 _CHUNK = 16
 """Problems at a time."""
 

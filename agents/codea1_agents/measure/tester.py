@@ -34,8 +34,6 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
-__all__ = ["Mode", "TesterTask", "evaluate_tester"]
-
 _CHUNK = 16
 """Problems at a time."""
 

@@ -32,8 +32,6 @@ from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.secret import cleaned, discreet
 
-__all__ = ["FilteredReply", "MalformedResponse", "OpenAIAgent", "read_completion"]
-
 _SETTINGS = {
     401: "refuses the key",
     402: "requires payment",

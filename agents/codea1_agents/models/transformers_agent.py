@@ -15,8 +15,6 @@ from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import AgentUnavailable, UserError, extra_needed
 
-__all__ = ["DTYPES", "TransformersAgent"]
-
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 

@@ -14,8 +14,6 @@ from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
 
-__all__ = ["VllmAgent"]
-
 
 class VllmAgent(LocalModel):
     """Generates with vLLM's engine from a local folder or a hub id; the engine schedules a whole batch.

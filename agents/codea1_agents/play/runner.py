@@ -20,7 +20,7 @@ from typing import Any
 
 from codea1_agents.play.concurrent_games import ConcurrentGames, Schedule, one_by_one
 from codea1_agents.play.game_agents import concurrent_agent, sequential_agent
-from codea1_agents.play.games import EnvSlot, EpisodeSeeds, Game, PlayedEpisode, TimedSandbox, TimeSplit, episode_seeds
+from codea1_agents.play.games import EnvSlot, EpisodeSeeds, Game, PlayedEpisode, TimedSandbox, TimeSplit
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.play.outage import while_available
 from codea1_agents.play.players import Players, load_players
@@ -35,18 +35,6 @@ from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.records import EpisodeRecord
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
-
-__all__ = [
-    "MAX_CONCURRENCY",
-    "EpisodeSeeds",
-    "PlayedEpisode",
-    "Players",
-    "TimeSplit",
-    "episode_seeds",
-    "iter_games",
-    "load_players",
-    "play",
-]
 
 MAX_CONCURRENCY = 4096
 """Each game in progress has an environment, and a copy of an agent that has only `act`."""

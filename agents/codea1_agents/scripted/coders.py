@@ -17,8 +17,6 @@ from codea1_agents.scripted.value_types import Kind, ValueType
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.problems.problem import Problem
 
-__all__ = ["MutantCoder", "RandomCoder", "ReferenceCoder"]
-
 _MAX_SUBTLETY = 4
 
 

@@ -29,7 +29,6 @@ from codea1_env.facts.outcomes import Outcome, OutcomeKind
 if TYPE_CHECKING:
     from codea1_agents.scripted.fuzz_inputs import InputSource
 
-__all__ = ["BoundaryTester", "ExamplesTester", "FuzzTester", "InputTester", "InvalidTester", "Prediction"]
 
 _MAX_PREDICTION = 400  # characters; a longer value makes no readable test
 _MAX_CHUNKS = 4  # rounds of inputs before the suite stays short

@@ -21,8 +21,6 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from codea1_env import code_a1_v0
 from codea1_env.group_env import Action
 
-__all__ = ["GroupMultiAgentEnv"]
-
 _ByAgent = dict[str, Any]
 
 

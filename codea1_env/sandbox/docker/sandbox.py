@@ -25,8 +25,6 @@ from codea1_env.sandbox.local import PACKAGES, TIERS, LocalSandbox
 from codea1_env.sandbox.local.scheduler import Scheduler
 from codea1_env.sandbox.shared import one_per_process
 
-__all__ = ["TIER", "DockerSandbox", "shared_docker_sandbox"]
-
 TIER = "container"
 """The one kind of isolation here."""
 

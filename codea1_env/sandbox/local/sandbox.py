@@ -21,17 +21,6 @@ from codea1_env.sandbox.local.scheduler import Scheduler
 from codea1_env.sandbox.local.worker import Setup
 from codea1_env.sandbox.shared import one_per_process
 
-__all__ = [
-    "ALLOW_WEAK_VARIABLE",
-    "EACH_KIND",
-    "PACKAGES",
-    "REQUIRE_VARIABLE",
-    "TIERS",
-    "WEAK_TIERS",
-    "LocalSandbox",
-    "shared_sandbox",
-]
-
 TIERS = ("namespaces", "bwrap", "landlock", "seccomp", "rlimits")
 """Kinds of isolation, strongest first; see `codea1_env.sandbox.inside.seal`."""
 

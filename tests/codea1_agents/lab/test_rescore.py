@@ -6,7 +6,8 @@ from math import isnan
 import pytest
 
 from codea1_agents.lab.rescore import compare, rescored, with_rewards_of
-from codea1_agents.play.runner import PlayedEpisode, play
+from codea1_agents.play.games import PlayedEpisode
+from codea1_agents.play.runner import play
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import PRESETS, preset

@@ -74,7 +74,7 @@ def test_masked_rollouts_and_invalid_candidates_stay_out() -> None:
     assert effect.tester.signs.n == 1
 
 
-def test_dials_multiply_and_presets_change_formulas_only() -> None:
+def test_parameters_multiply_and_presets_change_formulas_only() -> None:
     found = settings_of(FIXED, {"rules": ["paper", "zero_sum"], "alpha": ["0", "1"], "tests": ["8"]})
     assert [setting.label for setting in found] == [
         "rules paper, alpha 0, tests 8",
@@ -88,9 +88,9 @@ def test_dials_multiply_and_presets_change_formulas_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dials", "said"),
+    ("parameters", "said"),
     [
-        ({"alfa": ["0"]}, "unknown dial 'alfa'"),
+        ({"alfa": ["0"]}, "unknown parameter 'alfa'"),
         ({"alpha": ["2"]}, "alpha"),
         ({"alpha": ["x"]}, "alpha must be a number, not 'x'"),
         ({"alpha": ["nan"]}, "alpha must be a number"),
@@ -101,6 +101,6 @@ def test_dials_multiply_and_presets_change_formulas_only() -> None:
         ({"alpha": ["0"] * 201}, "more than 200"),
     ],
 )
-def test_bad_dials_are_one_sentence(dials: dict[str, list[str]], said: str) -> None:
+def test_bad_parameters_are_one_sentence(parameters: dict[str, list[str]], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        settings_of(FIXED, dials)
+        settings_of(FIXED, parameters)

@@ -15,7 +15,9 @@ import pytest
 
 from codea1_agents.play import concurrent_games, game_agents
 from codea1_agents.play.concurrent_games import Schedule
-from codea1_agents.play.runner import PlayedEpisode, iter_games, load_players, play
+from codea1_agents.play.games import PlayedEpisode
+from codea1_agents.play.players import load_players
+from codea1_agents.play.runner import iter_games, play
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError

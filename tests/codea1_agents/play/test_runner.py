@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.play.runner import PlayedEpisode, TimeSplit, episode_seeds, iter_games, load_players, play
+from codea1_agents.play.games import PlayedEpisode, TimeSplit, episode_seeds
+from codea1_agents.play.players import load_players
+from codea1_agents.play.runner import iter_games, play
 from codea1_agents.play.summary import summarise
 from codea1_env.agent import AgentContext
 from codea1_env.book.store import MistakeBook

@@ -26,7 +26,8 @@ from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import RewardRules, Ruleset, preset, reward_plugin
 
 SOURCE = """
-from codea1_env.rules.rewards import CandidateRewards, Reward, RewardPart
+from codea1_env.rules.reward_parts import CandidateRewards, Reward
+from codea1_env.rules.rewards import RewardPart
 
 
 def kills(group, rules):

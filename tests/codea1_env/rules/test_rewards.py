@@ -20,7 +20,8 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
-from codea1_env.rules.rewards import CandidateRewards, score, score_group
+from codea1_env.rules.reward_parts import CandidateRewards
+from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import PRESETS, Ruleset, preset
 
 PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER

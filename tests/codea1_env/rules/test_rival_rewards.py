@@ -18,7 +18,8 @@ from codea1_env.facts.verdicts import (
     ValidSuite,
     Verdict,
 )
-from codea1_env.rules.rewards import CandidateRewards, score, score_group
+from codea1_env.rules.reward_parts import CandidateRewards
+from codea1_env.rules.rewards import score, score_group
 from codea1_env.rules.ruleset import AtgenRules, LearnabilityRules, UtrlRules, preset
 
 PASSED, FAILED, SLOW, UNRUN = Verdict.PASSED, Verdict.WRONG_ANSWER, Verdict.TIME_LIMIT, Verdict.NOT_RUN

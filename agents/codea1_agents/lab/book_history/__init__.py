@@ -1,1 +1,1 @@
-"""Mistake Books as data: smaller cases that still beat the same programs."""
+"""Analysis of Mistake Books: how long cases stay, and smaller cases that still beat the same programs."""

@@ -1,4 +1,4 @@
-"""Which recorded programs failed which cases: found in the runs that a Mistake Book came from."""
+"""Finds the recorded programs that failed a case, in the runs of a Mistake Book."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from codea1_env.runs.records import CaseRecord
 
 
 class Failures:
-    """Programs by the case that they failed."""
+    """Recorded programs by the cases that they failed."""
 
     def __init__(self) -> None:
         self._programs: dict[tuple[str, bytes], dict[str, None]] = defaultdict(dict)
         self._by_digest: dict[str, str] = {}
 
     def add(self, problem_id: str, program: str, cases: Iterable[CaseRecord]) -> None:
-        """Take in what one program did."""
+        """Add one program and the results of its cases."""
         self._by_digest.setdefault(sha256(program.encode("utf-8", "surrogatepass")).hexdigest(), program)
         for case in cases:
             if case.verdict.is_failure:
@@ -29,7 +29,14 @@ class Failures:
                 self._programs[problem_id, key.digest()].setdefault(program)
 
     def of(self, problem_id: str, key: BookKey, first_sha256: str, *, most: int) -> tuple[str, ...]:
-        """Return distinct programs that failed a case, the first one that did at the head; at most so many."""
+        """Return at most `most` distinct programs that failed a case.
+
+        Args:
+            problem_id: of the case.
+            key: the case.
+            first_sha256: digest of the first program that failed it; if recorded, this program comes first.
+            most: at least 1.
+        """
         found = dict(self._programs.get((problem_id, key.digest()), {}))
         first = self._by_digest.get(first_sha256)
         programs = dict.fromkeys(([first] if first is not None else []) + list(found))
@@ -37,10 +44,10 @@ class Failures:
 
 
 def failures_in(runs: Iterable[Path]) -> Failures:
-    """Read every recorded program of some run folders.
+    """Read all recorded programs of some run folders.
 
     Raises:
-        BrokenInput: no run there, or a corrupted line.
+        BrokenInput: a folder holds no run, or a corrupted line.
     """
     failures = Failures()
     for run in runs:

@@ -1,29 +1,29 @@
-"""Simpler versions of an expression that calls a function with literal arguments. Pure.
+"""Smaller versions of an expression that calls a function with literal arguments. Pure.
 
-One step changes one literal: a shorter list or text, a number nearer to 0, an argument's part in the place of the
-whole. What comes out is ordered by size, so that the first that still does what is wanted is the one to take.
+One step changes one literal: a container or a text loses elements, or a number becomes 0, 1 or closer to 0. The results
+are ordered by size, so the first one with the required property is the smallest.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import AnyStr
+from typing import AnyStr, TypeAlias
 
 _MAX_STEPS = 400
 _MAX_CUTS = 40
 
 
 def size(expression: str) -> tuple[int, int]:
-    """Return what is compared: the number of literals and containers, then the characters."""
+    """Return the measure of size: the number of literals and containers, then the number of characters."""
     return sum(isinstance(node, _COUNTED) for node in ast.walk(ast.parse(expression, mode="eval"))), len(expression)
 
 
 _COUNTED = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set)
 
 
-def same_spelling(expression: str) -> str:
-    """Return the expression as Python's own writer spells it, so that white space and quotes make no difference.
+def normalised(expression: str) -> str:
+    """Return the expression in the notation of `ast.unparse`, so that white space and quotes make no difference.
 
     Raises:
         SyntaxError: not an expression.
@@ -32,7 +32,7 @@ def same_spelling(expression: str) -> str:
 
 
 def simpler(expression: str) -> list[str]:
-    """Return distinct expressions that are one step smaller, the smallest first; none for what is no plain call.
+    """Return distinct expressions that are one step smaller, the smallest first; none if it is not a plain call.
 
     Raises:
         SyntaxError: not an expression.
@@ -49,15 +49,16 @@ def simpler(expression: str) -> list[str]:
             if len(found) >= _MAX_STEPS:
                 break
         _put(tree.body, path, literal)
-    least = size(same_spelling(expression))
-    return sorted((text for text in found if size(text) < least), key=lambda text: (size(text), text))
+    original = size(normalised(expression))
+    return sorted((text for text in found if size(text) < original), key=lambda text: (size(text), text))
 
 
-_Path = tuple[tuple[str, int], ...]
+_Path: TypeAlias = tuple[tuple[str, int], ...]
+"""The fields and positions that lead from a call to a node within it."""
 
 
 def _literals(call: ast.Call) -> Iterator[_Path]:
-    """Yield the way to each literal in a call's arguments, the outer ones first."""
+    """Yield the path to each literal in a call's arguments, a container before its elements."""
     for number, argument in enumerate(call.args):
         yield from _within(argument, (("args", number),))
     for number, keyword in enumerate(call.keywords):

@@ -1,7 +1,7 @@
-"""How long cases stay in a Mistake Book, by Kaplan-Meier, when for some only a lower bound is known. Pure.
+"""The Kaplan-Meier estimate of how long cases stay in a Mistake Book. Pure.
 
-A case that is still there, or that a full book pushed out, is *censored*: it would have stayed at least as long. The
-interval is Greenwood's, on the scale log(-log S), which keeps it within [0, 1]; where S is 1 or 0 there is none.
+A case that is still in the book, or that a full book evicted, is *censored*: its stay is at least as long as observed.
+Intervals are Greenwood's on the scale log(-log S), which keeps them within [0, 1]; if S is 1 or 0 there is none.
 
 Source: Kaplan and Meier (1958), JASA 53:457-481; Kalbfleisch and Prentice (2002), section 1.4; `scipy.stats.ecdf`.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from codea1_env.errors import extra_needed
 
-_ROUNDING = 1e-12  # of products of shares
+_ROUNDING = 1e-12  # bound of the error in products of shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,13 @@ class Step:
 
     time: int
     n_at_risk: int
-    """Cases that had stayed so long."""
+    """Number of cases that stayed at least until `time`."""
     n_fixed: int
+    """Number of cases fixed at `time`."""
     share: float
-    """That stays longer than `time`, in [0, 1]."""
+    """Estimated share of cases that stay longer than `time`, in [0, 1]."""
     low: float
-    """Lower end of the 95 % interval; nan where there is none."""
+    """Lower end of the 95 % interval; nan: no interval."""
     high: float
 
 
@@ -42,20 +43,20 @@ class Survival:
     n: int
     n_fixed: int
     steps: tuple[Step, ...]
-    """By time."""
+    """In the order of time."""
 
     @property
     def median(self) -> float:
-        """Least time after which at most half of the cases stay; nan if that was not reached."""
+        """The first time after which at most half of the cases stay; nan: more than half stay."""
         return next((float(step.time) for step in self.steps if step.share <= 0.5 + _ROUNDING), nan)
 
 
 def survival(durations: Sequence[int], is_fixed: Sequence[bool]) -> Survival:
-    """Return the estimate for these stays.
+    """Return the estimate.
 
     Args:
-        durations: (N,) how long each case stayed, at least 0.
-        is_fixed: (N,) False: censored, it would have stayed at least so long.
+        durations: (N,) the observed stay of each case, at least 0.
+        is_fixed: (N,) whether the stay ended because a program passed the case; False: censored.
 
     Raises:
         MissingExtra: scipy is not installed.
@@ -67,7 +68,7 @@ def survival(durations: Sequence[int], is_fixed: Sequence[bool]) -> Survival:
         return Survival(0, 0, ())
     share = ecdf(CensoredData(uncensored=times[fixed], right=times[~fixed])).sf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of shares that have no interval
+        warnings.simplefilter("ignore", RuntimeWarning)  # shares without an interval
         interval = share.confidence_interval(method="log-log")
     columns = (share.quantiles, share.probabilities, interval.low.probabilities, interval.high.probabilities)
     steps = [

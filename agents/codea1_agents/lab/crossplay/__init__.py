@@ -1,1 +1,1 @@
-"""Cross-play: every coder against every tester."""
+"""Cross-play: every coder plays every tester on the same problems."""

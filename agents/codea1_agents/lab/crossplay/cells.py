@@ -1,12 +1,12 @@
-"""Every coder against every tester on the same problems: what was measured, and its means with intervals. Pure.
+"""Every coder against every tester on the same problems: the measurements and their means with intervals. Pure.
 
-Axes: C coders, T testers, P problems, S games per problem. Two ways of meeting are told apart:
+Axes: C coders, T testers, P problems, S games per problem. There are two modes:
 
-- *on policy*: the tester has answered the very program (or, where it does not see programs, the problem);
-- *transfer*: stored programs meet stored suites that were written for another coder's program, or for none.
+- *on policy*: the suite answers this program (or, if the tester does not see programs, the problem);
+- *transfer*: stored programs run stored suites that were written for another coder's program, or for none.
 
-Values are shares in [0, 1], rewards aside; nan is no value: the tester was not asked since the program does not load,
-there was nothing to count, or we failed (which is counted apart, in `n_masked`).
+All values except rewards are shares in [0, 1]. nan means no value: the program does not load, so the tester did not
+write a suite; or nothing could be counted; or the sandbox or an agent failed, which `n_masked` counts.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class GameFigures:
     pass_rate: float = nan
     """Share of the suite's valid cases that the program passes; 0 where it does not load."""
     validity: float = nan
-    """Share of the tests asked for that are new and right as written."""
+    """Share of the requested tests that are new and right as written."""
     beats: float = nan
-    """Whether a valid case fails the program (one with a corrected prediction, too), among programs that load."""
+    """Whether the program fails a valid case, also one with a corrected prediction; nan: it does not load."""
     caught: float = nan
-    """The same among programs that load and fail a golden test."""
+    """`beats` for programs that load and fail a golden test; nan for all others."""
     survives: float = nan
-    """Whether the program loads and no case fails it: the coder's score in a game that one of both wins."""
+    """Whether the program loads and fails no case: the coder's score if the game is scored as won or lost."""
     coder_reward: float = nan
     tester_reward: float = nan
 
@@ -49,12 +49,11 @@ FIGURES = tuple(field.name for field in fields(GameFigures))
 
 
 def figures_of(report: CandidateReport, rules: Ruleset, *, is_right: bool | None = None) -> GameFigures | None:
-    """Return what one program's games are worth, each suite by itself; None where we failed.
+    """Return the means of one program's games, one game per suite; None if the report has an internal error.
 
     Args:
-        report: a program with the suites of one tester; a suite that was not asked for, since the program does not
-            load, may be left out.
-        rules: they pay, without a Mistake Book.
+        report: a program with the suites of one tester; without suites if the program does not load.
+        rules: they score each game, without a Mistake Book.
         is_right: whether the program passes all golden tests; None: not known.
     """
     if report.has_internal_error:
@@ -83,7 +82,7 @@ def _game(report: CandidateReport, suite: SuiteReport, rules: Ruleset, is_right:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """One way of meeting: (C, T, P) each, means over the games of a problem; meanings as in `GameFigures`."""
+    """All figures of one mode, as (C, T, P) means over the games of a problem; `GameFigures` defines each figure."""
 
     pass_rate: Table
     validity: Table
@@ -93,14 +92,14 @@ class Cells:
     coder_reward: Table
     tester_reward: Table
     n_masked: int = 0
-    """Games that have no value since we, or an agent's endpoint, failed."""
+    """Games without a value, because the sandbox or an agent failed."""
 
     @classmethod
     def of(cls, games: Sequence[Sequence[Sequence[Sequence[GameFigures | None]]]]) -> Self:
-        """Return the means of games.
+        """Return the means over games.
 
         Args:
-            games: (C, T, P, S); None is masked. S may differ from problem to problem and be 0.
+            games: (C, T, P, S); None is a masked game. S may differ between problems and be 0.
         """
         tables = {
             name: np.array(
@@ -114,48 +113,49 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossPlay:
-    """Everything that was measured."""
+    """All measurements."""
 
     coders: tuple[str, ...]
-    """(C,) names, each once."""
+    """(C,) distinct names."""
     testers: tuple[str, ...]
-    """(T,)"""
+    """(T,) distinct names."""
     problems: tuple[str, ...]
     """(P,) ids."""
     right: Table
-    """(C, P) share of each coder's programs that pass all golden tests; nan where a problem has none."""
+    """(C, P) share of each coder's programs that pass all golden tests; nan if the problem has none."""
     on_policy: Cells
     transfer: Cells | None
-    """None: not asked for."""
+    """None: not measured."""
     fixed_coders: tuple[int, ...] = ()
-    """Positions of the scripted yardsticks."""
+    """Positions of the scripted yardsticks in `coders`."""
     fixed_testers: tuple[int, ...] = ()
+    """Positions of the scripted yardsticks in `testers`."""
 
     def right_intervals(self, *, seed: int = 0) -> tuple[Estimate, ...]:
-        """Return (C,) the share of right programs, with 95 % bootstrap intervals over problems."""
+        """Return (C,) shares of right programs with 95 % bootstrap intervals over problems."""
         return tuple(_estimate(self.problems, row, seed) for row in self.right)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredProgram:
-    """One program, so that others can be held against it later."""
+    """One program, kept for later evaluations."""
 
     coder: str
     problem_id: str
     sample: int
     program: str
-    """Empty where the reply held none."""
+    """Empty if the reply held none."""
     is_right: bool | None
     """Whether it passes all golden tests; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSuite:
-    """One suite as it was written."""
+    """One suite as its tester wrote it."""
 
     tester: str
     coder: str
-    """Whose program it answers; empty: none."""
+    """Author of the program that the suite answers; empty: the suite answers no program."""
     problem_id: str
     sample: int
     reply: str
@@ -163,7 +163,7 @@ class StoredSuite:
 
 @dataclass(frozen=True, slots=True)
 class Submissions:
-    """Everything that was handed in."""
+    """All programs and suites that the agents wrote."""
 
     programs: tuple[StoredProgram, ...]
     suites: tuple[StoredSuite, ...]
@@ -171,7 +171,7 @@ class Submissions:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """One figure of every pair, mean over problems with 95 % bootstrap intervals over problems."""
+    """One figure for every pair: means over problems with 95 % bootstrap intervals over problems."""
 
     figure: str
     estimates: tuple[tuple[Estimate, ...], ...]
@@ -182,10 +182,10 @@ def grid_of(play: CrossPlay, cells: Cells, figure: str, *, seed: int = 0) -> Gri
     """Return the matrix of a figure.
 
     Args:
-        play: whose problems.
-        cells: its `on_policy` or `transfer`.
+        play: the measurements.
+        cells: `play.on_policy` or `play.transfer`.
         figure: one of `FIGURES`.
-        seed: of the resampling.
+        seed: for the resampling.
     """
     table: Table = getattr(cells, figure)
     return Grid(figure, tuple(tuple(_estimate(play.problems, pair, seed) for pair in row) for row in table))

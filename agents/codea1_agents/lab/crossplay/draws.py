@@ -1,6 +1,6 @@
-"""The bootstrap over problems for what is computed from all pairs at once: ratings, cycles, equilibria. Pure.
+"""The bootstrap over problems for results of all pairs together: ratings, cycles, equilibria. Pure.
 
-One draw of problems gives all cells, so that what they have in common (hard problems) stays common.
+Each draw of problems is used for all cells, so that cells stay correlated through hard and easy problems.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Table = NDArray[np.float64]
 
 
 def problem_weights(n_problems: int, n_draws: int, seed: int) -> Table:
-    """Return (1 + R, P) how often each problem is in a draw; the first row is the problems as they are."""
+    """Return (1 + R, P) how often each draw holds each problem; row 0 is no draw and holds each problem once."""
     generator = np.random.default_rng(seed)
     drawn = generator.integers(0, n_problems, size=(n_draws, n_problems))
     weights = np.zeros((1 + n_draws, n_problems))
@@ -26,18 +26,18 @@ def problem_weights(n_problems: int, n_draws: int, seed: int) -> Table:
 
 
 def drawn_counts(table: Table, weights: Table) -> Table:
-    """Return (R, C, T) of how many problems a cell has a value in each draw.
+    """Return (R, C, T) the number of problems with a value, per draw and cell.
 
     Args:
         table: (C, T, P); nan is no value.
-        weights: (R, P)
+        weights: (R, P) how often each draw holds each problem.
     """
     counts: Table = np.einsum("ctp,rp->rct", (~np.isnan(table)).astype(np.float64), weights)
     return counts
 
 
 def means_of(table: Table, weights: Table) -> Table:
-    """Return (R, C, T) means over problems in each draw; nan where no problem has a value."""
+    """Return (R, C, T) means over the problems of each draw; nan if no problem has a value."""
     counts = drawn_counts(table, weights)
     sums = np.einsum("ctp,rp->rct", np.nan_to_num(table, nan=0.0), weights)
     means: Table = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
@@ -45,21 +45,21 @@ def means_of(table: Table, weights: Table) -> Table:
 
 
 def central(values: Table, *, confidence: float = 0.95) -> tuple[Table, Table]:
-    """Return the ends of the central share of draws along the first axis; nan where fewer than two are known."""
+    """Return both ends of the central interval of the draws along axis 0; nan if fewer than two draws are not nan."""
     known = np.count_nonzero(~np.isnan(values), axis=0)
     tail = 50 * (1 - confidence)
-    filled = np.where(known > 1, values, 0.0)  # or numpy would warn of what holds nothing
+    filled = np.where(known > 1, values, 0.0)  # numpy warns of columns that are all nan
     low, high = np.nanpercentile(filled, [tail, 100 - tail], axis=0)
     return np.where(known > 1, low, np.nan), np.where(known > 1, high, np.nan)
 
 
 def estimates(values: Table, n: Sequence[int], n_problems: int) -> tuple[Estimate, ...]:
-    """Return each column's value and its interval; none with fewer than two problems or draws.
+    """Return each column's value and interval; the interval is nan with fewer than two problems or draws.
 
     Args:
-        values: (1 + R, K), the first row of all problems, the others of the draws.
-        n: (K,) how many games each is of.
-        n_problems: that were drawn from.
+        values: (1 + R, K); row 0 is for all problems, each other row for one draw.
+        n: (K,) number of games of each value.
+        n_problems: number of problems to draw from.
     """
     has_interval = len(values) > 2 and n_problems > 1
     low, high = central(values[1:]) if has_interval else (np.full(values.shape[1], np.nan),) * 2

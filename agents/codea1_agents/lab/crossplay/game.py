@@ -1,8 +1,8 @@
-"""The empirical game: choosing a coder, choosing a tester; its equilibrium, and whether strength is a circle. Pure.
+"""The empirical game of choosing a coder and a tester: its equilibrium, and cycles of best responses. Pure.
 
-Rows are coders, columns testers, payoffs the mean rewards on policy. Who chooses does not see the other's choice. The
-equilibrium is the one that `equilibria.solve` finds first; games with several have others, and between draws of the
-bootstrap the one that is found may change, which widens the intervals.
+Rows are coders, columns testers, payoffs the mean rewards. Both choices are simultaneous. The equilibrium is the one
+that `equilibria.solve` finds first. A game may have several equilibria, and draws of the bootstrap may find different
+ones; this widens the intervals.
 
 Source: Wellman, Methods for Empirical Game-Theoretic Analysis (2006); the cycles are those of best responses.
 """
@@ -34,17 +34,17 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How an agent is chosen in equilibrium."""
+    """How often the equilibrium plays an agent."""
 
     chance: Estimate
-    """Probability, with its 95 % bootstrap interval over problems."""
+    """Its probability, with a 95 % bootstrap interval over problems."""
     played: float
-    """Share of the bootstrap's draws in whose equilibrium it is played at all."""
+    """Share of the bootstrap's draws whose equilibrium has the agent in its support."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmpiricalGame:
-    """The equilibrium, and how sure it is."""
+    """The equilibrium and its uncertainty."""
 
     equilibrium: Equilibrium
     """Of the mean rewards."""
@@ -55,21 +55,21 @@ class EmpiricalGame:
     coder_value: Estimate
     tester_value: Estimate
     cycles: tuple[tuple[Pair, ...], ...]
-    """Of best responses, see `best_response_cycles`; empty where all chains of them come to rest."""
+    """Cycles of best responses, see `best_response_cycles`; empty if best responses always converge."""
     cycling: float
-    """Share of the draws with such a cycle."""
+    """Share of the draws with a cycle."""
 
 
 def empirical_game(
     play: CrossPlay, *, cells: Cells | None = None, n_draws: int = 300, seed: int = 0
 ) -> EmpiricalGame | None:
-    """Return the game of all coders against all testers; None where a pair has no payoffs.
+    """Return the game of all coders against all testers; None if a pair has no payoffs.
 
     Args:
-        play: what was measured.
-        cells: whose rewards are the payoffs; by default those on policy.
-        n_draws: of the bootstrap; draws in which a pair has no payoffs are left out.
-        seed: of the draws.
+        play: the measurements.
+        cells: their rewards are the payoffs; None: `play.on_policy`.
+        n_draws: number of draws of the bootstrap; draws in which a pair has no payoffs are left out.
+        seed: for the draws.
     """
     cells = cells or play.on_policy
     weights = problem_weights(len(play.problems), n_draws, seed)
@@ -82,59 +82,63 @@ def empirical_game(
     n_problems = len(play.problems)
     n = int(drawn_counts(cells.coder_reward, weights[:1]).sum())
     cycles = [best_response_cycles(game) for game in games]
-    found_values = estimates(np.stack([each.values for each in solved]), [n, n], n_problems)
+    expected = estimates(np.stack([each.values for each in solved]), [n, n], n_problems)
     return EmpiricalGame(
         equilibrium=solved[0],
         coders=_choices(np.stack([each.profile.row for each in solved]), n, n_problems),
         testers=_choices(np.stack([each.profile.column for each in solved]), n, n_problems),
-        coder_value=found_values[0],
-        tester_value=found_values[1],
+        coder_value=expected[0],
+        tester_value=expected[1],
         cycles=cycles[0],
         cycling=float(np.mean([bool(each) for each in cycles[1:]])) if len(cycles) > 1 else float("nan"),
     )
 
 
 def best_response_cycles(game: MatrixGame) -> tuple[tuple[Pair, ...], ...]:
-    """Return the circles that the players go in when one after the other answers best; none: they come to rest.
+    """Return the cycles of alternating best responses; empty if they always converge.
 
-    Who already answers best stays; among several best answers the first is taken. Each circle starts at its first pair.
+    A player that already plays a best response keeps it; otherwise it takes its first best response. Each cycle starts
+    at its smallest pair.
     """
     found = set()
     for start in range(game.shape[0]):
         seen: dict[Pair, int] = {}
-        way: list[Pair] = []
-        here = Pair(start, _answer(game.column[start], None))
-        while here not in seen:
-            seen[here] = len(way)
-            way.append(here)
-            coder = _answer(game.row[:, here.tester], here.coder)
-            here = Pair(coder, _answer(game.column[coder], here.tester))
-        circle = way[seen[here] :]
-        if len(circle) > 1:
-            first = circle.index(min(circle))
-            found.add((*circle[first:], *circle[:first]))
+        path: list[Pair] = []
+        pair = Pair(start, _best_response(game.column[start], None))
+        while pair not in seen:
+            seen[pair] = len(path)
+            path.append(pair)
+            coder = _best_response(game.row[:, pair.tester], pair.coder)
+            pair = Pair(coder, _best_response(game.column[coder], pair.tester))
+        cycle = path[seen[pair] :]
+        if len(cycle) > 1:
+            first = cycle.index(min(cycle))
+            found.add((*cycle[first:], *cycle[:first]))
     return tuple(sorted(found))
 
 
-def _answer(payoffs: Table, now: int | None) -> int:
+def _best_response(payoffs: Table, current: int | None) -> int:
     best = best_responses(payoffs)
-    return now if now is not None and now in best else int(best[0])
+    return current if current is not None and current in best else int(best[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """Two testers that rank two coders in opposite ways, each beyond chance: no single number can rank these coders."""
+    """Two testers that rank two coders in opposite order, both beyond chance.
+
+    No rating by a single number can agree with both.
+    """
 
     first: Pair
-    """A coder, and the tester against whom it survives more often than the other coder."""
+    """A coder, and the tester against which it survives more often than the other coder."""
     second: Pair
-    """The other coder, and the tester against whom that one does."""
+    """The other coder, and the tester against which this one survives more often."""
 
 
 def reversals(play: CrossPlay, *, n_draws: int = 1000, seed: int = 0) -> tuple[Reversal, ...]:
-    """Return all reversals both of whose comparisons, paired by problem, have 95 % intervals without 0.
+    """Return all reversals in which the 95 % intervals of both differences, paired by problem, exclude 0.
 
-    The intervals are not corrected for their number, so with many agents a few arise by chance.
+    The intervals are not corrected for their number, so with many agents a few reversals arise by chance.
     """
     table = play.on_policy.survives
     weights = problem_weights(len(play.problems), n_draws, seed)[1:]

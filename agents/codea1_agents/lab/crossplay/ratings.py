@@ -1,9 +1,9 @@
-"""One number per agent: Bradley and Terry's model of the games between coders and testers, on Elo's scale. Pure.
+"""One rating per agent: the Bradley-Terry model of games between coders and testers, on the Elo scale. Pure.
 
-A game is one program against one suite; the coder wins if the program loads and survives. The model says that a coder
-of rating c survives a tester of rating t with probability 1 / (1 + 10^((t - c) / 400)). Every problem weighs the same.
-Each agent also has one drawn game against an opponent in the middle, so that who never loses has a rating, too. A
-single number cannot tell everything: `misfit` says how far the model is from the games.
+A game is one program against one suite. The coder wins if the program loads and survives. In the model a coder of
+rating c survives a tester of rating t with probability 1 / (1 + 10^((t - c) / 400)). All problems have the same weight.
+The prior is one drawn game of each agent against an opponent in the middle of the scale, so that an agent that never
+loses has a finite rating. `misfit` states how far the model is from the games.
 
 Source: Bradley and Terry, Rank Analysis of Incomplete Block Designs (1952); Elo's scale: 400 points are odds of 10.
 """
@@ -21,14 +21,14 @@ from codea1_agents.statistics import Estimate
 
 _ELO = 400 / math.log(10)
 _MAX_STEPS = 100
-_DONE = 1e-10
+_CONVERGED = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """Ratings of both roles on one scale: 0 is the mean of the scripted yardsticks, of everybody where there are none.
+    """Ratings of both roles on one scale, with 95 % bootstrap intervals over problems.
 
-    Intervals are 95 %, by bootstrap over problems.
+    0 is the mean of the scripted yardsticks; without yardsticks, the mean of all agents.
     """
 
     coders: tuple[Estimate, ...]
@@ -36,16 +36,16 @@ class Ratings:
     testers: tuple[Estimate, ...]
     """(T,)"""
     misfit: float
-    """Largest distance, over pairs, of the share survived from what the model says; in [0, 1]."""
+    """Largest difference, over pairs, between the share of survived games and the model's probability; in [0, 1]."""
 
 
 def ratings_of(play: CrossPlay, *, n_draws: int = 500, seed: int = 0) -> Ratings:
-    """Return the ratings from the games on policy.
+    """Return the ratings by the games on policy.
 
     Args:
-        play: with at least one known cell.
-        n_draws: of the bootstrap.
-        seed: of the draws.
+        play: at least one cell has a value.
+        n_draws: number of draws of the bootstrap.
+        seed: for the draws.
     """
     table = play.on_policy.survives
     weights = problem_weights(len(play.problems), n_draws, seed)
@@ -53,7 +53,7 @@ def ratings_of(play: CrossPlay, *, n_draws: int = 500, seed: int = 0) -> Ratings
     n_coders = len(play.coders)
     fixed = [*play.fixed_coders, *(n_coders + t for t in play.fixed_testers)]
     found = np.stack([bradley_terry(s, n) for s, n in zip(shares, counts, strict=True)])
-    expected = _odds(found[0, :n_coders, None] - found[0, None, n_coders:])
+    expected = _win_probability(found[0, :n_coders, None] - found[0, None, n_coders:])
     misfit = float(np.where(counts[0] > 0, np.abs(expected - shares[0]), 0.0).max())
     found -= found[:, fixed or slice(None)].mean(axis=1, keepdims=True)
     known = ~np.isnan(table)
@@ -63,31 +63,31 @@ def ratings_of(play: CrossPlay, *, n_draws: int = 500, seed: int = 0) -> Ratings
 
 
 def bradley_terry(shares: Table, counts: Table) -> Table:
-    """Return (C + T,) ratings of coders, then testers, in nats.
+    """Return (C + T,) ratings of coders, then testers, in nats, by Newton's method.
 
     Args:
         shares: (C, T) share of games that the coder wins, in [0, 1].
-        counts: (C, T) games; 0 where a pair has not met.
+        counts: (C, T) number of games; 0 if a pair has not played.
     """
     n_coders, n_testers = shares.shape
     ratings = np.zeros(n_coders + n_testers)
     wins = shares * counts
     for _ in range(_MAX_STEPS):
-        p = _odds(ratings[:n_coders, None] - ratings[None, n_coders:])
-        prior = _odds(ratings)
-        gap, spread = wins - counts * p, counts * p * (1 - p)
-        slope = np.concatenate([gap.sum(axis=1), -gap.sum(axis=0)]) + 0.5 - prior
-        curve = np.diag(np.concatenate([spread.sum(axis=1), spread.sum(axis=0)]) + prior * (1 - prior))
-        curve[:n_coders, n_coders:] = -spread
-        curve[n_coders:, :n_coders] = -spread.T
-        step = np.linalg.solve(curve, slope)
+        p = _win_probability(ratings[:n_coders, None] - ratings[None, n_coders:])
+        prior = _win_probability(ratings)
+        residual, variance = wins - counts * p, counts * p * (1 - p)
+        gradient = np.concatenate([residual.sum(axis=1), -residual.sum(axis=0)]) + 0.5 - prior
+        hessian = np.diag(np.concatenate([variance.sum(axis=1), variance.sum(axis=0)]) + prior * (1 - prior))
+        hessian[:n_coders, n_coders:] = -variance
+        hessian[n_coders:, :n_coders] = -variance.T
+        step = np.linalg.solve(hessian, gradient)
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
         ratings += step
-        if np.abs(step).max() < _DONE:
+        if np.abs(step).max() < _CONVERGED:
             break
     return ratings
 
 
-def _odds(gap: Table) -> Table:
-    chances: Table = 1 / (1 + np.exp(-gap))
-    return chances
+def _win_probability(difference: Table) -> Table:
+    probability: Table = 1 / (1 + np.exp(-difference))
+    return probability

@@ -1,4 +1,4 @@
-"""What cross-play has found, put together: as one JSON document and as Markdown. Pure."""
+"""The results of cross-play, as one JSON document and as Markdown. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 
 TITLES = {
     "pass_rate": "share of the suite's valid cases that the program passes",
-    "validity": "share of the tests asked for that are right and new",
+    "validity": "share of the requested tests that are right and new",
     "beats": "suites that beat a program that loads",
     "caught": "suites that beat a program that loads and is wrong",
     "survives": "programs that load and survive the suite",
@@ -26,48 +26,52 @@ SHOWN = {
     "on_policy": ("pass_rate", "validity", "beats", "caught", "coder_reward", "tester_reward"),
     "transfer": ("pass_rate", "beats", "caught", "coder_reward", "tester_reward"),
 }
-"""Figures that are worth a table, by way of meeting; the validity of a stored suite is that of its writing."""
-_WAYS = {
-    "on_policy": "On policy: the tester answers this very program",
-    "transfer": "Transfer: stored programs and suites by re-execution, suites not written for this program",
+"""The figures shown as tables, by mode. Transfer has no table of validity: stored suites keep theirs."""
+AGENT_COLUMNS = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
+"""Of `Findings.agent_rows`."""
+_MODES = {
+    "on_policy": "On policy: the tester's suite answers this program",
+    "transfer": "Transfer: stored programs run stored suites that were not written for them",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Measurements and all that is computed from them."""
+    """The measurements and all results computed from them."""
 
     play: CrossPlay
     grids: Mapping[str, tuple[Grid, ...]]
-    """By way of meeting, `on_policy` and `transfer` (if it was asked for), one per figure."""
+    """By mode, `on_policy` and, if measured, `transfer`: one per figure."""
     right: tuple[Estimate, ...]
-    """(C,)"""
+    """(C,) share of right programs."""
     ratings: Ratings
     games: Mapping[str, EmpiricalGame | None]
-    """By way of meeting; None where a pair has no payoffs."""
+    """By mode; None if a pair has no payoffs."""
     reversals: tuple[Reversal, ...]
 
     @classmethod
     def of(cls, play: CrossPlay, *, n_draws: int = 300, seed: int = 0) -> Self:
-        """Compute everything; draws and seed are those of the intervals of what is computed from all pairs."""
-        ways = {name: cells for name in _WAYS if (cells := getattr(play, name)) is not None}
+        """Compute all results; `n_draws` counts the games' bootstrap draws, `seed` is for all intervals."""
+        modes = {name: cells for name in _MODES if (cells := getattr(play, name)) is not None}
         return cls(
             play=play,
             grids={
-                name: tuple(grid_of(play, cells, each, seed=seed) for each in FIGURES) for name, cells in ways.items()
+                name: tuple(grid_of(play, cells, each, seed=seed) for each in FIGURES) for name, cells in modes.items()
             },
             right=play.right_intervals(seed=seed),
             ratings=ratings_of(play, seed=seed),
-            games={name: empirical_game(play, cells=cells, n_draws=n_draws, seed=seed) for name, cells in ways.items()},
+            games={
+                name: empirical_game(play, cells=cells, n_draws=n_draws, seed=seed) for name, cells in modes.items()
+            },
             reversals=reversals(play, seed=seed),
         )
 
-    def grid(self, way: str, figure: str) -> Grid:
-        """Return one matrix."""
-        return self.grids[way][FIGURES.index(figure)]
+    def grid(self, mode: str, figure: str) -> Grid:
+        """Return the matrix of one figure in one mode."""
+        return self.grids[mode][FIGURES.index(figure)]
 
     def document(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return plain data, as `crossplay.json` holds it; nan is null."""
+        """Return the plain data of `crossplay.json`; nan becomes null."""
         play, fixed = self.play, (set(self.play.fixed_coders), set(self.play.fixed_testers))
         return {
             "kind": "crossplay",
@@ -90,17 +94,18 @@ class Findings:
             ],
             "rating_misfit": self.ratings.misfit,
             "reversals": [self._reversal(each) for each in self.reversals],
-            **{way: self._way(way) if way in self.grids else None for way in _WAYS},
+            **{mode: self._mode(mode) if mode in self.grids else None for mode in _MODES},
         }
 
     def markdown(self, heading: str) -> str:
-        """Return everything as Markdown tables, with 95 % intervals over problems."""
-        return "\n".join(["# Cross-play", "", heading, "", *self._agents(), *self._told(), *self._matrices()]) + "\n"
+        """Return all results as Markdown tables, with 95 % intervals over problems."""
+        sentences = [*(f"- {sentence}" for sentence in self.sentences()), ""]
+        return "\n".join(["# Cross-play", "", heading, "", *self._agents(), *sentences, *self._matrices()]) + "\n"
 
     def sentences(self) -> Iterator[str]:
-        """Yield what no table holds."""
-        for way, game in self.games.items():
-            yield f"Empirical game, {way.replace('_', ' ')}: {self._equilibrium(game)}"
+        """Yield the results that are not in a table."""
+        for mode, game in self.games.items():
+            yield f"Empirical game, {mode.replace('_', ' ')}: {self._equilibrium(game)}"
         yield (
             f"Ratings: 400 points are odds of 10; the model is off by at most {self.ratings.misfit:.2f} in a pair's"
             " share of games."
@@ -108,18 +113,18 @@ class Findings:
         if not self.reversals:
             yield "No two testers rank two coders in opposite ways beyond chance."
         for each in self.reversals:
-            told = self._reversal(each)
+            names = self._reversal(each)
             yield (
-                f"{told['first']} is ahead of {told['second']} against {told['against_first']}, and behind it against"
-                f" {told['against_second']}."
+                f"{names['first']} is ahead of {names['second']} against {names['against_first']}, and behind it"
+                f" against {names['against_second']}."
             )
-        for way in self.grids:
-            masked = getattr(self.play, way).n_masked
+        for mode in self.grids:
+            masked = getattr(self.play, mode).n_masked
             if masked:
-                yield f"Masked, in no figure, {way.replace('_', ' ')}: {masked} games."
+                yield f"Masked, in no figure, {mode.replace('_', ' ')}: {masked} games."
 
-    def choice_rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
-        """Yield role, name, right programs, rating, probability in the equilibrium, share of draws in its support."""
+    def agent_rows(self) -> Iterator[tuple[str, str, str, str, str, str]]:
+        """Yield one row of `AGENT_COLUMNS` per agent; the equilibrium is that of the games on policy."""
         game = self.games["on_policy"]
         for role, names, ratings, choices in (
             ("coder", self.play.coders, self.ratings.coders, game.coders if game else None),
@@ -132,31 +137,27 @@ class Findings:
                 yield role, name, right, cell_text(ratings[n], 0), chance, f"{chosen.played:.2f}" if chosen else ""
 
     def _agents(self) -> list[str]:
-        heading = ("role", "agent", "right programs", "rating", "in equilibrium", "draws that play it")
-        return [*_table(heading, list(self.choice_rows())), ""]
-
-    def _told(self) -> list[str]:
-        return [*(f"- {sentence}" for sentence in self.sentences()), ""]
+        return [*_table(AGENT_COLUMNS, list(self.agent_rows())), ""]
 
     def _matrices(self) -> Iterator[str]:
-        for way in self.grids:
-            yield from (f"## {_WAYS[way]}", "")
-            for figure in SHOWN[way]:
+        for mode in self.grids:
+            yield from (f"## {_MODES[mode]}", "")
+            for figure in SHOWN[mode]:
                 yield from (f"**{TITLES[figure]}**", "")
-                yield from _table(("coder \\ tester", *self.play.testers), list(self.rows(way, figure)))
+                yield from _table(("coder \\ tester", *self.play.testers), list(self.rows(mode, figure)))
                 yield ""
 
-    def rows(self, way: str, figure: str) -> Iterator[tuple[str, ...]]:
-        """Yield a line of texts per coder."""
-        for name, line in zip(self.play.coders, self.grid(way, figure).estimates, strict=True):
+    def rows(self, mode: str, figure: str) -> Iterator[tuple[str, ...]]:
+        """Yield one row per coder: its name and the texts of its cells."""
+        for name, line in zip(self.play.coders, self.grid(mode, figure).estimates, strict=True):
             yield name, *(cell_text(each) for each in line)
 
-    def _way(self, way: str) -> dict[str, Any]:
-        cells: Cells = getattr(self.play, way)
+    def _mode(self, mode: str) -> dict[str, Any]:
+        cells: Cells = getattr(self.play, mode)
         return {
             "n_masked": cells.n_masked,
-            "figures": {each.figure: _grid_document(each) for each in self.grids[way]},
-            "game": self._game(self.games[way]),
+            "figures": {each.figure: _grid_document(each) for each in self.grids[mode]},
+            "game": self._game(self.games[mode]),
             "per_problem": {name: _plain(getattr(cells, name)) for name in FIGURES},
         }
 
@@ -177,18 +178,18 @@ class Findings:
 
     def _equilibrium(self, game: EmpiricalGame | None) -> str:
         if game is None:
-            return "none, since a pair has no payoffs."
+            return "none, because a pair has no payoffs."
         found = game.equilibrium
         coders = _named(self.play.coders, found.profile.row, found.row_support)
         testers = _named(self.play.testers, found.profile.column, found.column_support)
-        told = (
+        text = (
             f"{coders} against {testers} ({found.method}, residual regret {found.residual:.1e}); the coder earns"
             f" {cell_text(game.coder_value)}, the tester {cell_text(game.tester_value)}."
         )
         if not game.cycles:
-            return f"{told} Best responses come to rest (they circle in {game.cycling:.0%} of the draws)."
+            return f"{text} Best responses converge (they cycle in {game.cycling:.0%} of the draws)."
         first = " -> ".join(" / ".join(self._pair(pair.coder, pair.tester)) for pair in game.cycles[0])
-        return f"{told} Best responses circle (so in {game.cycling:.0%} of the draws): {first} -> ..."
+        return f"{text} Best responses cycle (in {game.cycling:.0%} of the draws): {first} -> ..."
 
     def _pair(self, coder: int, tester: int) -> list[str]:
         return [self.play.coders[coder], self.play.testers[tester]]
@@ -203,7 +204,7 @@ class Findings:
 
 
 def cell_text(estimate: Estimate, digits: int = 2) -> str:
-    """Return a mean with its interval, a dash for nan."""
+    """Return a mean with its interval; a dash for nan."""
     if not isfinite(estimate.mean):
         return "-"
     mean = f"{estimate.mean:z.{digits}f}"
@@ -213,7 +214,7 @@ def cell_text(estimate: Estimate, digits: int = 2) -> str:
 
 
 def estimate_document(estimate: Estimate) -> dict[str, float | int | None]:
-    """Return value, ends of the interval and count of problems as plain data."""
+    """Return value, interval and number of problems as plain data; nan becomes null."""
     return {
         "value": json_number(estimate.mean),
         "low": json_number(estimate.low),
@@ -229,10 +230,10 @@ def _grid_document(grid: Grid) -> dict[str, Any]:
     return {"value": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
 
 
-def _named(names: Sequence[str], chances: Any, support: Sequence[int]) -> str:
+def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:
     if len(support) == 1:
         return names[support[0]]
-    return " + ".join(f"{chances[n]:.2f} {names[n]}" for n in support)
+    return " + ".join(f"{strategy[n]:.2f} {names[n]}" for n in support)
 
 
 def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

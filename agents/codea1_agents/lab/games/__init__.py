@@ -1,1 +1,1 @@
-"""Two-player matrix games: equilibria, exploitability, dynamics, ranking. With numpy, and scipy for linear programs."""
+"""Two-player matrix games: equilibria, exploitability, dynamics, ranking. Linear programs need scipy."""

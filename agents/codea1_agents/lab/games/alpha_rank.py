@@ -1,8 +1,9 @@
-"""Alpha-rank: which pairs of choices an evolving pair of populations visits in the long run. Pure.
+"""Alpha-rank: which pairs of choices two evolving populations play in the long run. Pure.
 
-Each population plays one choice at a time. Now and then one mutant appears, spreads with a probability that grows with
-what it gains, and the pair of populations moves on. The share of time spent at each pair ranks the choices; unlike a
-Nash equilibrium there is always exactly one answer, cycles included.
+All members of a population play the same choice. From time to time a mutant with another choice appears. The better it
+earns, the more likely it takes over its population. The share of time that the process spends at each pair of choices
+ranks the choices. This distribution always exists and is unique, also where best responses cycle; Nash equilibria may
+be several.
 
 Source: Omidshafiei et al., alpha-Rank: Multi-Agent Evaluation by Evolution (2019), equations 3 to 8.
 """
@@ -20,35 +21,38 @@ from codea1_env.errors import UserError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlphaRank:
-    """The long run."""
+    """The stationary distribution of the process."""
 
     pairs: NDArray[np.float64]
-    """(M, N) share of time at each pair of choices; adds up to 1."""
+    """(M, N) share of time at each pair of choices; the shares add up to 1."""
     row: Vector
     """(M,) share of time at each row."""
     column: Vector
-    """(N,)"""
+    """(N,) share of time at each column."""
 
 
 def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
-    """Return the stationary distribution of the process under infinitely strong selection: every gain spreads.
+    """Return the stationary distribution under infinitely strong selection.
+
+    A mutant takes over with probability `1 - mutation` if it earns more, 0.5 if it earns the same, and `mutation` if it
+    earns less.
 
     Args:
         game: payoffs.
-        mutation: the probability with which a loss spreads, in (0, 0.5).
+        mutation: in (0, 0.5).
 
     Raises:
-        UserError: a number out of range.
+        UserError: `mutation` is out of range.
     """
     if not 0 < mutation < 0.5:
         raise UserError(f"alpha-rank: mutation {mutation} out of range")
     m, n = game.shape
 
-    def spreads(gain: NDArray[np.float64]) -> NDArray[np.float64]:
+    def takes_over(gain: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(np.abs(gain) <= TIE, 0.5, np.where(gain > TIE, 1 - mutation, mutation))
 
-    by_rows = spreads(game.row.T[:, None, :] - game.row.T[:, :, None])  # (N, M from, M to)
-    by_columns = spreads(game.column[:, None, :] - game.column[:, :, None])  # (M, N from, N to)
+    by_rows = takes_over(game.row.T[:, None, :] - game.row.T[:, :, None])  # (N, M from, M to)
+    by_columns = takes_over(game.column[:, None, :] - game.column[:, :, None])  # (M, N from, N to)
     chain = np.zeros((m, n, m, n))
     rows, columns = np.arange(m), np.arange(n)
     for j in columns:
@@ -62,9 +66,9 @@ def alpha_rank(game: MatrixGame, *, mutation: float = 0.01) -> AlphaRank:
 
 
 def _stationary(chain: NDArray[np.float64]) -> Vector:
-    """Return the stationary distribution of a connected chain, given its moves (the diagonal is not read).
+    """Return the stationary distribution of a connected Markov chain; the diagonal of `chain` is not read.
 
-    Source: Grassmann, Taksar and Heyman (1985). Nothing is subtracted, so that tiny probabilities keep their digits.
+    Source: Grassmann, Taksar and Heyman (1985). Their method subtracts nothing, so small probabilities stay exact.
     """
     work = chain.copy()
     size = len(work)

@@ -1,6 +1,6 @@
-"""A bank as a game over all its problems: strategies by problem, equilibria, exploitability, both views. Pure.
+"""A bank as one game over all its problems: equilibria and exploitability, with and without sight of the program. Pure.
 
-Problems are independent of each other, so each has an equilibrium of its own, and regrets are averaged over problems.
+Problems are independent of each other. So each problem has its own equilibrium, and regrets are means over problems.
 """
 
 from __future__ import annotations
@@ -15,54 +15,52 @@ from codea1_agents.lab.games.equilibria import Equilibrium, solve
 from codea1_agents.lab.games.matrix_game import TIE, MatrixGame, Profile, Vector, nash_conv
 from codea1_env.bank import BankPayoffs
 
-__all__ = ["BankGame", "WhiteBoxSolution", "solve_white_box", "stacked"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WhiteBoxSolution:
-    """One problem when the tester sees the program: it answers each program best, and the coder reckons with that."""
+    """One problem when the tester sees the program: the tester plays a best response, and the coder expects that."""
 
     coder: Vector
-    """(M,) equally among the programs that are worth most then."""
+    """(M,) uniform over the programs that then earn most."""
     tester: NDArray[np.float64]
-    """(M, N) equally among the best answers to each program."""
+    """(M, N) uniform over the best responses to each program."""
     values: Vector
-    """(2,) what coder and tester expect."""
+    """(2,) expected rewards of coder and tester."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BankGame:
-    """P matrix games, one of which is drawn with equal chances and shown to both players."""
+    """P matrix games. One of them is drawn uniformly and shown to both players."""
 
     games: tuple[MatrixGame, ...]
-    """(P,), all of one shape (M, N)."""
+    """(P,) all of the same shape (M, N)."""
 
     @classmethod
     def of(cls, payoffs: BankPayoffs) -> BankGame:
-        """Return the game that a bank's payoffs make."""
+        """Return the game with a bank's payoffs."""
         return cls(tuple(MatrixGame(*tables) for tables in zip(payoffs.coder, payoffs.tester, strict=True)))
 
     def solve(self) -> tuple[Equilibrium, ...]:
-        """Return (P,) an equilibrium per problem, for a tester that does not see the program."""
+        """Return (P,) one equilibrium per problem, for a tester that does not see the program."""
         return tuple(solve(game) for game in self.games)
 
     def solve_white_box(self) -> tuple[WhiteBoxSolution, ...]:
-        """Return (P,) the solution by backward induction, for a tester that sees the program."""
+        """Return (P,) the solutions by backward induction, for a tester that sees the program."""
         return tuple(solve_white_box(game) for game in self.games)
 
     def values(self, coder: NDArray[np.float64], tester: NDArray[np.float64]) -> Vector:
-        """Return (2,) what coder and tester expect.
+        """Return (2,) the expected rewards of coder and tester, means over problems.
 
         Args:
             coder: (P, M) strategies.
-            tester: (P, N), or (P, M, N) where it sees the program.
+            tester: (P, N) strategies; (P, M, N) if it sees the program.
         """
         found = [_values(*each) for each in zip(self.games, coder, tester, strict=True)]
         mean: Vector = np.mean(found, axis=0)
         return mean
 
     def nash_conv(self, coder: NDArray[np.float64], tester: NDArray[np.float64]) -> float:
-        """Return the mean over problems of both players' regrets; the shapes are those of `values`."""
+        """Return the mean over problems of the sum of both players' regrets; the shapes are those of `values`."""
         found = [
             nash_conv(game, Profile(x, y)) if y.ndim == 1 else _white_box_nash_conv(game, x, y)
             for game, x, y in zip(self.games, coder, tester, strict=True)
@@ -71,12 +69,12 @@ class BankGame:
 
 
 def solve_white_box(game: MatrixGame) -> WhiteBoxSolution:
-    """Return the subgame-perfect equilibrium in which ties are split evenly."""
+    """Return the subgame-perfect equilibrium that splits ties evenly."""
     best = game.column >= game.column.max(axis=1, keepdims=True) - TIE
     tester = best / best.sum(axis=1, keepdims=True)
-    worth = (game.row * tester).sum(axis=1)
-    liked = worth >= worth.max() - TIE
-    coder = liked / liked.sum()
+    earned = (game.row * tester).sum(axis=1)
+    best_programs = earned >= earned.max() - TIE
+    coder = best_programs / best_programs.sum()
     return WhiteBoxSolution(coder, tester, _values(game, coder, tester))
 
 

@@ -1,10 +1,10 @@
-"""A Nash equilibrium of any matrix game, by whichever method finds one first, and how good it is.
+"""A Nash equilibrium of any matrix game, by the first method that finds one, with its residual regret.
 
-The chain. Equal rows and equal columns are merged (games from banks are full of them). Then: a pure equilibrium if
-there is one; the linear program of a constant-sum game; Lemke and Howson's algorithm in exact arithmetic, from several
-labels; and where that takes too long, regret matching, polished on its support. Each result is judged by its residual
-regret in the whole game, and the chain goes on until that is below the tolerance. The best is returned in any case:
-who calls looks at the residual.
+`solve` first merges equal rows and equal columns, which games from banks often have. Then it tries in this order: a
+pure equilibrium; for a constant-sum game, a linear program; the Lemke-Howson algorithm in exact arithmetic, from
+several labels; regret matching, followed by a linear program on its support. Large games try regret matching before
+Lemke-Howson, which would take too long. `solve` computes the residual regret of each result in the whole game and stops
+when it is below the tolerance. It always returns the best result, so callers must check the residual.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from codea1_agents.lab.games.matrix_game import MatrixGame, Profile, Vector, bes
 
 TOLERANCE = 1e-9
 _N_LABELS = 8
-_EXACT_CELLS = 1_600  # larger games take exact arithmetic too long: regret matching is asked first
+_EXACT_CELLS = 1_600  # exact arithmetic is too slow for larger games, so regret matching comes first
 _POLISHED_STEPS = (1_000, 10_000, 100_000)
 _SUPPORT = (1e-2, 1e-3, 1e-4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equilibrium:
-    """What the chain found."""
+    """A profile and how close it is to an equilibrium."""
 
     profile: Profile
     values: Vector
-    """(2,) what row and column player expect."""
+    """(2,) expected payoffs of row and column player."""
     method: str
     """`pure`, `linear program`, `Lemke-Howson` or `regret matching`."""
     residual: float
@@ -41,37 +41,37 @@ class Equilibrium:
 
     @property
     def row_support(self) -> tuple[int, ...]:
-        """Rows that are played."""
+        """Rows with a positive probability."""
         return tuple(int(i) for i in np.flatnonzero(self.profile.row > TOLERANCE))
 
     @property
     def column_support(self) -> tuple[int, ...]:
-        """Columns that are played."""
+        """Columns with a positive probability."""
         return tuple(int(i) for i in np.flatnonzero(self.profile.column > TOLERANCE))
 
 
 def solve(game: MatrixGame, *, tolerance: float = TOLERANCE) -> Equilibrium:
-    """Return the equilibrium that the chain finds first, or the profile of least regret if it finds none.
+    """Return the first equilibrium found, or the profile of least regret if no method finds one.
 
     Args:
-        game: any; `merged` takes care of repeated rows and columns.
-        tolerance: residual regret at which the chain stops.
+        game: any; rows and columns may repeat.
+        tolerance: residual regret at which the search stops.
     """
     reduced = _Merged.of(game)
     best: Equilibrium | None = None
     for method, small in _attempts(reduced.game):
-        profile = reduced.lifted(small)
+        profile = reduced.expanded(small)
         found = Equilibrium(profile, values(game, profile), method, nash_conv(game, profile))
         if best is None or found.residual < best.residual:
             best = found
         if best.residual <= tolerance:
             break
-    assert best is not None  # there is always an attempt
+    assert best is not None  # `_attempts` yields at least once
     return best
 
 
 def pure_equilibria(game: MatrixGame) -> tuple[tuple[int, int], ...]:
-    """Return (row, column) of all equilibria in which nobody mixes, the coder's most liked first."""
+    """Return (row, column) of all equilibria in pure strategies, by the coder's payoff, highest first."""
     is_best_row = game.row >= game.row.max(axis=0, keepdims=True)
     is_best_column = game.column >= game.column.max(axis=1, keepdims=True)
     found = [(int(i), int(j)) for i, j in np.argwhere(is_best_row & is_best_column)]
@@ -105,7 +105,7 @@ def _by_regret(game: MatrixGame) -> Iterator[tuple[str, Profile]]:
 
 
 def _polished(game: MatrixGame, profile: Profile, method: str) -> Iterator[tuple[str, Profile]]:
-    """Guess the support from a profile that is nearly an equilibrium, and solve for it."""
+    """Guess the support from a profile that is nearly an equilibrium, and solve the linear programs on it."""
     for least in _SUPPORT:
         rows, columns = np.flatnonzero(profile.row > least), np.flatnonzero(profile.column > least)
         found = supported_profile(game, rows, columns)
@@ -120,27 +120,30 @@ def _polished(game: MatrixGame, profile: Profile, method: str) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Merged:
-    """A game without repetitions, and where its rows and columns stand in the whole one."""
+    """A game without repeated rows and columns, and their positions in the whole game."""
 
     game: MatrixGame
     rows: NDArray[np.intp]
-    """First of each set of equal rows."""
+    """The first of each set of equal rows."""
     columns: NDArray[np.intp]
+    """The first of each set of equal columns."""
     shape: tuple[int, int]
+    """(M, N) of the whole game."""
 
     @classmethod
     def of(cls, game: MatrixGame) -> _Merged:
-        rows = _firsts(np.hstack([game.row, game.column]))
-        columns = _firsts(np.vstack([game.row[rows], game.column[rows]]).T)
+        rows = _first_of_equal(np.hstack([game.row, game.column]))
+        columns = _first_of_equal(np.vstack([game.row[rows], game.column[rows]]).T)
         cells = np.ix_(rows, columns)
         return cls(MatrixGame(game.row[cells], game.column[cells]), rows, columns, game.shape)
 
-    def lifted(self, profile: Profile) -> Profile:
+    def expanded(self, profile: Profile) -> Profile:
+        """Return the profile in the whole game."""
         row, column = np.zeros(self.shape[0]), np.zeros(self.shape[1])
         row[self.rows], column[self.columns] = profile.row, profile.column
         return Profile(row, column)
 
 
-def _firsts(lines: NDArray[np.float64]) -> NDArray[np.intp]:
+def _first_of_equal(lines: NDArray[np.float64]) -> NDArray[np.intp]:
     first: NDArray[np.intp] = np.sort(np.unique(lines, axis=0, return_index=True)[1])
     return first

@@ -1,12 +1,12 @@
-"""Lemke and Howson's algorithm in exact arithmetic, for degenerate games too.
+"""The Lemke-Howson algorithm in exact arithmetic, which also solves degenerate games.
 
-Theory of operation. Both best-response polytopes are kept as tableaus of integers. A pivot exchanges the label that is
-held twice for another, until all labels are held; the strategies are then an equilibrium. Games with equal rows or
-columns are degenerate: several rows tie in the ratio test, floats would cycle or end in the wrong place. Here ties are
-broken lexicographically and nothing is rounded, so the algorithm always ends, and ends right.
+Theory of operation. Two tableaus of integers describe the best-response polytopes. Each pivot replaces the duplicate
+label, until no label is missing; the strategies are then an equilibrium. Games with equal rows or columns are
+degenerate: rows tie in the ratio test, and with floats the algorithm can cycle or stop at a wrong result. Here the
+lexicographic rule breaks ties and nothing is rounded, so the algorithm always stops at an equilibrium.
 
-Floats are rationals: payoffs are scaled by a power of two to integers. Pivots are those of Edmonds and Bareiss: all
-entries share one denominator, so no fractions need be reduced.
+Floats are rationals: the payoffs are scaled by a power of two to integers. The pivots are fraction-free (Edmonds,
+Bareiss): all entries share one denominator, so no fraction has to be reduced.
 
 Source: von Stengel, Computing Equilibria for Two-Person Games, Handbook of Game Theory 3 (2002), sections 2.3 and 2.6.
 """
@@ -22,22 +22,25 @@ from numpy.typing import NDArray
 from codea1_agents.lab.games.matrix_game import MatrixGame, Profile
 
 Integers = NDArray[Any]
-"""Array of Python integers, which do not overflow."""
+"""An array of Python integers, which do not overflow."""
 
 
 def lemke_howson(game: MatrixGame, *, dropped: int = 0, most_pivots: int = 10_000) -> Profile | None:
-    """Return an equilibrium; None if that would take too many pivots.
+    """Return an equilibrium; None if `most_pivots` pivots do not suffice.
 
     Args:
         game: any.
-        dropped: the label that is given up first, in [0, M + N): other labels may lead to other equilibria.
-        most_pivots: there are games whose paths are exponentially long.
+        dropped: the label to drop first, in [0, M + N). Different labels may lead to different equilibria.
+        most_pivots: a bound, since some games have exponentially long paths.
+
+    Raises:
+        ValueError: the label is out of range.
     """
     m, n = game.shape
     if not 0 <= dropped < m + n:
         raise ValueError(f"label {dropped} of a game with {m + n}")
-    # Labels 0..m-1 are the rows, m..m+n-1 the columns. In the row player's polytope the rows' labels are variables
-    # and the columns' are slacks; in the column player's it is the other way round.
+    # Labels 0..m-1 are the rows, m..m+n-1 the columns. In the row player's polytope the labels of rows are variables
+    # and those of columns are slacks; in the column player's polytope the labels of columns are the variables.
     row = _Tableau(_positive(game.column).T, range(m), range(m, m + n))
     column = _Tableau(_positive(game.row), range(m, m + n), range(m))
     entering, tableau = dropped, row if dropped < m else column
@@ -53,7 +56,7 @@ class _Tableau:
     """One polytope `{z >= 0, A z <= 1}` as basic rows over all m + n labels, then the right-hand side."""
 
     def __init__(self, payoffs: Integers, variables: range, slacks: range) -> None:
-        """Begin with all slacks in the basis: the artificial equilibrium, in which nobody does anything."""
+        """Put all slacks into the basis: the artificial equilibrium, in which all probabilities are 0."""
         k, size = len(slacks), len(variables) + len(slacks)
         table: Integers = np.zeros((k, size + 1), dtype=object)
         table[:, list(variables)] = payoffs
@@ -64,7 +67,7 @@ class _Tableau:
         self._denominator = 1
 
     def pivot(self, entering: int) -> int:
-        """Take a label into the basis and return the one that leaves it."""
+        """Bring a label into the basis and return the label that leaves it."""
         table = self._table
         leaving_row = self._least_ratio(entering)
         pivot = table[leaving_row, entering]
@@ -77,7 +80,7 @@ class _Tableau:
         return leaving
 
     def _least_ratio(self, entering: int) -> int:
-        """Return the row of the lexicographically least ratio; there is one, since the polytope is bounded."""
+        """Return the row with the lexicographically smallest ratio; it exists, since the polytope is bounded."""
         column = self._table[:, entering]
         rows = [i for i in range(len(column)) if column[i] > 0]
         for compared in (-1, *self._slacks):
@@ -89,7 +92,7 @@ class _Tableau:
         return rows[0]
 
     def strategy(self, labels: range) -> NDArray[np.float64]:
-        """Return the probabilities of the labels: their values, made to add up to 1."""
+        """Return the probabilities of the labels: their values divided by their sum."""
         exact = {label: self._table[i, -1] for i, label in enumerate(self._basis)}
         weights = [exact.get(label, 0) for label in labels]
         total = sum(weights)
@@ -97,7 +100,7 @@ class _Tableau:
 
 
 def _positive(payoffs: NDArray[np.float64]) -> Integers:
-    """Return the payoffs, shifted to at least 1 and scaled to integers; that changes no equilibrium."""
+    """Return positive integer payoffs, scaled and shifted; the equilibria stay the same."""
     fractions = [[Fraction(float(value)) for value in line] for line in payoffs]
     scale = max(fraction.denominator for line in fractions for fraction in line)  # all are powers of two
     integers = np.array([[int(fraction * scale) for fraction in line] for line in fractions], dtype=object)

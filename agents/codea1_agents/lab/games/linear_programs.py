@@ -1,4 +1,4 @@
-"""Strategies by linear programming: the safest one, and an equilibrium on a given support."""
+"""Strategies by linear programming: the maximin strategy, and an equilibrium on a given support."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ZERO = 1e-8
 
 
 def maximin(payoffs: NDArray[np.float64]) -> Vector:
-    """Return (A,) the strategy whose worst expected payoff is highest.
+    """Return (A,) the strategy with the highest worst-case payoff.
 
     Args:
-        payoffs: (A, B) what the player earns, its own choices in rows.
+        payoffs: (A, B) the player's payoffs; rows are its own choices.
 
     Raises:
         MissingExtra: scipy is not installed.
@@ -26,12 +26,12 @@ def maximin(payoffs: NDArray[np.float64]) -> Vector:
     n_own, n_other = payoffs.shape
     everything = np.arange(n_own)
     found = _probabilities(payoffs.T, everything, np.arange(0), np.arange(n_other), maximise=True)
-    assert found is not None  # there always is one
+    assert found is not None  # a maximin strategy always exists
     return found
 
 
 def supported_profile(game: MatrixGame, rows: NDArray[Any], columns: NDArray[Any]) -> Profile | None:
-    """Return an equilibrium that plays nothing but the given rows and columns, all of which are best responses.
+    """Return an equilibrium whose support lies in the given rows and columns, all of which are best responses; or None.
 
     Raises:
         MissingExtra: scipy is not installed.
@@ -51,10 +51,9 @@ def _probabilities(
     *,
     maximise: bool = False,
 ) -> Vector | None:
-    """Return a strategy z on `support` for which the other's payoffs have a bound v; None if there is none.
+    """Return a strategy z on `support` and for some v: `payoffs[equal] @ z == v`, `payoffs[below] @ z <= v`; or None.
 
-    `payoffs[equal] @ z == v` and `payoffs[below] @ z <= v`; with `maximise` the bound is from below and as high as can
-    be, as the safest strategy needs it.
+    With `maximise` the inequality is `payoffs[below] @ z >= v` and v is maximal, as for a maximin strategy.
     """
     with extra_needed("solving a game", "study"):
         from scipy.optimize import linprog  # noqa: PLC0415  slow to import, and optional
@@ -74,14 +73,14 @@ def _probabilities(
     if found.x is None:
         return None
     strategy = np.zeros(payoffs.shape[1])
-    strategy[support] = _sharpened(used, equal, below, found.x)
+    strategy[support] = _exact_vertex(used, equal, below, found.x)
     return strategy
 
 
-def _sharpened(
+def _exact_vertex(
     used: NDArray[np.float64], equal: NDArray[Any], below: NDArray[Any], solution: NDArray[np.float64]
 ) -> Vector:
-    """Return the vertex that the solver stopped at, from its equations: solvers allow themselves an error of 1e-9."""
+    """Solve the binding equations of the solver's vertex again, since the solver has errors of about 1e-9."""
     z, bound = solution[:-1], solution[-1]
     free = np.flatnonzero(z > _ZERO)
     tight = below[np.abs(used[below] @ z - bound) < _ZERO]
@@ -90,7 +89,7 @@ def _sharpened(
         [np.append(np.ones(len(free)), 0.0), np.hstack([used[np.ix_(binding, free)], -np.ones((len(binding), 1))])]
     )
     exact = np.linalg.lstsq(equations, np.append(1.0, np.zeros(len(binding))), rcond=None)[0][:-1]
-    sharp = np.zeros(len(z))
-    sharp[free] = np.maximum(exact if np.abs(exact - z[free]).max() < 1e-6 else z[free], 0.0)
-    total: Vector = sharp / sharp.sum()
-    return total
+    found = np.zeros(len(z))
+    found[free] = np.maximum(exact if np.abs(exact - z[free]).max() < 1e-6 else z[free], 0.0)
+    strategy: Vector = found / found.sum()
+    return strategy

@@ -1,6 +1,7 @@
-"""A game in which both players choose once, at the same time: payoffs, best responses, exploitability. Pure.
+"""Two-player games in normal form: payoffs, best responses, exploitability. Pure.
 
-Rows are the coder's choices (M), columns the tester's (N). A strategy is a vector of probabilities.
+Both players choose once and at the same time. Rows are the coder's choices (M), columns the tester's (N). A strategy is
+a vector of probabilities.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from codea1_env.errors import UserError
 Vector = NDArray[np.float64]
 
 TIE = 1e-9
+"""Payoffs that differ by less are equal."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,19 +24,19 @@ class MatrixGame:
     """Payoffs of two players."""
 
     row: NDArray[np.float64]
-    """(M, N) what the row player (the coder) earns."""
+    """(M, N) payoffs of the row player, the coder."""
     column: NDArray[np.float64]
-    """(M, N) what the column player (the tester) earns."""
+    """(M, N) payoffs of the column player, the tester."""
 
     def __post_init__(self) -> None:
         if self.row.ndim != 2 or self.row.shape != self.column.shape or not self.row.size:
             raise UserError(f"payoffs need two equal shapes (M, N), not {self.row.shape} and {self.column.shape}")
         if not (np.isfinite(self.row).all() and np.isfinite(self.column).all()):
-            raise UserError("payoffs must be finite numbers: masked rounds cannot be part of a game")
+            raise UserError("payoffs must be finite numbers: a game cannot hold masked rounds")
 
     @classmethod
     def of(cls, row: ArrayLike, column: ArrayLike | None = None) -> MatrixGame:
-        """Return the game of two tables; a zero-sum one if only the row player's is given."""
+        """Return the game with these payoffs; a zero-sum game if `column` is None."""
         first = np.array(row, dtype=np.float64)
         return cls(first, -first if column is None else np.array(column, dtype=np.float64))
 
@@ -46,7 +48,7 @@ class MatrixGame:
 
     @property
     def is_constant_sum(self) -> bool:
-        """Whether what one player wins the other loses, up to a constant; then all equilibria have the same value."""
+        """Whether the payoffs of both players add up to a constant; then all equilibria have the same value."""
         total = self.row + self.column
         return bool(np.ptp(total) <= TIE * max(1.0, float(np.abs(total).max())))
 
@@ -62,24 +64,24 @@ class Profile:
 
     @classmethod
     def uniform(cls, shape: tuple[int, int]) -> Profile:
-        """Return the profile in which everything is equally likely."""
+        """Return the profile of two uniform strategies."""
         return cls(np.full(shape[0], 1 / shape[0]), np.full(shape[1], 1 / shape[1]))
 
 
 def values(game: MatrixGame, profile: Profile) -> Vector:
-    """Return (2,) what row and column player expect."""
+    """Return (2,) the expected payoffs of row and column player."""
     return np.array([profile.row @ game.row @ profile.column, profile.row @ game.column @ profile.column])
 
 
 def regrets(game: MatrixGame, profile: Profile) -> Vector:
-    """Return (2,) how much each player would gain by its best response; 0 iff nothing."""
+    """Return (2,) what each player would gain by a best response, at least 0."""
     best = np.array([(game.row @ profile.column).max(), (profile.row @ game.column).max()])
     gaps: Vector = np.maximum(best - values(game, profile), 0.0)
     return gaps
 
 
 def nash_conv(game: MatrixGame, profile: Profile) -> float:
-    """Return the sum of both regrets: 0 exactly at the Nash equilibria.
+    """Return the sum of both regrets, which is 0 exactly at Nash equilibria.
 
     Source: Lanctot et al., A Unified Game-Theoretic Approach to Multiagent RL (2017), section 3.3.
     """
@@ -87,11 +89,11 @@ def nash_conv(game: MatrixGame, profile: Profile) -> float:
 
 
 def best_responses(payoffs: Vector, *, tolerance: float = TIE) -> NDArray[np.intp]:
-    """Return the positions of the choices that are worth most.
+    """Return the positions of the choices with the highest payoff.
 
     Args:
-        payoffs: (A,) what each choice is worth, e.g. `game.row @ profile.column`.
-        tolerance: choices so near to the best count as equal to it.
+        payoffs: (A,) expected payoff of each choice, e.g. `game.row @ profile.column`.
+        tolerance: payoffs this close to the highest count as equal to it.
     """
     found: NDArray[np.intp] = np.flatnonzero(payoffs >= payoffs.max() - tolerance)
     return found

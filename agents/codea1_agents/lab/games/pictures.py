@@ -1,6 +1,6 @@
-"""Pictures of games: payoffs with the equilibrium's support, the way that players go, exploitability over time.
+"""Pictures of games: payoffs with the equilibrium's support, trajectories, exploitability over time.
 
-Written as SVG (the same bytes for the same data) or PNG, whichever the file's name ends in.
+The ending of the file's name chooses SVG (the same bytes for the same data) or PNG.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from codea1_agents.lab.games.matrix_game import MatrixGame
 from codea1_agents.measure.canvas import canvas
 
 _PLAYED = 1e-6
-_MAX_NAMED = 8  # choices with a colour of their own in a picture of a trajectory
-_STROKES = ("-", "--", ":", "-.")  # lines that lie on each other stay visible
+_MAX_NAMED = 8  # choices with their own colour in a picture of a trajectory
+_STROKES = ("-", "--", ":", "-.")  # different strokes keep lines visible that lie on each other
 
 Curve = tuple[Sequence[float], Sequence[float]]
 """x and y of one line."""
@@ -34,7 +34,7 @@ def draw_payoffs(
     suites: Sequence[str],
     title: str,
 ) -> None:
-    """Draw both players' payoffs as heat maps; what the equilibrium plays is framed and has its probability.
+    """Draw both players' payoffs as heat maps, with frames around the equilibrium's support and its probabilities.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -45,8 +45,8 @@ def draw_payoffs(
         for axis, payoffs, role in ((axes[0], game.row, "coder"), (axes[1], game.column, "tester")):
             shown = axis.imshow(payoffs, aspect="auto", cmap="viridis")
             axis.set_title(f"{role} earns", loc="left")
-            axis.set_xticks(range(n), _with_chances(suites, equilibrium.profile.column), rotation=40, ha="right")
-            axis.set_yticks(range(m), _with_chances(programs, equilibrium.profile.row))
+            axis.set_xticks(range(n), _with_probabilities(suites, equilibrium.profile.column), rotation=40, ha="right")
+            axis.set_yticks(range(m), _with_probabilities(programs, equilibrium.profile.row))
             axis.spines[:].set_visible(False)
             _write_cells(axis, payoffs)
             _frame_support(axis, equilibrium)
@@ -57,7 +57,7 @@ def draw_payoffs(
 
 
 def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[str], suites: Sequence[str]) -> None:
-    """Draw how often each choice is played over time; with three programs also the coder's way through the simplex.
+    """Draw the mean probability of each choice over time; with three programs also the coder's path in the simplex.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -81,7 +81,7 @@ def draw_trajectory(trajectory: Trajectory, path: Path, *, programs: Sequence[st
 
 
 def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log: bool = True) -> None:
-    """Draw named lines, by default on two logarithmic axes (zeros lie at the lower edge).
+    """Draw named lines, by default on two logarithmic axes, where zeros are drawn at the lower edge.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -89,12 +89,12 @@ def draw_curves(curves: Mapping[str, Curve], path: Path, *, x: str, y: str, log:
     """
     with canvas(path, size=(6.5, 3.2), n_columns=1) as (_, axes):
         axis = axes[0]
-        for n, (name, (across, up)) in enumerate(curves.items()):
-            heights = np.maximum(np.asarray(up), 1e-12) if log else np.asarray(up)
-            axis.plot(np.asarray(across), heights, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
+        for n, (name, (xs, ys)) in enumerate(curves.items()):
+            heights = np.maximum(np.asarray(ys), 1e-12) if log else np.asarray(ys)
+            axis.plot(np.asarray(xs), heights, label=name, linewidth=1.6, linestyle=_STROKES[n % len(_STROKES)])
         if log:
             axis.set(xscale="log", yscale="log")
-            lowest = min(float(np.min(np.asarray(up))) for _, up in curves.values())
+            lowest = min(float(np.min(np.asarray(ys))) for _, ys in curves.values())
             axis.set_ylim(bottom=max(1e-6, lowest / 2))
         else:
             axis.set_ylim(bottom=0.0)
@@ -107,9 +107,9 @@ def _draw_simplex(axis: Any, trajectory: Trajectory, names: Sequence[str]) -> No
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])
     axis.fill(*corners.T, facecolor="none", edgecolor="0.5")
     for strategies, label in ((trajectory.row, "strategy"), (trajectory.average_row, "average")):
-        way = strategies @ corners
-        axis.plot(way[:, 0], way[:, 1], linewidth=1, label=label)
-        axis.plot(*way[-1], "o", markersize=4, color=axis.lines[-1].get_color())
+        path = strategies @ corners
+        axis.plot(path[:, 0], path[:, 1], linewidth=1, label=label)
+        axis.plot(*path[-1], "o", markersize=4, color=axis.lines[-1].get_color())
     for corner, name, below in zip(corners, names, (True, True, False), strict=True):
         axis.annotate(name, corner, ha="center", va="top" if below else "bottom", fontsize=7)
     axis.set(title="coder's way", aspect="equal")
@@ -117,8 +117,8 @@ def _draw_simplex(axis: Any, trajectory: Trajectory, names: Sequence[str]) -> No
     axis.legend(frameon=False, fontsize=6, loc="upper right")
 
 
-def _with_chances(names: Sequence[str], chances: NDArray[np.float64]) -> list[str]:
-    return [f"{name}  {p:.2f}" if p > _PLAYED else name for name, p in zip(names, chances, strict=True)]
+def _with_probabilities(names: Sequence[str], strategy: NDArray[np.float64]) -> list[str]:
+    return [f"{name}  {p:.2f}" if p > _PLAYED else name for name, p in zip(names, strategy, strict=True)]
 
 
 def _write_cells(axis: Any, payoffs: NDArray[np.float64]) -> None:

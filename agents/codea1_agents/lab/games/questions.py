@@ -1,4 +1,4 @@
-"""Questions about the game that a bank can answer by computation. Pure, but for the draws that a seed fixes."""
+"""Questions about the game that a bank answers by computation. Pure; a seed fixes all draws."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from codea1_env.rules.ruleset import BookRules
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SuiteParts:
-    """What testers of one problem earn, by part: the reward is alpha * validity + (1 - alpha) * adversarial."""
+    """The two parts of the tester's reward on one problem: alpha * validity + (1 - alpha) * adversarial."""
 
     validity: Vector
-    """(N,) expected against the coder in question."""
+    """(N,) expected values against one coder."""
     adversarial: Vector
-    """(N,)"""
+    """(N,) expected values against the same coder."""
 
     def threshold(self) -> float:
-        """Return the least alpha from which on the validity-only suite is a best response.
+        """Return the lowest alpha from which the validity-only suite is a best response, in [0, 1].
 
-        That is, among the suites of the highest validity, the least adversarial one: a tester that wants to be right
-        and nothing else. 1 means at alpha = 1 only; 0 means always.
+        The validity-only suite is the least adversarial one of those with the highest validity. 1: it is a best
+        response at alpha = 1 only; 0: at every alpha.
         """
         top = self.validity >= self.validity.max() - TIE
         least = self.adversarial[top].min()
@@ -39,15 +39,15 @@ class SuiteParts:
         harder = gained > TIE
         if not harder.any():
             return 0.0
-        # alpha * lost >= (1 - alpha) * gained for every suite that is harder.
+        # alpha * lost >= (1 - alpha) * gained must hold for every harder suite.
         return float((gained[harder] / (gained[harder] + np.maximum(lost[harder], 0.0))).max())
 
 
 def parts_of_suites(bank: JudgedBank, coder: NDArray[np.float64]) -> tuple[SuiteParts, ...]:
-    """Return (P,) both parts of the tester's reward, expected against a coder's strategies (P, M).
+    """Return (P,) the expected parts of the tester's reward against a coder's strategies (P, M).
 
-    They are the rewards at alpha 1 and at alpha 0, so any formula that is linear in alpha can be taken apart; what
-    does not depend on alpha (penalties) stands in both.
+    The parts are the rewards at alpha 1 and at alpha 0. This holds for any formula that is linear in alpha; terms that
+    do not depend on alpha (penalties) are in both parts.
     """
     found = {}
     for alpha in (1.0, 0.0):
@@ -58,34 +58,34 @@ def parts_of_suites(bank: JudgedBank, coder: NDArray[np.float64]) -> tuple[Suite
 
 
 def validity_thresholds(bank: JudgedBank, coder: NDArray[np.float64]) -> dict[str, float]:
-    """Return for each problem the least alpha from which on a validity-only tester answers this coder best."""
+    """Return for each problem the lowest alpha from which a validity-only tester is a best response to this coder."""
     parts = parts_of_suites(bank, coder)
     return {each.bank.problem.id: part.threshold() for each, part in zip(bank.problems, parts, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
 class EquilibriumFigures:
-    """What an equilibrium is like, mean over problems with 95% bootstrap intervals."""
+    """Figures of a bank's equilibria: means over problems with 95% bootstrap intervals."""
 
     coder_value: Estimate
     tester_value: Estimate
     solution_played: Estimate
-    """Probability of the program `solution`; nan-free only where the bank has one, else 0."""
+    """Probability of the program `solution`; 0 if the bank has none."""
     validity: Estimate
-    """Share of the slots of the played suites that hold a test with a right prediction."""
+    """Expected share of a suite's K slots that hold a test with a right prediction."""
     failed: Estimate
-    """Share of the played suites' valid cases that the played program fails."""
+    """Expected share of the suite's valid cases that the program fails."""
     mixed: Estimate
-    """Share of problems in which somebody mixes."""
+    """Share of problems in which a player mixes."""
 
 
 def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: int = 0) -> EquilibriumFigures:
-    """Return what the equilibria of a bank are like.
+    """Return the figures of a bank's equilibria.
 
     Args:
-        bank: with the rules that pay.
+        bank: with the rules that compute its payoffs.
         fail: (P, M, N) share of failed cases, see `failure_shares`.
-        seed: of the intervals.
+        seed: for the intervals.
     """
     game = BankGame.of(bank.payoffs())
     equilibria = game.solve()
@@ -99,7 +99,7 @@ def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: in
     return EquilibriumFigures(
         coder_value=estimate([each.values[0] for each in equilibria]),
         tester_value=estimate([each.values[1] for each in equilibria]),
-        solution_played=estimate([_of_solution(each, x) for each, x in zip(bank.problems, coder, strict=True)]),
+        solution_played=estimate([_solution_played(each, x) for each, x in zip(bank.problems, coder, strict=True)]),
         validity=estimate([float(y @ shares) for y, shares in zip(tester, right, strict=True)]),
         failed=estimate([float(x @ table @ y) for x, table, y in zip(coder, fail, tester, strict=True)]),
         mixed=estimate([float(max(len(e.row_support), len(e.column_support)) > 1) for e in equilibria]),
@@ -107,7 +107,7 @@ def equilibrium_figures(bank: JudgedBank, fail: NDArray[np.float64], *, seed: in
 
 
 def failure_shares(bank: JudgedBank) -> NDArray[np.float64]:
-    """Return (P, M, N) how much of each suite's valid cases each program fails; 0 without a valid case."""
+    """Return (P, M, N) the share of each suite's valid cases that each program fails; 0 without a valid case."""
     shape = (len(bank.problems), bank.bank.n_programs, bank.bank.n_suites)
     found = np.zeros(shape)
     for p, problem in enumerate(bank.problems):
@@ -119,7 +119,7 @@ def failure_shares(bank: JudgedBank) -> NDArray[np.float64]:
 
 
 def right_shares(bank: JudgedBank) -> NDArray[np.float64]:
-    """Return (P, N) how many of its K slots each suite fills with a case whose prediction is right."""
+    """Return (P, N) the share of its K slots that each suite fills with a case whose prediction is right."""
     k = bank.rules.tests_per_suite
     return np.array(
         [
@@ -132,37 +132,37 @@ def right_shares(bank: JudgedBank) -> NDArray[np.float64]:
     )
 
 
-def _of_solution(problem: JudgedProblem, chances: Vector) -> float:
-    return sum(float(p) for p, e in zip(chances, problem.bank.programs, strict=True) if e.label == "solution")
+def _solution_played(problem: JudgedProblem, strategy: Vector) -> float:
+    return sum(float(p) for p, e in zip(strategy, problem.bank.programs, strict=True) if e.label == "solution")
 
 
 @dataclass(frozen=True, slots=True)
 class BookStep:
-    """One round with the Mistake Book, mean over problems."""
+    """One round with the Mistake Book, means over problems."""
 
     round: int
     coder_value: float
     tester_value: float
     failed: float
-    """Share of the played suites' valid cases that the played program fails."""
+    """Share of the drawn suite's valid cases that the drawn program fails."""
     validity: float
-    """Share of right tests among the slots of the played suites."""
+    """Share of the drawn suite's K slots that hold a right test."""
     n_replayed: float
     failed_replays: float
-    """Share of replayed cases that the played program fails; 0 where nothing is replayed."""
+    """Share of the replayed cases that the drawn program fails; 0 if none is replayed."""
 
 
 def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True, seed: int = 0) -> tuple[BookStep, ...]:
-    """Let both play the equilibrium of each round's game, draw a program and a suite, and let the book remember.
+    """Play rounds: solve each round's game, draw a program and a suite from its equilibrium, and update the book.
 
-    The replayed cases change the payoffs, hence the equilibrium, hence what enters the book. Players look no further
-    than the round (as GRPO's groups do).
+    The replayed cases change the payoffs, so they change the equilibrium and the cases that enter the book. Each
+    round's equilibrium ignores later rounds, as GRPO's groups do.
 
     Args:
         bank: the game.
         n_rounds: per problem.
-        with_book: False: nothing is ever replayed, everything else is drawn alike.
-        seed: of the draws.
+        with_book: False: no case is replayed.
+        seed: for the draws.
     """
     books = [_Book(bank.rules.book, seed, p) for p in range(len(bank.problems))]
     fail = failure_shares(bank)
@@ -173,10 +173,10 @@ def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True,
         for p, problem in enumerate(bank.problems):
             replayed = books[p].replayed() if with_book else ()
             equilibrium = solve(MatrixGame(*problem.payoffs(bank.rules, [entry.key for entry in replayed])))
-            m = books[p].drawn(equilibrium.profile.row)
-            n = books[p].drawn(equilibrium.profile.column)
+            m = books[p].draw(equilibrium.profile.row)
+            n = books[p].draw(equilibrium.profile.column)
             report = problem.duel(m, n, [entry.key for entry in replayed])
-            books[p].remember(ProblemReport(problem.bank.problem.id, (report,)), number)
+            books[p].update(ProblemReport(problem.bank.problem.id, (report,)), number)
             lost = [case.verdict.is_failure for case in report.replayed]
             share = float(np.mean(lost)) if lost else 0.0
             found.append((*equilibrium.values, fail[p, m, n], right[p, n], len(replayed), share))
@@ -185,7 +185,7 @@ def rounds_with_book(bank: JudgedBank, *, n_rounds: int, with_book: bool = True,
 
 
 class _Book:
-    """One problem's Mistake Book and its draws."""
+    """One problem's Mistake Book and random generator."""
 
     def __init__(self, rules: BookRules, seed: int, problem: int) -> None:
         self._rules, self._rng = rules, np.random.default_rng([seed, problem])
@@ -194,8 +194,8 @@ class _Book:
     def replayed(self) -> tuple[BookEntry, ...]:
         return select_replayed(self._entries, self._rules, self._rng)
 
-    def remember(self, report: ProblemReport, number: int) -> None:
+    def update(self, report: ProblemReport, number: int) -> None:
         self._entries = apply_changes(self._entries, changes(report, self._rules), self._rules, round=number)
 
-    def drawn(self, chances: Vector) -> int:
-        return int(self._rng.choice(len(chances), p=chances / chances.sum()))
+    def draw(self, strategy: Vector) -> int:
+        return int(self._rng.choice(len(strategy), p=strategy / strategy.sum()))

@@ -1,1 +1,1 @@
-"""One self-contained HTML file from recorded runs: curves, tables, and every episode to be read."""
+"""Writes one self-contained HTML file from recorded runs: curves, tables, and a browser of episodes."""

@@ -1,9 +1,9 @@
-"""Episodes packed for the page: a table of what can be filtered, and the texts in compressed pages.
+"""Packs episodes for the page: an index with the columns that can be filtered, and the texts in compressed pages.
 
-Theory of operation. A browser that had to parse ten thousand episodes before it could show one would be slow, so the
-episodes lie in pages of a few dozen, each deflated and written in base64, and a page is unpacked when one of its
-episodes is opened. Within a page every text stands once, in a table; the rest are numbers. What filters need lies
-apart, in columns, and is unpacked at once.
+Theory of operation. A browser would be slow if it had to parse ten thousand episodes before it shows one. So pages of a
+few dozen groups are deflated and written in base64, and the script unpacks a page when one of its episodes is opened.
+Within a page a table holds each distinct text once, and everything else refers to it by number. The filters need the
+index only, which the script unpacks at the start.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_agents.lab.report.material import Group, Part
+from codea1_agents.lab.report.material import Group, Member
 from codea1_agents.lab.report.outcomes import Outcome, outcome_of
-from codea1_agents.play.summary import new_cases
+from codea1_agents.play.summary import MEASURES, new_cases
 from codea1_env import values
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import harmless
@@ -30,14 +30,14 @@ _VERDICTS = tuple(Verdict)
 
 
 def packed(data: object) -> str:
-    """Return plain data as JSON, deflated (RFC 1950) and in base64."""
+    """Return plain data as JSON, compressed (zlib, RFC 1950) and in base64."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 @dataclass(slots=True)
 class _Texts:
-    """A table in which every text stands once."""
+    """A table of distinct texts."""
 
     texts: list[str] = field(default_factory=list)
     _numbers: dict[str, int] = field(default_factory=dict)
@@ -52,20 +52,21 @@ class _Texts:
 
 
 class Archive:
-    """Takes in groups of runs, one run after the other; `pages` and `index` are what the page holds."""
+    """Collects the groups of runs, one run after the other, as `pages` and an `index`."""
 
     def __init__(self, *, with_replies: bool = True) -> None:
         """Make an archive.
 
         Args:
-            with_replies: whether the raw replies are kept beside what was read from them.
+            with_replies: whether to keep the raw replies, too.
         """
         self._with_replies = with_replies
         self.pages: list[str] = []
-        """Packed; page p holds groups `p * GROUPS_PER_PAGE` and on."""
+        """Packed; page p begins with group `p * GROUPS_PER_PAGE`."""
         self.n_bytes = 0
-        """Length of all pages."""
+        """Length of all pages together."""
         self.n_rows = 0
+        """Number of candidates."""
         self._texts = _Texts()
         self._groups: list[Any] = []
         self._n_groups = 0
@@ -73,22 +74,22 @@ class Archive:
         self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
 
     def add(self, run: int, group: Group) -> None:
-        """Take in one group of the run with this number."""
+        """Add one group of the run with this number."""
         problem = self._problems.setdefault((run, group.problem_id), len(self._problems))
-        for number, part in enumerate(group.parts):
-            self._add_row(run, group, number, part, problem)
-        self._groups.append([self._texts.number(group.id), [self._part(part) for part in group.parts]])
+        for number, member in enumerate(group.members):
+            self._add_row(run, group, number, member, problem)
+        self._groups.append([self._texts.number(group.id), [self._member(member) for member in group.members]])
         self._n_groups += 1
         if len(self._groups) == GROUPS_PER_PAGE:
-            self._turn_page()
+            self._end_page()
 
     def close(self) -> None:
-        """Pack what is left; call it when all groups are in."""
+        """Pack the last page; call it after the last `add`."""
         if self._groups:
-            self._turn_page()
+            self._end_page()
 
     def index(self) -> dict[str, Any]:
-        """Return the columns and what their numbers mean."""
+        """Return the columns and the names for their numbers."""
         return {
             "outcomes": [outcome.value for outcome in _OUTCOMES],
             "verdicts": [verdict.value for verdict in _VERDICTS],
@@ -97,26 +98,23 @@ class Archive:
             "columns": self._columns,
         }
 
-    def _turn_page(self) -> None:
+    def _end_page(self) -> None:
         page = packed({"t": self._texts.texts, "g": self._groups})
         self.pages.append(page)
         self.n_bytes += len(page)
         self._texts, self._groups = _Texts(), []
 
-    def _add_row(self, run: int, group: Group, number: int, part: Part, problem: int) -> None:
-        played = part.played
+    def _add_row(self, run: int, group: Group, number: int, member: Member, problem: int) -> None:
+        played = member.played
         cases = (*new_cases(played), *played.replayed)
-        testers = [reward.value for reward in played.rewards.testers if reward.value is not None]
-        asked = played.tester_reply is not None and bool(testers)
         row = {
             "run": run,
             "group": self._n_groups,
-            "part": number,
+            "member": number,
             "step": group.step,
             "problem": problem,
             "outcome": _OUTCOMES.index(outcome_of(played)),
-            "coder": _rounded(played.rewards.coder.value),
-            "tester": _rounded(sum(testers) / len(testers)) if asked else None,
+            **{role: _rounded(MEASURES[f"{role}_reward"](played, 0)) for role in ("coder", "tester")},
             "failed": sum(case.verdict.is_failure for case in cases),
             "cases": len(cases),
         }
@@ -124,12 +122,12 @@ class Archive:
             self._columns[name].append(value)
         self.n_rows += 1
 
-    def _part(self, part: Part) -> list[Any]:
-        played, number = part.played, self._texts.number
+    def _member(self, member: Member) -> list[Any]:
+        played, number = member.played, self._texts.number
         candidate = played.candidate
         replies: list[Any] = [number(played.coder_reply), _optional(played.tester_reply, number)]
         return [
-            number(part.label),
+            number(member.label),
             number(candidate.program),
             _VERDICTS.index(candidate.verdict),
             number(candidate.detail or (candidate.rejection.detail if candidate.rejection else "")),
@@ -169,13 +167,13 @@ class Archive:
         return [_rounded(reward.value), parts]
 
 
-_COLUMNS = ("run", "group", "part", "step", "problem", "outcome", "coder", "tester", "failed", "cases")
+_COLUMNS = ("run", "group", "member", "step", "problem", "outcome", "coder", "tester", "failed", "cases")
 
 
 def _described(expected: str) -> str:
     try:
         return values.describe(expected.encode(), _MAX_VALUE)
-    except values.Malformed:  # recorded by another version, or edited: shown as it is
+    except values.Malformed:  # another version recorded it, or somebody edited it: show the text itself
         return harmless(expected[:_MAX_VALUE])
 
 

@@ -1,7 +1,8 @@
-"""Panels and heat maps as SVG text. Pure; colours come from classes, so that one drawing serves light and dark.
+"""Draws panels and heat maps as SVG text. Pure.
 
-Everything is drawn in a box of 400 x 250 units, about what a third of a desktop's page and a telephone's whole width
-give in pixels, so that letters stay readable on both.
+Colours come from classes of the style sheet, so that one drawing serves the light and the dark theme. A chart has 400 x
+250 units. In pixels, that is about a third of a desktop's page or the whole width of a phone, so that text is readable
+on both.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _LABEL_GAP = 13.0
 _MAX_CELLS_WITH_NUMBERS = 144
 
 NOTHING = "\N{EN DASH}"
-"""Stands where there is no number."""
+"""The text for a missing number."""
 
 
 def shown(value: float) -> str:
-    """Return a number for people: three digits after the point where it is small, none where it is large."""
+    """Return a number as text: three decimals below 100, one below 1000, none for larger and for whole numbers."""
     if not isfinite(value):
         return NOTHING
     if value == int(value) and abs(value) < 1e15:
@@ -33,7 +34,7 @@ def shown(value: float) -> str:
 
 
 def nice_ticks(low: float, high: float, n_wanted: int = 5) -> list[float]:
-    """Return round numbers that cover [low, high], at least two; the first is at most `low`, the last at least `high`.
+    """Return at least two round numbers that cover [low, high]: the first is at most `low`, the last at least `high`.
 
     Raises:
         ValueError: an end is not finite.
@@ -50,7 +51,7 @@ def nice_ticks(low: float, high: float, n_wanted: int = 5) -> list[float]:
 
 
 def panel_svg(panel: Panel, *, title_id: str) -> str:
-    """Return a chart as one `<svg>` element; `title_id` names the element of its title, for screen readers."""
+    """Return a chart as one `<svg>` element; `title_id` is the id of its title's element, for screen readers."""
     if panel.stacked:
         panel = _stacked(panel)
     frame = _Frame.around(panel)
@@ -61,18 +62,17 @@ def panel_svg(panel: Panel, *, title_id: str) -> str:
         parts += [_band(frame, series) for series in panel.series]
         parts += [_line(frame, series) for series in panel.series]
     parts.append(_labels(frame, panel))
-    # Parts of a whole are told by their areas' middles, not by the line on top.
     label = f'role="img" aria-labelledby="{escape(title_id)}"'
     return f'<svg class="chart" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" {label}>{"".join(parts)}</svg>'
 
 
 def chart_frame(panel: Panel) -> tuple[float, float]:
-    """Return where a chart's first and last x stand, in its own units."""
+    """Return the horizontal positions of a chart's first and last x, in the chart's units."""
     return _LEFT, _Frame.around(_stacked(panel) if panel.stacked else panel).right
 
 
 class _Frame:
-    """Where numbers stand on the paper."""
+    """The positions of values in a chart."""
 
     def __init__(self, x: tuple[float, float], ticks: Sequence[float], right: float) -> None:
         self.x_low, self.x_high = x
@@ -86,7 +86,7 @@ class _Frame:
         ys = [y for p in points for y in (p.mean, p.low, p.high) if isfinite(y)] or [0.0]
         low = min(ys) if panel.low is None else min(panel.low, *ys)
         high = max(ys) if panel.high is None else max(panel.high, *ys)
-        if low == high == panel.low:  # nothing has happened, and nothing is ever below
+        if low == high == panel.low:  # all values are at the lower end
             high += 1.0
         longest = max((len(harmless(series.name)) for series in panel.series), default=0)
         right = WIDTH - min(130.0, longest * _LETTER + 14)
@@ -117,7 +117,7 @@ def _grid(frame: _Frame) -> str:
 def _x_axis(frame: _Frame, panel: Panel) -> str:
     inner = [t for t in nice_ticks(frame.x_low, frame.x_high, 5) if frame.x_low <= t <= frame.x_high]
     ticks = [t for t in inner if t == int(t)] or [frame.x_low]
-    if panel.stacked and frame.x_low == frame.x_high:  # one bar stands for the whole
+    if panel.stacked and frame.x_low == frame.x_high:  # a single bar has no x
         ticks = []
     names = "".join(
         f'<text x="{frame.x(tick):.1f}" y="{HEIGHT - _BOTTOM + 16:.1f}" text-anchor="middle">{_tick(tick)}</text>'
@@ -159,7 +159,7 @@ def _line(frame: _Frame, series: Series) -> str:
 
 
 def _stacked(panel: Panel) -> Panel:
-    """Put each curve on top of the one before; `low` of a point is where its area begins."""
+    """Add to each curve the sum of the curves before it; `low` of a point is the lower edge of its area."""
     base: dict[float, float] = {}
     stacked = []
     for series in panel.series:
@@ -192,14 +192,14 @@ def _areas(frame: _Frame, stacked: Iterable[Series]) -> list[str]:
 
 
 def _labels(frame: _Frame, panel: Panel) -> str:
-    """Name each curve at its end; names that would touch are moved apart."""
+    """Write each curve's name at its end, or beside the middle of its area; move names apart that would touch."""
     wanted = []
     for series in panel.series:
         last = next((p for p in reversed(series.points) if isfinite(p.mean)), None)
         if last is not None:
             height = (last.low + last.mean) / 2 if panel.stacked else last.mean
-            thin = panel.stacked and frame.y(last.low) - frame.y(last.mean) < 3  # no room beside so thin an area
-            if not thin or len(panel.series) == 1:
+            is_thin = panel.stacked and frame.y(last.low) - frame.y(last.mean) < 3  # too thin for a name beside it
+            if not is_thin or len(panel.series) == 1:
                 wanted.append((frame.y(height), series))
     wanted.sort(key=lambda each: each[0])
     places = _apart([y for y, _ in wanted], _TOP + 2, HEIGHT - _BOTTOM)
@@ -210,7 +210,7 @@ def _labels(frame: _Frame, panel: Panel) -> str:
 
 
 def _apart(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
-    """Return heights in the same order, `_LABEL_GAP` apart, as near to those wanted as one pass down and up gets."""
+    """Return heights in the same order, at least `_LABEL_GAP` apart where they fit, by one pass down and one up."""
     places = list(wanted)
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + _LABEL_GAP)
@@ -222,7 +222,7 @@ def _apart(wanted: Sequence[float], top: float, bottom: float) -> list[float]:
 
 
 def heat_map_svg(heat: HeatMap, *, title_id: str) -> str:
-    """Return a matrix as one `<svg>`; the least value has class `h0`, the greatest `h10`."""
+    """Return a matrix as one `<svg>` element; the lowest value has class `h0`, the highest `h10`."""
     known = [v for row in heat.values for v in row if isfinite(v)]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     names = max((len(harmless(name)) for name in heat.rows), default=0)
@@ -239,9 +239,9 @@ def heat_map_svg(heat: HeatMap, *, title_id: str) -> str:
         for j, value in enumerate(row):
             x, y = left + j * size, top + i * tall
             shade = "none" if not isfinite(value) else f"h{round(10 * (value - low) / (high - low or 1))}"
-            told = f"{heat.rows[i]}, {heat.columns[j]}: {shown(value)}{_interval(heat, i, j)}"
+            title = f"{heat.rows[i]}, {heat.columns[j]}: {shown(value)}{_interval(heat, i, j)}"
             cells.append(
-                f'<g><title>{safe(told)}</title><rect class="cell {shade}" x="{x:.1f}" y="{y:.1f}"'
+                f'<g><title>{safe(title)}</title><rect class="cell {shade}" x="{x:.1f}" y="{y:.1f}"'
                 f' width="{size - 1:.1f}" height="{tall - 1:.1f}" rx="2"/>'
                 + (
                     f'<text class="number {shade}" x="{x + size / 2 - 0.5:.1f}" y="{y + tall / 2 + 3.2:.1f}"'
@@ -291,5 +291,5 @@ def _tick(value: float) -> str:
 
 
 def safe(text: str) -> str:
-    """Return text of anyone as HTML that shows it and does nothing."""
+    """Return untrusted text as HTML that only shows it."""
     return escape(harmless(text))

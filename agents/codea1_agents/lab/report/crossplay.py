@@ -1,4 +1,4 @@
-"""The matrices of `codea1 crossplay` as heat maps, also those that lie in a run's folder."""
+"""The matrices of `codea1 crossplay` as heat maps, from a document or from a run's folder."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _MAPS = (
     ("transfer", "tester_reward", "Transfer: what the tester earns"),
 )
 _NOTES = {
-    "on_policy": "Rows: coders. Columns: testers, each of which answers these very programs.",
+    "on_policy": "Rows: coders. Columns: testers, whose suites answer these programs.",
     "transfer": "Rows: coders' programs. Columns: testers' stored suites, written for other programs or for none.",
 }
 
 
 def crossplay_heat_maps(run: Path) -> tuple[HeatMap, ...]:
-    """Return the heat maps of the cross-play that lies in a run's folder, or in its sub-folder `crossplay`.
+    """Return the heat maps of the cross-play in a run's folder or its sub-folder `crossplay`; empty: there is none.
 
     Raises:
-        BrokenInput: the file is there and cannot be read.
+        BrokenInput: the file exists but cannot be read.
     """
     for place in _PLACES:
         path = run / place
@@ -49,7 +49,7 @@ def crossplay_heat_maps(run: Path) -> tuple[HeatMap, ...]:
 
 
 def heat_maps_of(document: Mapping[str, Any]) -> tuple[HeatMap, ...]:
-    """Return the matrices, as `Findings.document` has them; with rewards, the equilibrium's support is framed."""
+    """Return the matrices of `Findings.document`; those of rewards have a frame around the equilibrium's support."""
     found, version = tuple(_maps(document)), judge_version_in(document)
     if version == JUDGE_VERSION:
         return found
@@ -60,17 +60,17 @@ def _maps(document: Mapping[str, Any]) -> Iterator[HeatMap]:
     rows = tuple(each["name"] for each in document["coders"])
     columns = tuple(each["name"] for each in document["testers"])
     n = len(document["problems"])
-    for way, figure, title in _MAPS:
-        found = document[way]
+    for mode, figure, title in _MAPS:
+        found = document[mode]
         if found is None:
             continue
         grid = found["figures"][figure]
         game = found["game"] if figure.endswith("reward") else None
-        framed = " Framed: what the empirical game's equilibrium plays." if game else ""
+        framed = " Framed: the support of the empirical game's equilibrium." if game else ""
         yield HeatMap(
-            key=f"crossplay-{way}-{figure}".replace("_", "-"),
+            key=f"crossplay-{mode}-{figure}".replace("_", "-"),
             title=title,
-            note=f"{_NOTES[way]} Means over {n} problems, 95 % bootstrap intervals over problems.{framed}",
+            note=f"{_NOTES[mode]} Means over {n} problems, 95 % bootstrap intervals over problems.{framed}",
             rows=rows,
             columns=columns,
             values=_table(grid["value"]),

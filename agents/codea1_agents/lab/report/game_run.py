@@ -1,4 +1,4 @@
-"""A run of `codea1 play` as material for a report."""
+"""Reads a run of `codea1 play` for a report."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from codea1_agents.lab.report.curves import CurveTally
 from codea1_agents.lab.report.material import (
     Figure,
     Group,
+    Member,
     Panel,
-    Part,
     Point,
     Remark,
     RunMaterial,
@@ -40,14 +40,14 @@ _FIGURES = (
     ("suites that beat the program", "kill_rate", ""),
     ("programs without evidence", "zero_evidence", ""),
 )
-_MUCH = 0.05  # share of masked rounds, or of rounds without evidence, from which readers are warned
+_MUCH = 0.05  # share of masked rounds, or of programs without evidence, from which the report warns
 
 
 def game_run(path: Path, name: str) -> RunMaterial:
     """Read a run folder.
 
     Raises:
-        BrokenInput: no run there, or a corrupted line.
+        BrokenInput: no run in this folder, or a corrupted line.
     """
     config = stored_config(path)
     n_episodes = _n_lines(path)
@@ -77,7 +77,7 @@ def game_run(path: Path, name: str) -> RunMaterial:
 
 
 def known_problems(config: RunConfig) -> tuple[tuple[Problem, ...], tuple[Remark, ...]]:
-    """Return the problems of a run if its source is here and still the same, else a remark."""
+    """Return the problems of a run if their source exists and has not changed, otherwise a remark."""
     try:
         found = load_problems(config.problems, limit=config.limit)
     except (CodeA1Error, OSError) as error:
@@ -89,8 +89,8 @@ def known_problems(config: RunConfig) -> tuple[tuple[Problem, ...], tuple[Remark
 
 def _group(record: EpisodeRecord) -> Group:
     several = len(record.rounds) > 1
-    parts = tuple(Part(f"round {played.round + 1}" if several else "", played) for played in record.rounds)
-    return Group(record.episode, record.episode_id, record.problem_id, parts)
+    members = tuple(Member(f"round {played.round + 1}" if several else "", played) for played in record.rounds)
+    return Group(record.episode, record.episode_id, record.problem_id, members)
 
 
 def _n_lines(path: Path) -> int:
@@ -99,7 +99,7 @@ def _n_lines(path: Path) -> int:
 
 
 def _metrics(path: Path) -> dict[str, Any]:
-    """Return what the run has written when it ended; nothing of an unfinished one."""
+    """Return the content of `metrics.json`, which a run writes at its end; empty if it is unfinished."""
     try:
         found = json.loads((path / "metrics.json").read_bytes())
     except (OSError, ValueError):
@@ -110,7 +110,7 @@ def _metrics(path: Path) -> dict[str, Any]:
 def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     rules = config.rules
     sandbox = metrics.get("sandbox")
-    told = sandbox.get("promise") if isinstance(sandbox, dict) else None
+    promise = sandbox.get("promise") if isinstance(sandbox, dict) else None
     return (
         ("coder", config.coder),
         ("tester", config.tester),
@@ -119,7 +119,7 @@ def _facts(config: RunConfig, summary: Summary, metrics: dict[str, Any]) -> tupl
         ("episodes", f"{summary.n_episodes:,}{f', {config.rounds} rounds each' if config.rounds > 1 else ''}"),
         ("tester sees", config.tester_view.replace("_", " ")),
         ("seed", str(config.seed)),
-        ("sandbox", f"{config.sandbox}{f' ({told})' if isinstance(told, str) else ''}"),
+        ("sandbox", f"{config.sandbox}{f' ({promise})' if isinstance(promise, str) else ''}"),
         ("version", config.versions.get("codea1-env", "unknown")),
     )
 
@@ -137,18 +137,19 @@ def _remarks(summary: Summary) -> Iterator[Remark]:
     n = summary.n_rounds
     if summary.n_masked_rounds:
         text = (
-            f"{summary.n_masked_rounds} of {n} rounds are masked: the sandbox or an agent failed. No figure has them."
+            f"{summary.n_masked_rounds} of {n} rounds are masked, because the sandbox or an agent failed; they are in"
+            " no figure."
         )
         yield Remark(text, is_alarm=summary.n_masked_rounds >= _MUCH * n)
     if summary.zero_evidence.mean >= _MUCH:
-        yield Remark(f"{summary.zero_evidence.mean:.0%} of the valid programs met no case that says anything.", True)
+        yield Remark(f"For {summary.zero_evidence.mean:.0%} of the valid programs no case is evidence.", True)
     if summary.n_unasked_rounds:
-        yield Remark(f"{summary.n_unasked_rounds} of {n} rounds ended without the tester: the program did not load.")
+        yield Remark(f"{summary.n_unasked_rounds} of {n} rounds had no tester's turn: the program did not load.")
 
 
 def _unfinished(path: Path, config: RunConfig, summary: Summary) -> Iterator[Remark]:
     if ends_half_written(path):
-        yield Remark("The last episode is only half written and left out.")
+        yield Remark("The last episode is incomplete and left out.")
     if summary.n_episodes < config.episodes:
         yield Remark(f"The run is unfinished: {summary.n_episodes} of {config.episodes} episodes are recorded.")
 

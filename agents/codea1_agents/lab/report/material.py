@@ -1,4 +1,4 @@
-"""What a report is made of, whatever kind of run it came from."""
+"""The contents of a report, for any kind of run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import Problem
 from codea1_env.runs.records import RoundRecord
 
+MAX_BINS = 24
+"""Points of a curve at most: each is a mean over a bin of steps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One value of a curve; nan where there is none."""
+    """One value of a curve; nan: no value."""
 
     x: float
     mean: float
     low: float = nan
-    """Lower end of the 95 % interval; nan: none is known."""
+    """Lower end of the 95 % interval; nan: no interval."""
     high: float = nan
     n: int = 0
-    """Values that entered; 0: not counted."""
+    """Number of values in the mean; 0: not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Series:
     name: str
     points: tuple[Point, ...]
     tone: str
-    """Name of its colour: a class in the style sheet, e.g. `coder`, `tester`, `t2`."""
+    """Name of its colour, a class in the style sheet: `coder`, `tester`, `t2`, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +43,47 @@ class Panel:
     """One chart: curves over the same axis."""
 
     key: str
-    """Unique within a run; names files and anchors."""
+    """Unique within a run; used in names of files and anchors."""
     title: str
     note: str
-    """What is drawn, in one sentence."""
+    """One sentence on what the chart shows."""
     series: tuple[Series, ...]
     x_label: str
     low: float | None = None
-    """Least value that the axis shows; None: what the curves need."""
+    """Lowest value of the y axis; None: chosen by the curves."""
     high: float | None = None
     stacked: bool = False
-    """Whether the curves are parts of a whole, drawn on top of each other."""
+    """Whether the curves are parts of a whole and drawn as stacked areas."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelSpec:
+    """The declaration of a panel, without points."""
+
+    key: str
+    title: str
+    note: str
+    curves: Mapping[str, tuple[str, str]]
+    """Name of a figure -> name and tone of its curve."""
+    low: float | None = None
+    high: float | None = None
+
+    def panel(self, points_of: Callable[[str], tuple[Point, ...]], x_label: str, *, remark: str = "") -> Panel:
+        """Return the panel; it has no curve for a figure without points.
+
+        Args:
+            points_of: from the name of a figure to its points.
+            x_label: label of the x axis.
+            remark: follows the note.
+        """
+        series = (Series(name, points_of(figure), tone) for figure, (name, tone) in self.curves.items())
+        known = tuple(each for each in series if each.points)
+        return Panel(self.key, self.title, self.note + remark, known, x_label, self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """A matrix of numbers with names; e.g. payoffs of coders (rows) against testers (columns)."""
+    """A matrix of numbers with names of rows and columns, e.g. payoffs of coders against testers."""
 
     key: str
     title: str
@@ -63,12 +91,12 @@ class HeatMap:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
-    """(rows, columns); nan where there is none."""
+    """(rows, columns); nan: no value."""
     low: tuple[tuple[float, ...], ...] = ()
-    """Lower ends of the 95 % intervals; empty: none are known."""
+    """Lower ends of the 95 % intervals; empty: no intervals."""
     high: tuple[tuple[float, ...], ...] = ()
     marked: tuple[tuple[int, int], ...] = ()
-    """Cells to frame, e.g. an equilibrium's support."""
+    """(row, column) of the cells with a frame, e.g. an equilibrium's support."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,34 +108,34 @@ class Figure:
     low: float = nan
     high: float = nan
     n: int = 0
-    """Values that entered a mean; 0: it is a count."""
+    """Number of values in the mean; 0: the number is a count."""
     tone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that a reader must know: an alarm, or what is missing."""
+    """A sentence at the head of a run: an alarm, or a note on missing data."""
 
     text: str
     is_alarm: bool = False
 
 
 def judge_text(versions: Iterable[int]) -> str:
-    """Return the versions of the judge whose verdicts are shown; this one's where there is no verdict yet."""
+    """Return the text for the versions of the judge that made the verdicts; without versions, for this version."""
     return "version " + " and ".join(map(str, sorted(versions) or [JUDGE_VERSION]))
 
 
 def judge_remark(versions: Iterable[int]) -> tuple[Remark, ...]:
-    """Return an alarm where another version of the judge than this has made verdicts that are shown."""
+    """Return an alarm if another version of the judge made some of the verdicts."""
     others = set(versions) - {JUDGE_VERSION}
     if not others:
         return ()
-    text = f"Judged by {judge_text(others)} of the judge: not comparable with what version {JUDGE_VERSION} judges."
+    text = f"Judged by {judge_text(others)} of the judge: not comparable with verdicts of version {JUDGE_VERSION}."
     return (Remark(text, is_alarm=True),)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Member:
     """One judged candidate of a group."""
 
     label: str
@@ -117,49 +145,49 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Candidates that belong together: the rounds of an episode, or a problem's candidates in a training step."""
+    """The rounds of one episode, or the candidates for one problem in a training step."""
 
     step: int
-    """Number of the episode, or of the training step."""
+    """Number of the episode or of the training step."""
     id: str
     problem_id: str
-    parts: tuple[Part, ...]
+    members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemRow:
-    """One problem's line in the table of problems."""
+    """One problem's row in the table of problems."""
 
     problem_id: str
     n: int
     coder_reward: float
     tester_reward: float
     beaten_share: float
-    """Share of valid candidates that a new case beat."""
+    """Share of valid candidates that fail a new case."""
     n_entries: int
-    """Of the Mistake Book at the end."""
+    """Number of its entries in the Mistake Book at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunMaterial:
-    """Everything that the report says about one run."""
+    """The contents of the report on one run."""
 
     name: str
     kind: str
     """`games` or `training`."""
     axis: str
-    """What a step is: `episode` or `step`."""
+    """Label of the x axis: `episode` or `step`."""
     facts: tuple[tuple[str, str], ...]
-    """Label and text: how the run was configured."""
+    """Labels and texts of the run's configuration."""
     figures: tuple[Figure, ...]
     panels: tuple[Panel, ...]
     groups: Callable[[], Iterable[Group]]
-    """Reads the groups again from disk, in order."""
+    """Reads the groups from disk, in order; each call reads them again."""
     heat_maps: tuple[HeatMap, ...] = ()
     remarks: tuple[Remark, ...] = ()
     problem_rows: tuple[ProblemRow, ...] = ()
     problems: tuple[Problem, ...] = field(default=(), repr=False)
-    """Texts of the problems, where their source is here."""
+    """The problems, if their source is available."""
 
 
 _TONE_OF_MOVE = {"entered": "tester", "left": "coder", "pushed out": "t5"}
@@ -171,10 +199,10 @@ def book_panels(
     """Yield the charts of a Mistake Book.
 
     Args:
-        size: entries.
-        moves: for those that entered, left and were pushed out, how many since the point before.
-        axis: what x counts.
-        remark: ends the note on the moves.
+        size: number of entries.
+        moves: `entered`, `left` and `pushed out` -> number of entries since the point before.
+        axis: label of the x axis.
+        remark: follows the note on the moves.
     """
     yield Panel("book", "Mistake Book", "Cases in the book.", (Series("cases", tuple(size), "t2"),), axis, 0.0)
     counted = []

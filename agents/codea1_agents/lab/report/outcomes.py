@@ -1,4 +1,4 @@
-"""What became of a candidate, in one word. Pure."""
+"""The outcome of a candidate. Pure."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from codea1_env.runs.records import RoundRecord
 
 
 class Outcome(StrEnum):
-    """What the cases that a candidate met say about it; each candidate has exactly one."""
+    """The result of all cases that a candidate ran; each candidate has exactly one outcome."""
 
     PASSED = "passed all"
-    """Valid, met at least one case, failed none."""
+    """It is valid, passed at least one case and failed none."""
     BEATEN = "beaten by a new test"
-    """Failed at least one case of its suites."""
+    """It failed at least one case of its suites."""
     RELAPSED = "beaten by a replayed test only"
-    """Failed none of its suites' cases, but one of the Mistake Book's."""
+    """It failed no case of its suites, but a case of the Mistake Book."""
     INVALID = "invalid program"
-    """Does not load."""
+    """It does not load."""
     NO_EVIDENCE = "no evidence"
-    """Valid, but no case says anything about it."""
+    """It is valid, but no case is evidence about it."""
     MASKED = "masked"
-    """Our own failure hides the truth."""
+    """The sandbox or an agent failed."""
 
 
 def outcome_of(played: RoundRecord) -> Outcome:
-    """Return what became of the candidate of one judged round."""
+    """Return the outcome of the candidate of one judged round."""
     if played.rewards.coder.value is None:
         return Outcome.MASKED
     if played.candidate.verdict is not Verdict.PASSED:

@@ -1,7 +1,7 @@
-"""The whole page: one HTML file that needs nothing else, and runs no script but its own.
+"""Builds the page: one HTML file that loads nothing and runs no script but its own.
 
-Everything that comes from a run is escaped here or travels as packed data, which the page's script turns into text
-nodes; a content security policy that names the script and the style by their digests keeps all else out.
+All text of a run is escaped here, or packed as data that the page's script turns into text nodes. A content security
+policy allows only the script and the style with the digests of the page's own.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
     """Return the page.
 
     Args:
-        title: of the page.
+        title: title of the page.
         runs: in order.
         overview: charts that compare runs; empty for one run.
-        archive: with the groups of all runs, in the same order.
+        archive: the groups of all runs, in the same order.
     """
     style = _style()
     script = "\n".join(_asset(name) for name in _SCRIPTS)
@@ -125,7 +125,7 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
 def _figure_cell(figure: Figure | None) -> str:
     if figure is None:
         return NOTHING
-    return f"{_told(figure)}<br><span class='quiet small'>{_interval(figure)}</span>"
+    return f"{_figure_text(figure)}<br><span class='quiet small'>{_interval(figure)}</span>"
 
 
 def _run_section(number: int, run: RunMaterial) -> str:
@@ -153,12 +153,12 @@ def _run_section(number: int, run: RunMaterial) -> str:
 def _tile(figure: Figure) -> str:
     return (
         f'<div class="tile"><dt>{safe(figure.label)}</dt><dd class="{escape(figure.tone)}"'
-        f' data-value="{figure.mean!r}">{_told(figure)}<small>{_interval(figure) or "&nbsp;"}</small></dd></div>'
+        f' data-value="{figure.mean!r}">{_figure_text(figure)}<small>{_interval(figure) or "&nbsp;"}</small></dd></div>'
     )
 
 
-def _told(figure: Figure) -> str:
-    """A mean has three digits, a count has none."""
+def _figure_text(figure: Figure) -> str:
+    """Return a mean with three decimals, a count without."""
     return f"{figure.mean:.3f}" if figure.n else shown(figure.mean)
 
 
@@ -168,7 +168,7 @@ def _interval(figure: Figure) -> str:
 
 def _chart(panel: Panel, owner: str) -> str:
     title_id = f"chart-{owner}-{panel.key}"
-    data = escape(json.dumps(_readable(panel), separators=(",", ":")))
+    data = escape(json.dumps(_chart_data(panel), separators=(",", ":")))
     return (
         f'<figure class="card"><figcaption><h3 id="{title_id}">{safe(panel.title)}</h3><p>{safe(panel.note)}</p>'
         f'</figcaption><div class="plot" tabindex="0" role="group" aria-label="{safe(panel.title)}: left and right'
@@ -177,8 +177,8 @@ def _chart(panel: Panel, owner: str) -> str:
     )
 
 
-def _readable(panel: Panel) -> dict[str, object]:
-    """What the script needs to show numbers beside the pointer."""
+def _chart_data(panel: Panel) -> dict[str, object]:
+    """Return the data from which the script shows numbers beside the pointer."""
     left, right = chart_frame(panel)
     xs = sorted({point.x for series in panel.series for point in series.points})
     series = [
@@ -242,7 +242,7 @@ def _problems(number: int, rows: Sequence[ProblemRow]) -> str:
 def _table(
     label: str, heads: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]], opening: str = "<table>"
 ) -> str:
-    """Return a table that scrolls sideways; a row is HTML: its head, and its cells with their tags."""
+    """Return a table that scrolls sideways; a row is HTML: its heading, and its cells with their tags."""
     head = "".join(f'<th scope="col">{safe(name)}</th>' for name in heads)
     body = "".join(f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>' for first, cells in rows)
     table = f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,12 +1,12 @@
-"""Colours of the report, light and dark, by name; and the style of a picture that stands alone.
+"""The report's colours by name, for the light and the dark theme, and the style of a picture in its own file.
 
-Names of curves are written in their colours, so each has a contrast of at least 4.5 to 1 with the cards they stand on.
-A verdict is never told by its colour alone: its letter or its word stands beside it.
+The name of a curve has the curve's colour, so each colour has a contrast of at least 4.5 to 1 with its background.
+Colour is never the only sign of a verdict: its letter or its word is beside it.
 """
 
 from __future__ import annotations
 
-_COLOURS = {  # of the light theme, of the dark one
+_COLOURS = {  # light theme, dark theme
     "bg": ("#f7f5f0", "#13161a"),
     "card": ("#ffffff", "#1b2026"),
     "sunk": ("#f2efe8", "#15191e"),
@@ -44,7 +44,7 @@ LIGHT = {name: light for name, (light, _) in _COLOURS.items()}
 DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 
 TONES = ("t1", "t2", "t5", "t4", "t6", "t8", "t7")
-"""Colours of curves that belong to neither role, those that differ most first."""
+"""Colours of curves that belong to neither role; the first ones differ most."""
 
 _CURVES = ("coder", "tester", *TONES)
 _SHADES = 10
@@ -70,7 +70,7 @@ def variables(colours: dict[str, str]) -> str:
 
 
 def chart_rules() -> str:
-    """Return the rules of charts: which class has which colour."""
+    """Return the style rules of charts, with the colour of each class."""
     verdicts = [name for name in LIGHT if name.startswith("v-")]
     tones = "".join(f".{name}{{color:var(--{name})}}" for name in (*_CURVES, *verdicts))
     cells = "".join(f".chart .cell.h{n}{{fill:var(--h{n})}}" for n in range(_SHADES + 1))
@@ -79,7 +79,7 @@ def chart_rules() -> str:
 
 
 def lone_style() -> str:
-    """Return the style of one picture without variables, which not every drawing program knows."""
+    """Return the style of a picture in its own file, without variables, which some drawing programs do not support."""
     rules = chart_rules()
     for name, value in sorted({**LIGHT, **_scale(LIGHT)}.items(), key=lambda each: -len(each[0])):
         rules = rules.replace(f"var(--{name})", value)
@@ -87,14 +87,14 @@ def lone_style() -> str:
 
 
 def _scale(colours: dict[str, str]) -> dict[str, str]:
-    """Return the shades of heat maps, `h0` to `h10`, and what numbers on them are written in, `n0` to `n10`."""
+    """Return the shades of heat maps, `h0` to `h10`, and the colours of numbers on them, `n0` to `n10`."""
     shades = [_mixed(colours["heat-low"], colours["heat-high"], n / _SHADES) for n in range(_SHADES + 1)]
     inks = [max((colours["ink"], colours["card"]), key=lambda ink: contrast(ink, shade)) for shade in shades]
     return {f"h{n}": shade for n, shade in enumerate(shades)} | {f"n{n}": ink for n, ink in enumerate(inks)}
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours, 1 to 21, as WCAG 2 defines it."""
+    """Return the contrast of two colours as WCAG 2 defines it, in [1, 21]."""
     high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 

@@ -1,4 +1,4 @@
-"""Charts as PNG, drawn by matplotlib: for where SVG cannot go."""
+"""Draws charts as PNG with matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codea1_agents.measure.canvas import canvas
 
 
 def write_png(panel: Panel, path: Path) -> Path:
-    """Draw one panel in light colours; the same panel gives the same picture.
+    """Draw one panel in the light theme; the same panel gives the same picture.
 
     Raises:
         MissingExtra: matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""A run of `codea1 train` as material for a report: the figures of its steps, and the rollouts that it has kept."""
+"""Reads a run of `codea1 train` for a report: the figures of its steps, and the rollouts that it kept."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from codea1_agents.lab.report.curves import CurveTally
 from codea1_agents.lab.report.game_run import known_problems
 from codea1_agents.lab.report.material import (
+    MAX_BINS,
     Figure,
     Group,
+    Member,
     Panel,
-    Part,
+    PanelSpec,
     Point,
     Remark,
     RunMaterial,
-    Series,
     book_panels,
     judge_remark,
     judge_text,
@@ -38,41 +40,42 @@ from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, RewardsRecord, RoundRecord
 
-_MAX_STRETCHES = 24
-_MIN_WIDTH = 4  # steps of a stretch, so that there is something to take an interval over
-_Line = Mapping[str, Any]
+_MIN_WIDTH = 4  # steps per bin, which an interval needs
+_Line: TypeAlias = Mapping[str, Any]
+"""A line of `metrics.jsonl`."""
 
-_PANELS: tuple[tuple[str, str, str, dict[str, tuple[str, str]], tuple[float | None, float | None]], ...] = (
-    (
+_PANELS = (
+    PanelSpec(
         "rewards",
         "Rewards",
-        "Of what was sampled in training.",
+        "Mean rewards of the rollouts.",
         {"coder_reward": ("coder", "coder"), "tester_reward": ("tester", "tester")},
-        (None, None),
     ),
-    (
+    PanelSpec(
         "passes",
         "Programs",
-        "Share of programs that load, of cases that a valid program passes, and of golden tests where they were run.",
+        "Share of programs that load, of cases that a valid program passes, and of golden tests if they are run.",
         {
             "valid_candidates": ("load", "t1"),
             "pass_new": ("pass new", "coder"),
             "pass_replayed": ("pass replayed", "t4"),
             "golden_pass_rate": ("golden", "t5"),
         },
-        (0.0, 1.0),
+        0.0,
+        1.0,
     ),
-    (
+    PanelSpec(
         "suites",
         "Suites",
-        "Share of the tests asked for that the solution confirms as written; share of suites that beat a program.",
+        "Share of the requested tests that the solution confirms as written; share of suites that beat a program.",
         {"suite_validity": ("valid", "t1"), "suites_that_beat": ("beat", "tester")},
-        (0.0, 1.0),
+        0.0,
+        1.0,
     ),
-    (
+    PanelSpec(
         "parts",
         "Parts of the rewards",
-        "Means of the parts before they are weighed.",
+        "Means of the parts, without their weights.",
         {
             "validity": ("validity", "t1"),
             "adversarial": ("adversarial", "tester"),
@@ -80,39 +83,41 @@ _PANELS: tuple[tuple[str, str, str, dict[str, tuple[str, str]], tuple[float | No
             "coder_pass_new": ("pass new", "coder"),
             "coder_pass_replayed": ("pass replayed", "t4"),
         },
-        (None, None),
     ),
-    (
+    PanelSpec(
         "spread",
         "What can be learnt from",
-        "Share of groups whose rewards differ; the others have no advantage.",
+        "Share of groups whose rewards differ; in the others all advantages are 0.",
         {"coder_spread_share": ("coder", "coder"), "tester_spread_share": ("tester", "tester")},
-        (0.0, 1.0),
+        0.0,
+        1.0,
     ),
-    (
+    PanelSpec(
         "variety",
         "Variety",
         "Share of a problem's programs and suites that are distinct.",
         {"distinct_programs": ("programs", "coder"), "distinct_suites": ("suites", "tester")},
-        (0.0, 1.0),
+        0.0,
+        1.0,
     ),
-    (
+    PanelSpec(
         "tokens",
         "Length of replies",
         "Tokens.",
         {"coder_tokens": ("coder", "coder"), "tester_tokens": ("tester", "tester")},
-        (0.0, None),
+        0.0,
     ),
-    (
+    PanelSpec(
         "cut",
         "Replies that were cut",
-        "Share of replies that end for want of room.",
+        "Share of replies that end at the token limit.",
         {"coder_cut_share": ("coder", "coder"), "tester_cut_share": ("tester", "tester")},
-        (0.0, 1.0),
+        0.0,
+        1.0,
     ),
 )
 _OF_MODULES = (
-    ("kl", "Divergence", "From the models that training began with, in nats per token.", 0.0),
+    ("kl", "Divergence", "From the initial models, in nats per token.", 0.0),
     ("entropy", "Entropy", "Of the next token, in nats.", 0.0),
     ("clip_share", "Clipped", "Share of tokens whose ratio was clipped.", 0.0),
     ("grad_norm", "Gradient", "Norm before clipping.", 0.0),
@@ -126,17 +131,17 @@ _TIMES = {
 
 _EVALUATIONS = {
     "coder_": ("Held-out problems: coder", "Programs that pass all golden tests, and golden tests passed."),
-    "tester_validity/": ("Held-out problems: validity", "Share of the tests asked for that are valid, by opponent."),
+    "tester_validity/": ("Held-out problems: validity", "Share of the requested tests that are valid, by opponent."),
     "tester_kill_rate/": ("Held-out problems: suites that beat", "Share of suites that beat a program, by opponent."),
 }
-"""By the beginnings of the figures' names."""
+"""Prefix of the figures' names -> title and note."""
 
 
 def training_run(path: Path, name: str) -> RunMaterial:
     """Read the folder of a training run.
 
     Raises:
-        BrokenInput: no training run there, or a corrupted line.
+        BrokenInput: no training run in this folder, or a corrupted line.
     """
     lines = read_metrics(path)
     steps = [line for line in lines if line.get("figures")]
@@ -159,7 +164,7 @@ def training_run(path: Path, name: str) -> RunMaterial:
 
 
 def samples_of(path: Path) -> tuple[tuple[int, Path], ...]:
-    """Return the rollouts that a training run has kept: number of the step, and run folder; in order."""
+    """Return the rollouts that a training run kept, in order: number of the step and run folder."""
     found = []
     for folder in (path / "samples").glob("step-*"):
         number = re.fullmatch(r"step-(\d+)", folder.name)
@@ -169,16 +174,16 @@ def samples_of(path: Path) -> tuple[tuple[int, Path], ...]:
 
 
 def sampled_groups(samples: Sequence[tuple[int, Path]]) -> Iterator[Group]:
-    """Yield the problems of each step: what stands in the folder as one duel per suite is put together again."""
+    """Yield one group per step and problem. The folders hold one duel per suite; duels of one candidate are merged."""
     for step, folder in samples:
         rules = stored_config(folder).rules
         for task, duels in groupby(iter_episodes(folder), key=lambda record: record.episode_id.partition("-")[0]):
-            parts, problem_id = [], ""
+            members, problem_id = [], ""
             for number, same in groupby(duels, key=lambda record: record.episode_id.rpartition("-")[0]):
                 records = list(same)
                 problem_id = records[0].problem_id
-                parts.append(Part(f"candidate {_number(number)}", _together(records, rules)))
-            yield Group(step, task, problem_id, tuple(parts))
+                members.append(Member(f"candidate {_number(number)}", _merged(records, rules)))
+            yield Group(step, task, problem_id, tuple(members))
 
 
 def _number(episode_id: str) -> str:
@@ -186,8 +191,8 @@ def _number(episode_id: str) -> str:
     return str(int(last) + 1) if last.isdecimal() else last
 
 
-def _together(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
-    """Return one candidate with all of its suites; it is paid as in training, over all of them."""
+def _merged(records: Sequence[EpisodeRecord], rules: Ruleset) -> RoundRecord:
+    """Return one candidate with all of its suites, and its rewards over all of them, as in training."""
     first = records[0].rounds[0]
     if len(records) == 1:
         return first
@@ -211,7 +216,7 @@ def _curves_of(samples: Sequence[tuple[int, Path]]) -> CurveTally:
 
 
 def _judge_version(path: Path) -> int:
-    """Return the version of the judge that a run states in its `run.json`."""
+    """Return the version of the judge in a run's `run.json`."""
     try:
         return judge_version_in(json.loads((path / "run.json").read_bytes()))
     except (OSError, ValueError):
@@ -236,33 +241,35 @@ def _problems(samples: Sequence[tuple[int, Path]]) -> tuple[tuple[Problem, ...],
 def _facts(
     settings: Mapping[str, Any], steps: Sequence[_Line], samples: Sequence[tuple[int, Path]]
 ) -> tuple[tuple[str, str], ...]:
-    def told(*keys: str) -> str:
+    def setting(*keys: str) -> str:
         found: Any = settings
         for key in keys:
             found = found.get(key, "") if isinstance(found, Mapping) else ""
         return str(found)
 
     def player(role: str) -> str:
-        return told("agents", role, "model") or told("agents", role, "agent") or told("agents", "shared", "model")
+        return (
+            setting("agents", role, "model") or setting("agents", role, "agent") or setting("agents", "shared", "model")
+        )
 
-    shape = f"{told('rollout', 'problems_per_step')} problems, {told('rollout', 'n_candidates')} candidates, "
+    shape = f"{setting('rollout', 'problems_per_step')} problems, {setting('rollout', 'n_candidates')} candidates, "
     found = (
-        ("about", told("about")),
+        ("about", setting("about")),
         ("coder", player("coder")),
         ("tester", player("tester")),
-        ("problems", told("game", "problems")),
-        ("rules", told("game", "rules")),
-        ("each step", f"{shape}{told('rollout', 'n_suites')} suites"),
-        ("learning rate", told("training", "lr")),
-        ("steps", f"{len(steps)} of {told('run', 'steps')}"),
+        ("problems", setting("game", "problems")),
+        ("rules", setting("game", "rules")),
+        ("each step", f"{shape}{setting('rollout', 'n_suites')} suites"),
+        ("learning rate", setting("training", "lr")),
+        ("steps", f"{len(steps)} of {setting('run', 'steps')}"),
         ("kept rollouts", f"of {len(samples)} steps"),
-        ("seed", told("run", "seed")),
+        ("seed", setting("run", "seed")),
     )
     return tuple((name, value) for name, value in found if value)
 
 
 def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]:
-    """Yield what the last tenth of the run shows, and the last evaluation."""
+    """Yield means over the last tenth of the steps, and the figures of the last evaluation."""
     last = steps[-max(1, len(steps) // 10) :]
     for label, key, tone in (
         ("coder reward, last tenth", "coder_reward", "coder"),
@@ -284,27 +291,30 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]
 
 
 def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
-    width = max(_MIN_WIDTH, -(-len(steps) // _MAX_STRETCHES)) if len(steps) >= _MAX_STRETCHES else 1
-    stretch = (
+    width = max(_MIN_WIDTH, -(-len(steps) // MAX_BINS)) if len(steps) >= MAX_BINS else 1
+    on_bins = (
         f" Means over {width} steps; the band is the 95 % bootstrap interval over these steps." if width > 1 else ""
     )
-    for key, title, note, names, bounds in _PANELS:
-        found = _series(steps, "figures", names, width)
-        if found:
-            yield Panel(key, title, note + stretch, found, "step", *bounds)
+    for spec in (*_PANELS, *_module_panels(steps)):
+        panel = spec.panel(lambda name: _points(steps, "figures", name, width), "step", remark=on_bins)
+        if panel.series:
+            yield panel
+    yield from _book(steps)
+    yield from _evaluation(lines)
+    spent = PanelSpec("time", "Where the time goes", "Seconds per step.", _TIMES, 0.0).panel(
+        lambda name: _points(steps, "times", name, width, spread=False), "step"
+    )
+    known = tuple(each for each in spent.series if any(p.mean > 0 for p in each.points))
+    if known:
+        yield replace(spent, series=known, stacked=True)
+
+
+def _module_panels(steps: Sequence[_Line]) -> Iterator[PanelSpec]:
     modules = sorted({name.removesuffix("_kl") for line in steps for name in line["figures"] if name.endswith("_kl")})
     tones = {"coder": "coder", "tester": "tester"}
     for suffix, title, note, low in _OF_MODULES:
-        of_modules = {f"{module}_{suffix}": (module, tones.get(module, "t2")) for module in modules}
-        found = _series(steps, "figures", of_modules, width)
-        if found:
-            yield Panel(suffix, title, note + stretch, found, "step", low)
-    yield from _book(steps)
-    yield from _evaluation(lines)
-    times = _series(steps, "times", _TIMES, width, spread=False)
-    spent = tuple(each for each in times if any(p.mean > 0 for p in each.points))
-    if spent:
-        yield Panel("time", "Where the time goes", "Seconds per step.", spent, "step", 0.0, stacked=True)
+        curves = {f"{module}_{suffix}": (module, tones.get(module, "t2")) for module in modules}
+        yield PanelSpec(suffix, title, note, curves, low)
 
 
 def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
@@ -322,26 +332,20 @@ def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
     names = sorted({name for line in evaluated for name in line["evaluation"]})
     for prefix, (title, note) in _EVALUATIONS.items():
         of_panel = [name for name in names if name.startswith(prefix)]
-        told = {
+        curves = {
             name: (name.removeprefix(prefix).replace("_", " "), TONES[number % len(TONES)])
             for number, name in enumerate(of_panel)
         }
-        series = _series(evaluated, "evaluation", told, 1, spread=False)
-        if series:
-            key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
-            yield Panel(key, title, f"{note} Means over held-out problems.", series, "step", 0.0, 1.0)
-
-
-def _series(
-    lines: Sequence[_Line], part: str, names: Mapping[str, tuple[str, str]], width: int, *, spread: bool = True
-) -> tuple[Series, ...]:
-    """Return curves of the figures that are known; `names` says how each is called and its tone."""
-    found = (Series(name, _points(lines, part, key, width, spread=spread), tone) for key, (name, tone) in names.items())
-    return tuple(each for each in found if each.points)
+        key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
+        panel = PanelSpec(key, title, f"{note} Means over held-out problems.", curves, 0.0, 1.0).panel(
+            lambda name: _points(evaluated, "evaluation", name, 1, spread=False), "step"
+        )
+        if panel.series:
+            yield panel
 
 
 def _points(lines: Sequence[_Line], part: str, name: str, width: int, *, spread: bool = True) -> tuple[Point, ...]:
-    """Return means over `width` steps each, with intervals over these steps."""
+    """Return means over bins of `width` steps, with 95 % intervals over the steps of a bin unless `spread` is False."""
     known = [(line["step"], line[part][name]) for line in lines if _is_number(line.get(part, {}).get(name))]
     points = []
     for start in range(0, len(known), width):
@@ -359,7 +363,7 @@ def _is_number(value: object) -> bool:
 
 
 def _alarms(steps: Sequence[_Line]) -> Iterator[Remark]:
-    """Yield each alarm once: when it was first raised, how often, and what it said last."""
+    """Yield one remark per alarm: its first step, its number of steps, and its last message."""
     raised: dict[str, list[tuple[int, str]]] = {}
     for line in steps:
         for name, sentence in dict(line.get("alarms") or {}).items():
@@ -372,6 +376,6 @@ def _alarms(steps: Sequence[_Line]) -> Iterator[Remark]:
 
 def _of_samples(samples: Sequence[tuple[int, Path]]) -> Iterator[Remark]:
     if samples:
-        yield Remark("Problems and episodes below are of the rollouts that the run has kept, a part of all.")
+        yield Remark("Problems and episodes below are of the rollouts that the run kept, not of all rollouts.")
     else:
-        yield Remark("The run has kept no rollouts: there are no episodes to read.")
+        yield Remark("The run kept no rollouts, so there are no episodes to read.")

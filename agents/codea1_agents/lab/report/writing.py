@@ -1,4 +1,4 @@
-"""Runs in, one HTML file out; its pictures beside it if they are wanted."""
+"""Reads runs, and writes their report as one HTML file and its charts as pictures."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from codea1_env.records.journal import file_errors
 from codea1_env.records.whole_files import write_text
 
 MAX_BYTES = 20_000_000
-_MOST_APART = 1 << 20
-_FEW_PARTS = 0.9  # share of the bound that texts may fill: curves and indices need the rest
+_MAX_STRIDE = 1 << 20
+_TEXT_SHARE = 0.9  # share of the file for texts; curves and the index need the rest
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of a report."""
+    """Facts about a written report."""
 
     n_bytes: int
     n_candidates: int
-    """In the browser of episodes."""
+    """Number of candidates in the browser of episodes."""
     notes: tuple[str, ...]
-    """What was left out for want of room."""
+    """Sentences on what was left out to keep the file small."""
 
 
 def read_run(path: Path, name: str) -> RunMaterial:
-    """Return what a report says about the run in a folder, of whatever kind it is.
+    """Return the material of the run in a folder, of any kind.
 
     Raises:
-        BrokenInput: no run there, or it cannot be read.
+        BrokenInput: no run in this folder, or it cannot be read.
     """
     if (path / "metrics.jsonl").is_file():
         from codea1_agents.lab.report.training_run import training_run  # noqa: PLC0415  slow to import
@@ -47,40 +47,39 @@ def read_run(path: Path, name: str) -> RunMaterial:
         return replace(training_run(path, name), heat_maps=crossplay_heat_maps(path))
     if path.is_dir() and not (path / "episodes.jsonl").is_file():
         raise BrokenInput(
-            f"{path}: no run of codea1 play or codea1 train there (neither episodes.jsonl nor metrics.jsonl)"
+            f"{path}: holds no run of codea1 play or codea1 train (neither episodes.jsonl nor metrics.jsonl)"
         )
     return replace(game_run(path, name), heat_maps=crossplay_heat_maps(path))
 
 
 def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_bytes: int = MAX_BYTES) -> Written:
-    """Write the report, whole or not at all.
+    """Write the report atomically.
 
-    A report that would be too large first loses the raw replies, then episodes, evenly over each run; what is left out
-    is said on the page.
+    A report that would be too large leaves out the raw replies first, then episodes, evenly over each run. The page
+    states what it leaves out.
 
     Args:
         runs: in order.
-        path: the file.
-        title: of the page.
-        max_bytes: of the file.
+        path: the file to write.
+        title: title of the page.
+        max_bytes: size of the file at most.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the file cannot be written.
     """
-    archive, notes = _fitting(runs, int(max_bytes * _FEW_PARTS))
-    told = [replace(run, remarks=(*run.remarks, *notes_of)) for run, notes_of in zip(runs, notes, strict=True)]
-    page = page_of(title, told, comparing(runs), archive)
+    archive, notes = _archive_within(runs, int(max_bytes * _TEXT_SHARE))
+    noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
+    page = page_of(title, noted, comparison_panels(runs), archive)
     write_text(path, page)
-    said = tuple(dict.fromkeys(remark.text for notes_of in notes for remark in notes_of))
-    return Written(len(page.encode()), archive.n_rows, said)
+    return Written(len(page.encode()), archive.n_rows, notes)
 
 
 def write_pictures(runs: Sequence[RunMaterial], folder: Path, *, png: bool = False) -> list[Path]:
-    """Write every chart as SVG, and as PNG if asked for; a folder per run if there are several.
+    """Write every chart as SVG and, with `png`, also as PNG; several runs get one sub-folder each.
 
     Raises:
-        MissingExtra: a PNG is wanted and matplotlib is not installed.
-        UserError: they cannot be written.
+        MissingExtra: `png` is True and matplotlib is not installed.
+        UserError: a file cannot be written.
     """
     written = []
     for run in runs:
@@ -101,7 +100,7 @@ def write_picture(panel: Panel, path: Path) -> None:
     """Write one chart as SVG.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the file cannot be written.
     """
     _picture(panel_svg(panel, title_id="t"), path, panel.title)
 
@@ -110,13 +109,13 @@ def write_heat_map(heat: HeatMap, path: Path) -> Path:
     """Write one matrix as SVG.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the file cannot be written.
     """
     return _picture(heat_map_svg(heat, title_id="t"), path, heat.title)
 
 
-def comparing(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
-    """Return charts in which runs of one kind lie over each other: those of both rewards."""
+def comparison_panels(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
+    """Return one chart per role with the rewards of all runs; none for a single run or for runs of different kinds."""
     if len(runs) < 2 or len({run.axis for run in runs}) > 1:
         return ()
     panels = []
@@ -132,7 +131,7 @@ def comparing(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
 
 
 def slug(name: str) -> str:
-    """Return a name that any file system takes."""
+    """Return a valid name of a file for any name."""
     return re.sub(r"[^\w.-]+", "_", name, flags=re.ASCII).strip(".") or "run"
 
 
@@ -143,29 +142,29 @@ def _picture(svg: str, path: Path, title: str) -> Path:
     return path
 
 
-def _fitting(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive, list[tuple[Remark, ...]]]:
-    """Return an archive of at most so many bytes, and what has to be said of each run."""
-    archive = _archived(runs, 1, with_replies=True)
+def _archive_within(runs: Sequence[RunMaterial], max_bytes: int) -> tuple[Archive, tuple[str, ...]]:
+    """Return an archive of at most `max_bytes` bytes, and sentences on what it leaves out."""
+    archive = _archive_of(runs, 1, with_replies=True)
     if archive.n_bytes <= max_bytes:
-        return archive, [()] * len(runs)
-    archive = _archived(runs, 1, with_replies=False)
-    every = 1
-    while archive.n_bytes > max_bytes and every < _MOST_APART:
-        every = max(every + 1, -(-every * archive.n_bytes // max_bytes))
-        archive = _archived(runs, every, with_replies=False)
-    texts = ["The raw replies are left out, so that this file stays small."]
-    if every > 1:
-        texts.append(
-            f"Only every {every}th episode can be read below, so that this file stays small; figures know all."
+        return archive, ()
+    archive = _archive_of(runs, 1, with_replies=False)
+    stride = 1
+    while archive.n_bytes > max_bytes and stride < _MAX_STRIDE:
+        stride = max(stride + 1, -(-stride * archive.n_bytes // max_bytes))
+        archive = _archive_of(runs, stride, with_replies=False)
+    notes = ["The raw replies are left out to keep this file small."]
+    if stride > 1:
+        notes.append(
+            f"Only every {stride}th episode is included below, to keep this file small; the figures count all episodes."
         )
-    return archive, [tuple(map(Remark, texts))] * len(runs)
+    return archive, tuple(notes)
 
 
-def _archived(runs: Sequence[RunMaterial], every: int, *, with_replies: bool) -> Archive:
+def _archive_of(runs: Sequence[RunMaterial], stride: int, *, with_replies: bool) -> Archive:
     archive = Archive(with_replies=with_replies)
     for number, run in enumerate(runs):
         for position, group in enumerate(run.groups()):
-            if position % every == 0:
+            if position % stride == 0:
                 archive.add(number, group)
     archive.close()
     return archive

@@ -11,8 +11,7 @@ import numpy as np
 from codea1_agents.train.grpo.trees import Tree
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ValidSuite, Verdict
-from codea1_env.rules.reward_parts import n_right
-from codea1_env.rules.rewards import Reward
+from codea1_env.rules.reward_parts import Reward, n_right
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.group_vector import GroupVector
 from codea1_env.rounds.rounds import Turn
 from codea1_env.rounds.trees import Tree as Opened
-from codea1_env.rules.rewards import CandidateRewards
+from codea1_env.rules.reward_parts import CandidateRewards
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["WeightTaker"]
-
 
 class WeightTaker:
     """A `worker_extension_cls`: its methods become methods of vLLM's worker."""

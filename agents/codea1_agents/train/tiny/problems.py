@@ -18,8 +18,6 @@ from codea1_agents.train.tiny.inputs import Arguments
 from codea1_env.errors import UnknownName
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, WrongProgram
 
-__all__ = ["N_EVALUATION_CASES", "N_TRAINING_CASES", "OPTIONS", "load", "problem_of"]
-
 N_TRAINING_CASES = 16
 N_EVALUATION_CASES = 64
 _N_EXAMPLES = 2

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from codea1_agents.lab.book_history.minimising import Why, minimise, without_duplicates
+from codea1_agents.lab.book_history.minimising import Unchanged, minimise, without_duplicates
 from codea1_agents.lab.book_history.programs import Failures
 from codea1_env.book.store import StoredEntry
 from codea1_env.facts.verdicts import Verdict
@@ -48,10 +48,10 @@ def test_a_case_shrinks_as_long_as_the_program_fails_it_in_the_same_way(referee:
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        (stored("last([1, 2])", b"2", problem="elsewhere"), Why.UNKNOWN_PROBLEM),
-        (stored("last([1, 2]) + 1", b"3", direct=False), Why.NOT_DIRECT),
-        (stored("last([1])", b"1"), Why.NOT_REPEATED),
-        (stored("last([0, 0])", b"0"), Why.SMALLEST),
+        (stored("last([1, 2])", b"2", problem="elsewhere"), Unchanged.UNKNOWN_PROBLEM),
+        (stored("last([1, 2]) + 1", b"3", direct=False), Unchanged.NOT_DIRECT),
+        (stored("last([1])", b"1"), Unchanged.NOT_REPEATED),
+        (stored("last([0, 0])", b"0"), Unchanged.SMALLEST),
     ],
 )
 def test_what_cannot_shrink_stays_and_says_why(
@@ -63,7 +63,7 @@ def test_what_cannot_shrink_stays_and_says_why(
 
 def test_a_case_whose_program_is_not_recorded_stays(referee: Referee) -> None:
     (found,) = minimise([stored("last([17, 23])", b"23")], referee, Failures())
-    assert found.why == Why.NO_PROGRAM
+    assert found.why == Unchanged.NO_PROGRAM
 
 
 def test_all_programs_that_failed_a_case_are_found_the_first_at_the_head() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codea1_agents.lab.book_history.simpler import same_spelling, simpler, size
+from codea1_agents.lab.book_history.simpler import normalised, simpler, size
 
 literals = st.recursive(
     st.none()
@@ -25,7 +25,7 @@ literals = st.recursive(
 @given(st.lists(literals, min_size=1, max_size=3))
 def test_what_comes_out_is_a_smaller_call_of_the_same_function(arguments: list[object]) -> None:
     expression = f"f({', '.join(map(repr, arguments))})"
-    before = size(same_spelling(expression))
+    before = size(normalised(expression))
     found = simpler(expression)
     assert len(found) == len(set(found))
     for text in found:
@@ -57,5 +57,5 @@ def test_the_smallest_have_nothing_below_them(expression: str) -> None:
     assert simpler(expression) == []
 
 
-def test_spelling_makes_no_difference() -> None:
-    assert same_spelling('f( [1,2] , "a")') == "f([1, 2], 'a')"
+def test_notation_makes_no_difference() -> None:
+    assert normalised('f( [1,2] , "a")') == "f([1, 2], 'a')"

@@ -56,7 +56,7 @@ def test_markdown_has_a_table_per_figure_whose_cells_cannot_break_it(findings: F
     text = findings.markdown("About.")
     assert text.count("coder \\ tester") == len(SHOWN["on_policy"]) + len(SHOWN["transfer"])
     assert "| a\\|b | 1.00 (1.00 to 1.00) | 0.10 (" in text
-    assert "Best responses circle" in text
+    assert "Best responses cycle" in text
     assert "a|b is ahead of mutant against x, and behind it against fuzz." in text
 
 

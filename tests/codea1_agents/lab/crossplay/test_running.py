@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from codea1_agents.lab.crossplay.cells import CrossPlay, Submissions
-from codea1_agents.lab.crossplay.running import Seat, play_all
+from codea1_agents.lab.crossplay.running import Player, play_all
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import ProblemSet
@@ -38,9 +38,9 @@ class Recorded:
         return f"```python\n{reply}\n```"
 
 
-def seat(name: str, replies: Any, **options: Any) -> tuple[Recorded, Seat]:
+def player(name: str, replies: Any, **options: Any) -> tuple[Recorded, Player]:
     agent = Recorded(replies if callable(replies) else lambda observation, info: replies[info["problem_id"]])
-    return agent, Seat(name, NamedAgent(agent, name), **options)
+    return agent, Player(name, NamedAgent(agent, name), **options)
 
 
 def attacking(observation: Mapping[str, Any], info: Mapping[str, Any]) -> str:
@@ -50,15 +50,15 @@ def attacking(observation: Mapping[str, Any], info: Mapping[str, Any]) -> str:
 
 
 def played(
-    toys: ProblemSet, sandbox: Sandbox, coders: list[Seat], testers: list[Seat], **options: Any
+    toys: ProblemSet, sandbox: Sandbox, coders: list[Player], testers: list[Player], **options: Any
 ) -> tuple[CrossPlay, Submissions]:
     return play_all(list(toys), coders, testers, sandbox, RULES, **{"samples": 2, **options})
 
 
 def test_on_policy_suites_meet_their_programs_and_transfer_those_of_others(toys: ProblemSet, sandbox: Sandbox) -> None:
-    _, right = seat("right", RIGHT)
-    _, wrong = seat("wrong", WRONG)
-    tester, attacker = seat("attacker", attacking)
+    _, right = player("right", RIGHT)
+    _, wrong = player("wrong", WRONG)
+    tester, attacker = player("attacker", attacking)
     play, submissions = played(toys, sandbox, [right, wrong], [attacker])
     assert play.on_policy.beats[:, 0].tolist() == [[0.0, 0.0], [1.0, 1.0]]
     assert play.transfer is not None
@@ -73,8 +73,8 @@ def test_on_policy_suites_meet_their_programs_and_transfer_those_of_others(toys:
 
 
 def test_blind_suites_are_asked_for_without_a_program(toys: ProblemSet, sandbox: Sandbox) -> None:
-    _, wrong = seat("wrong", WRONG)
-    tester, hard = seat("hard", HARD)
+    _, wrong = player("wrong", WRONG)
+    tester, hard = player("hard", HARD)
     play, submissions = played(toys, sandbox, [wrong], [hard], transfer="blind")
     assert play.transfer is not None
     assert play.transfer.beats.tolist() == [[[1.0, 1.0]]]
@@ -85,13 +85,13 @@ def test_blind_suites_are_asked_for_without_a_program(toys: ProblemSet, sandbox:
 
 
 def test_one_coder_alone_has_no_others(toys: ProblemSet, sandbox: Sandbox) -> None:
-    play, _ = played(toys, sandbox, [seat("wrong", WRONG)[1]], [seat("hard", HARD)[1]])
+    play, _ = played(toys, sandbox, [player("wrong", WRONG)[1]], [player("hard", HARD)[1]])
     assert play.transfer is None
 
 
 def test_a_black_box_tester_never_sees_a_program(toys: ProblemSet, sandbox: Sandbox) -> None:
-    tester, hard = seat("hard", HARD, view="black_box")
-    played(toys, sandbox, [seat("wrong", WRONG)[1]], [hard])
+    tester, hard = player("hard", HARD, view="black_box")
+    played(toys, sandbox, [player("wrong", WRONG)[1]], [hard])
     assert {(o["program"], i["tester_view"]) for o, i in tester.asked} == {("", "black_box")}
 
 
@@ -99,8 +99,8 @@ def test_nobody_answers_a_program_that_does_not_load(toys: ProblemSet, sandbox: 
     def half(observation: Mapping[str, Any], info: Mapping[str, Any]) -> str:
         return WRONG[info["problem_id"]] if info["sample"] else "def broken(:"
 
-    tester, hard = seat("hard", HARD)
-    play, _ = played(toys, sandbox, [seat("half", half)[1]], [hard])
+    tester, hard = player("hard", HARD)
+    play, _ = played(toys, sandbox, [player("half", half)[1]], [hard])
     assert len(tester.asked) == 2
     assert play.on_policy.survives.tolist() == [[[0.0, 0.0]]]
     assert play.on_policy.beats.tolist() == [[[1.0, 1.0]]]
@@ -114,21 +114,21 @@ def test_what_an_agent_does_not_answer_is_masked_and_never_a_zero(toys: ProblemS
     def not_add(observation: Mapping[str, Any], info: Mapping[str, Any]) -> str | None:
         return None if info["problem_id"] == "toy/add" else HARD[info["problem_id"]]
 
-    play, _ = played(toys, sandbox, [seat("c", only_first)[1]], [seat("t", not_add)[1]])
+    play, _ = played(toys, sandbox, [player("c", only_first)[1]], [player("t", not_add)[1]])
     assert np.isnan(play.on_policy.survives[0, 0, 0])
     assert play.on_policy.survives[0, 0, 1] == 1.0
     assert play.on_policy.n_masked == 3
     with pytest.raises(AgentUnavailable, match="silent: the endpoint"):
-        played(toys, sandbox, [seat("silent", lambda observation, info: None)[1]], [seat("t", HARD)[1]])
+        played(toys, sandbox, [player("silent", lambda observation, info: None)[1]], [player("t", HARD)[1]])
 
 
 def test_a_pair_on_policy_does_not_depend_on_who_else_takes_part(toys: ProblemSet, sandbox: Sandbox) -> None:
-    few, _ = played(toys, sandbox, [seat("wrong", WRONG)[1]], [seat("a", attacking)[1]])
+    few, _ = played(toys, sandbox, [player("wrong", WRONG)[1]], [player("a", attacking)[1]])
     many, _ = played(
         toys,
         sandbox,
-        [seat("right", RIGHT)[1], seat("wrong", WRONG)[1]],
-        [seat("hard", HARD, is_fixed=True)[1], seat("a", attacking)[1]],
+        [player("right", RIGHT)[1], player("wrong", WRONG)[1]],
+        [player("hard", HARD, is_fixed=True)[1], player("a", attacking)[1]],
     )
     for name in ("pass_rate", "beats", "coder_reward", "tester_reward"):
         assert getattr(few.on_policy, name)[0, 0].tolist() == getattr(many.on_policy, name)[1, 1].tolist()
@@ -140,8 +140,8 @@ def test_progress_is_told(toys: ProblemSet, sandbox: Sandbox) -> None:
     played(
         toys,
         sandbox,
-        [seat("c", RIGHT)[1]],
-        [seat("t", EASY)[1]],
+        [player("c", RIGHT)[1]],
+        [player("t", EASY)[1]],
         progress=lambda done, all_: told.append((done, all_)),
     )
     assert told == [(2, 2)]

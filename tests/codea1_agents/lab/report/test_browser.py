@@ -88,7 +88,7 @@ def test_one_can_read_everything_with_the_keyboard(browser: Any, small_report: P
     browser.until("document.activeElement.tagName === 'H3'")
     title = browser.ask("document.activeElement.textContent")
     assert title.endswith("· episode 1 · round 2")
-    assert browser.ask("document.getElementById('said').textContent") == title
+    assert browser.ask("document.getElementById('announcement').textContent") == title
     browser.press("j")
     browser.until("document.querySelector('#list [aria-current=true]').dataset.row === '3'")
     browser.until("document.querySelector('#detail h3').textContent.includes('episode 2')")
@@ -123,7 +123,7 @@ def test_the_cases_of_an_episode_stand_in_the_matrix_and_in_the_table(browser: A
     assert rows == ["round 1: replayed·", "round 1: newW···", "round 2: replayed·", "round 2: newW···"]
     verdicts = browser.ask("[...document.querySelectorAll('.cases .word')].map(c => c.textContent)")
     assert verdicts == ["wrong answer", "passed", "passed", "passed", "passed"]
-    browser.ask("document.querySelectorAll('.parts button')[1].click()")
+    browser.ask("document.querySelectorAll('.members button')[1].click()")
     browser.until("document.querySelector('#detail h3').textContent.endsWith('round 2')")
 
 

@@ -25,7 +25,7 @@ def document(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_matrices_of_both_ways_are_told_apart() -> None:
+def test_matrices_of_both_modes_have_keys_of_their_own() -> None:
     only = heat_maps_of(document())
     assert len(only) == 5
     assert only[0].values[0][0] == 0.25

@@ -64,9 +64,9 @@ def test_curves_alarms_and_figures_are_those_of_its_lines(training: Path) -> Non
 def test_duels_of_one_candidate_are_put_together_again(training: Path, tmp_path: Path) -> None:
     run = read_run(training, "training")
     (group,) = run.groups()
-    assert (group.step, group.id, len(group.parts)) == (4, "00000007", 2)
-    assert [len(part.played.suites) for part in group.parts] == [2, 1]
-    assert len(group.parts[0].played.rewards.testers) == 2
+    assert (group.step, group.id, len(group.members)) == (4, "00000007", 2)
+    assert [len(member.played.suites) for member in group.members] == [2, 1]
+    assert len(group.members[0].played.rewards.testers) == 2
     assert write_report([run], tmp_path / "r.html", "t").n_candidates == 2
 
 

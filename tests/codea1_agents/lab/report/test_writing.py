@@ -81,7 +81,7 @@ def test_pictures_stand_alone(small_run: Path, tmp_path: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pngs)
 
 
-def test_stretches_of_a_curve_hold_all_rounds_and_intervals_hold_their_means(small_run: Path) -> None:
+def test_bins_of_a_curve_hold_all_rounds_and_intervals_hold_their_means(small_run: Path) -> None:
     run = read_run(small_run, "run")
     (rewards,) = [panel for panel in run.panels if panel.key == "rewards"]
     coder = rewards.series[0]

@@ -1,5 +1,5 @@
 "use strict";
-/* The episodes: filters over columns that are always there, texts unpacked when one is opened. */
+/* The browser of episodes. Filters read the columns of the index; texts are unpacked when an episode is opened. */
 const SYMBOLS = { passed: "·", wrong_answer: "W", runtime_error: "E", time_limit: "T", memory_limit: "M", output_limit: "O", not_run: "–", internal_error: "?" };
 const MARKS = ["✓", "✗", "R", "!", "–", "?"];
 const PER_LIST = 100;
@@ -83,21 +83,21 @@ class Browser {
   }
 
   item(row) {
-    const c = this.columns, outcome = c.outcome[row], group = this.partLabel(row);
-    const pays = [["coder", c.coder[row]], ["tester", c.tester[row]]].map(([who, value]) => `${who} ${value === null ? "–" : value.toFixed(3)}`);
+    const c = this.columns, outcome = c.outcome[row], member = this.memberLabel(row);
+    const rewards = ["coder", "tester"].map((role) => `${role} ${c[role][row] === null ? "–" : c[role][row].toFixed(3)}`);
     return el("button", { type: "button", tabindex: "-1", "data-row": row, "aria-current": String(row === this.chosen), onclick: () => this.open(row, true) },
       el("span", { class: "mark o" + outcome, "aria-hidden": "true" }, el("b", {}, MARKS[outcome])),
       el("span", { class: "what" }, visible(this.index.problems[c.problem[row]][1])),
-      el("span", { class: "when" }, `${this.axis(row)} ${c.step[row]}${group}`),
-      el("span", { class: "heard" }, this.index.outcomes[outcome]),
-      el("span", { class: "pay" }, `${pays.join(" · ")} · ${c.failed[row]} of ${c.cases[row]} failed`));
+      el("span", { class: "when" }, `${this.axis(row)} ${c.step[row]}${member}`),
+      el("span", { class: "visually-hidden" }, this.index.outcomes[outcome]),
+      el("span", { class: "rewards" }, `${rewards.join(" · ")} · ${c.failed[row]} of ${c.cases[row]} failed`));
   }
 
   axis(row) { return this.runs[this.columns.run[row]].axis; }
 
-  partLabel(row) {
-    const c = this.columns, alone = c.part[row] === 0 && c.group[row + 1] !== c.group[row];
-    return alone ? "" : ` · ${c.part[row] + 1}`;
+  memberLabel(row) {
+    const c = this.columns, single = c.member[row] === 0 && c.group[row + 1] !== c.group[row];
+    return single ? "" : ` · ${c.member[row] + 1}`;
   }
 
   turn(by) {
@@ -150,7 +150,7 @@ class Browser {
     if (move) heading.focus({ preventScroll: true });
     const box = $("detail").getBoundingClientRect();
     if (move && (box.top < 0 || box.top > innerHeight * 0.6)) $("detail").scrollIntoView({ block: "start" });
-    $("said").textContent = heading.textContent;
+    $("announcement").textContent = heading.textContent;
     $("list").querySelector("[aria-current=true]")?.scrollIntoView({ block: "nearest" });
   }
 
@@ -169,11 +169,11 @@ class Browser {
 class Detail {
   constructor(browser, row, t, group, problems) {
     this.browser = browser; this.row = row; this.t = t; this.problems = problems;
-    this.parts = group[1];
+    this.members = group[1];
     this.groupId = t[group[0]];
-    this.number = browser.columns.part[row];
-    const [label, program, verdict, why, replayed, suites, rewards, book, replies, golden] = this.parts[this.number];
-    Object.assign(this, { label, program: t[program], verdict: browser.index.verdicts[verdict], why: t[why], replayed, suites, rewards, book, replies, golden });
+    this.number = browser.columns.member[row];
+    const [label, program, verdict, reason, replayed, suites, rewards, book, replies, golden] = this.members[this.number];
+    Object.assign(this, { label, program: t[program], verdict: browser.index.verdicts[verdict], reason: t[reason], replayed, suites, rewards, book, replies, golden });
   }
 
   nodes() {
@@ -182,7 +182,7 @@ class Detail {
     return [
       el("button", { type: "button", class: "plain back", onclick: () => this.browser.close() }, "← back to the list"),
       el("h3", { tabindex: "-1" }, title),
-      this.chips(), this.siblings(), this.sums(), this.matrix(),
+      this.chips(), this.otherMembers(), this.sums(), this.matrix(),
       el("h4", {}, "Program"), this.whyInvalid(), this.program.trim() ? code(this.program) : el("p", { class: "quiet" }, "The reply holds no program."),
       ...this.cases(), ...this.dropped(), this.problem(run, name), this.raw(),
     ].filter(Boolean);
@@ -197,26 +197,26 @@ class Detail {
     return el("div", { class: "chips" }, chips);
   }
 
-  siblings() {
-    if (this.parts.length < 2) return null;
+  otherMembers() {
+    if (this.members.length < 2) return null;
     const first = this.row - this.number;
-    return el("div", { class: "parts", role: "group", "aria-label": "Others of this group" }, this.parts.map((part, number) =>
-      el("button", { type: "button", class: "plain", "aria-current": String(number === this.number), onclick: () => this.browser.open(first + number, true) }, this.t[part[0]])));
+    return el("div", { class: "members", role: "group", "aria-label": "Members of this group" }, this.members.map((member, number) =>
+      el("button", { type: "button", class: "plain", "aria-current": String(number === this.number), onclick: () => this.browser.open(first + number, true) }, this.t[member[0]])));
   }
 
   sum([value, parts]) {
-    if (value === null) return "masked: our own failure hides it";
+    if (value === null) return "masked: the sandbox or an agent failed";
     const terms = parts.map(([name, weight, each], i) => `${weight < 0 ? "− " : i ? "+ " : ""}${Math.abs(weight)}·${this.t[name]} ${each.toFixed(3)}`);
     return [terms.join(" ") || "nothing", " = ", el("b", {}, value.toFixed(3))];
   }
 
   sums() {
-    const [coder, testers] = this.rewards, asked = this.suites.length > 0;
+    const [coder, testers] = this.rewards, hasSuites = this.suites.length > 0;
     const rows = [el("dt", { class: "coder" }, "coder"), el("dd", {}, this.sum(coder))];
-    testers.forEach((reward, n) => rows.push(el("dt", { class: "tester" }, testers.length > 1 ? `tester ${n + 1}` : "tester"), el("dd", {}, asked ? this.sum(reward) : "not asked")));
+    testers.forEach((reward, n) => rows.push(el("dt", { class: "tester" }, testers.length > 1 ? `tester ${n + 1}` : "tester"), el("dd", {}, hasSuites ? this.sum(reward) : "no turn")));
     if (this.book) {
-      const names = ["entered", "left", "pushed out", "counted up", "counted down"], said = names.map((name, i) => (this.book[i] ? `${this.book[i]} ${name}` : "")).filter(Boolean);
-      rows.push(el("dt", { class: "t2" }, "Mistake Book"), el("dd", {}, `${said.join(", ") || "nothing changed"}; ${this.book[5]} for this problem now`));
+      const names = ["entered", "left", "pushed out", "counted up", "counted down"], changes = names.map((name, i) => (this.book[i] ? `${this.book[i]} ${name}` : "")).filter(Boolean);
+      rows.push(el("dt", { class: "t2" }, "Mistake Book"), el("dd", {}, `${changes.join(", ") || "nothing changed"}; ${this.book[5]} for this problem now`));
     }
     return el("dl", { class: "sums" }, rows);
   }
@@ -226,19 +226,19 @@ class Detail {
     const cells = (cases, key) => cases.map((one, n) => {
       const verdict = this.browser.index.verdicts[one[4]];
       seen.add(verdict);
-      const said = `case ${n + 1}: ${words(verdict)}`;
-      return el("td", {}, el("span", { class: "v-" + verdict, title: said, onclick: () => this.point(key, n) }, el("b", { "aria-label": words(verdict) }, SYMBOLS[verdict] || "?")));
+      const title = `case ${n + 1}: ${words(verdict)}`;
+      return el("td", {}, el("span", { class: "v-" + verdict, title, onclick: () => this.point(key, n) }, el("b", { "aria-label": words(verdict) }, SYMBOLS[verdict] || "?")));
     });
-    this.parts.forEach((part, number) => {
-      const now = number === this.number, name = this.parts.length > 1 ? this.t[part[0]] + ": " : "";
-      if (part[4].length) rows.push([now, name + "replayed", cells(part[4], now ? "r" : "")]);
-      const suites = part[5].map((suite, n) => cells(suite[0], now ? "s" + n : "")).filter((some) => some.length);
+    this.members.forEach((member, number) => {
+      const now = number === this.number, name = this.members.length > 1 ? this.t[member[0]] + ": " : "";
+      if (member[4].length) rows.push([now, name + "replayed", cells(member[4], now ? "r" : "")]);
+      const suites = member[5].map((suite, n) => cells(suite[0], now ? "s" + n : "")).filter((some) => some.length);
       suites.slice(1).forEach((some) => some[0].classList.add("next"));
-      if (suites.length) rows.push([now, name + (part[5].length > 1 ? "suites" : "new"), suites.flat()]);
+      if (suites.length) rows.push([now, name + (member[5].length > 1 ? "suites" : "new"), suites.flat()]);
     });
     if (!rows.length) return null;
     const table = el("table", { class: "matrix" }, el("caption", {}, "Cases by verdict; one square is one case."),
-      el("tbody", {}, rows.map(([now, name, tds]) => el("tr", { class: now && this.parts.length > 1 ? "now" : null }, el("th", { scope: "row" }, name), tds))));
+      el("tbody", {}, rows.map(([now, name, tds]) => el("tr", { class: now && this.members.length > 1 ? "now" : null }, el("th", { scope: "row" }, name), tds))));
     const legend = el("div", { class: "legend", "aria-hidden": "true" }, [...seen].map((verdict) => el("span", { class: "v-" + verdict }, `${SYMBOLS[verdict]} ${words(verdict)}`)));
     return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Cases by verdict" }, table), legend);
   }
@@ -252,7 +252,7 @@ class Detail {
   }
 
   whyInvalid() {
-    return this.verdict === "passed" ? null : el("p", {}, el("b", {}, words(this.verdict)), this.why ? [": ", ...visible(this.why)] : "");
+    return this.verdict === "passed" ? null : el("p", {}, el("b", {}, words(this.verdict)), this.reason ? [": ", ...visible(this.reason)] : "");
   }
 
   cases() {
@@ -284,7 +284,7 @@ class Detail {
 
   problem(run, name) {
     const found = this.problems[run]?.[name];
-    if (!found) return el("p", { class: "quiet small" }, "The problem's text is not here: its source was not found when this report was written.");
+    if (!found) return el("p", { class: "quiet small" }, "The problem's text is missing: its source was not available when this report was written.");
     return el("div", {}, el("h4", {}, "Problem"), code(found[0], { numbered: false, label: "Problem" }),
       el("details", {}, el("summary", {}, "Trusted solution"), code(found[1], { label: "Trusted solution" })));
   }

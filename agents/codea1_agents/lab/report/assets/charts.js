@@ -1,5 +1,5 @@
 "use strict";
-/* Themes, sortable tables, and numbers beside the pointer (or the arrow keys) on every chart. */
+/* Themes, sortable tables, and the numbers of a chart at the pointer or by the arrow keys. */
 function themes() {
   const button = document.getElementById("theme");
   const order = ["auto", "light", "dark"];
@@ -14,7 +14,7 @@ function themes() {
   button.hidden = false;
   button.addEventListener("click", () => {
     now = order[(order.indexOf(now) + 1) % 3];
-    try { localStorage.setItem("codea1-theme", now); } catch { /* likewise */ }
+    try { localStorage.setItem("codea1-theme", now); } catch { /* the same */ }
     show();
   });
   show();

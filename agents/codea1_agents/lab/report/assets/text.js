@@ -1,5 +1,5 @@
 "use strict";
-/* Untrusted text becomes text nodes, never markup. Characters that could turn text around or hide it are spelt out. */
+/* Untrusted text becomes text nodes, never markup. Characters that could reverse or hide text are shown as escapes. */
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 
 function el(tag, attributes, ...children) {
@@ -14,7 +14,7 @@ function el(tag, attributes, ...children) {
   return made;
 }
 
-function spelt(character) {
+function escaped(character) {
   const code = character.codePointAt(0);
   const hex = code.toString(16);
   return code < 256 ? "\\x" + hex.padStart(2, "0") : code < 65536 ? "\\u" + hex.padStart(4, "0") : "\\U" + hex.padStart(8, "0");
@@ -27,14 +27,14 @@ function visible(text, keep = "\n\t") {
     if (keep.includes(found[0])) continue;
     if (found.index > from) nodes.push(text.slice(from, found.index));
     const code = found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-    nodes.push(el("span", { class: "esc", title: "character U+" + code }, spelt(found[0])));
+    nodes.push(el("span", { class: "esc", title: "character U+" + code }, escaped(found[0])));
     from = found.index + found[0].length;
   }
   if (from < text.length || !nodes.length) nodes.push(text.slice(from));
   return nodes;
 }
 
-/* -- Python in colours: a scanner without backtracking, so that no text can make it slow -- */
+/* Colours Python with a scanner that does not backtrack, so that no text can make it slow. */
 const KEYWORDS = new Set(("False None True and as assert async await break case class continue def del elif else except finally for " +
   "from global if import in is lambda match nonlocal not or pass raise return try while with yield").split(" "));
 const NAME = /[\p{L}_][\p{L}\p{N}_]*/uy, NUMBER = /(?:0[xob][\da-f_]+|\d[\d_]*\.?[\d_]*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?)j?/iy, PREFIX = /^[rbuft]{1,2}$/i;

@@ -1,5 +1,5 @@
 "use strict";
-/* Packed data: base64 of a zlib stream of JSON. Where the browser cannot inflate, we do (RFC 1951). */
+/* Packed data is base64 of a zlib stream of JSON. `inflated` (RFC 1951) is for browsers without DecompressionStream. */
 async function unpack(id) {
   const raw = atob(document.getElementById(id).textContent.trim());
   const bytes = new Uint8Array(raw.length);
@@ -12,11 +12,11 @@ async function unpack(id) {
 }
 
 function inflated(data) {
-  let out = new Uint8Array(Math.max(1024, data.length * 6)), size = 0, at = 0, held = 0, n = 0;
+  let out = new Uint8Array(Math.max(1024, data.length * 6)), size = 0, at = 0, buffer = 0, n = 0;
   const bits = (count) => {
-    while (n < count) { held |= data[at++] << n; n += 8; }
-    const value = held & ((1 << count) - 1);
-    held >>>= count; n -= count;
+    while (n < count) { buffer |= data[at++] << n; n += 8; }
+    const value = buffer & ((1 << count) - 1);
+    buffer >>>= count; n -= count;
     return value;
   };
   const put = (byte) => {
@@ -49,7 +49,7 @@ function inflated(data) {
     last = bits(1);
     const kind = bits(2);
     if (kind === 0) {
-      held = n = 0;
+      buffer = n = 0;
       const length = data[at] | (data[at + 1] << 8);
       at += 4;
       for (let i = 0; i < length; i++) put(data[at++]);

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.lab.crossplay.players import Player, players_of
+from codea1_agents.lab.crossplay.player_specs import PlayerSpec, read_players
 from codea1_env.errors import UserError
 from codea1_env.secret import revealed
 
 
-def roles(players: tuple[Player, ...]) -> list[tuple[str, str]]:
+def roles(players: tuple[PlayerSpec, ...]) -> list[tuple[str, str]]:
     return [(player.name, player.role) for player in players]
 
 
 def test_an_agent_plays_what_it_can(tmp_path: Path) -> None:
-    found = players_of(["mutant,strength=1", "fuzz", "human"], tmp_path)
+    found = read_players(["mutant,strength=1", "fuzz", "human"], tmp_path)
     assert roles(found) == [
         ("mutant,strength=1", "coder"),
         ("fuzz", "tester"),
@@ -24,23 +24,23 @@ def test_an_agent_plays_what_it_can(tmp_path: Path) -> None:
         ("human", "tester"),
     ]
     assert found[0].spec == "mutant,strength=1"
-    assert roles(players_of(["human"], tmp_path, role="tester")) == [("human", "tester")]
+    assert roles(read_players(["human"], tmp_path, role="tester")) == [("human", "tester")]
 
 
 def test_names_of_ones_own(tmp_path: Path) -> None:
-    (found,) = players_of(["subtle=mutant,strength=0.1"], tmp_path)
-    assert (found.name, found.spec, found.asked) == ("subtle", "mutant,strength=0.1", "mutant,strength=0.1")
+    (found,) = read_players(["subtle=mutant,strength=0.1"], tmp_path)
+    assert (found.name, found.spec, found.argument) == ("subtle", "mutant,strength=0.1", "mutant,strength=0.1")
 
 
 def test_who_takes_part_twice_does_so_once_and_namesakes_are_told_apart(tmp_path: Path) -> None:
-    assert roles(players_of(["fuzz", "fuzz"], tmp_path)) == [("fuzz", "tester")]
-    two = players_of(["a=mutant,strength=1", "a=mutant,strength=0"], tmp_path)
+    assert roles(read_players(["fuzz", "fuzz"], tmp_path)) == [("fuzz", "tester")]
+    two = read_players(["a=mutant,strength=1", "a=mutant,strength=0"], tmp_path)
     assert [player.name for player in two] == ["a", "a#2"]
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:
-    found = players_of(["openai,model=m,api_key=hush"], tmp_path, role="coder")
-    assert "hush" not in found[0].name + found[0].asked
+    found = read_players(["openai,model=m,api_key=hush"], tmp_path, role="coder")
+    assert "hush" not in found[0].name + found[0].argument
     assert "hush" in revealed(found[0].spec)
 
 
@@ -48,19 +48,19 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     ("text", "role", "said"),
     [
         ("nobody", None, "nobody"),
-        ("fuzz", "coder", "fuzz plays no coder"),
+        ("fuzz", "coder", "fuzz does not play the coder"),
         ("runs/none@3", None, "runs/none@3"),
     ],
 )
 def test_what_is_not_there_is_one_sentence(tmp_path: Path, text: str, role: Any, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        players_of([text], tmp_path, role=role)
+        read_players([text], tmp_path, role=role)
 
 
 def test_a_folder_that_is_no_run_says_how_to_name_a_model(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     with pytest.raises(UserError, match=r"transformers,model=.*model,prompts="):
-        players_of([str(tmp_path / "model")], tmp_path)
+        read_players([str(tmp_path / "model")], tmp_path)
 
 
 @pytest.fixture
@@ -91,18 +91,18 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_run_stands_for_its_exported_models_asked_as_in_training(run: Path, tmp_path: Path) -> None:
-    coder, tester = players_of([str(run)], tmp_path)
+    coder, tester = read_players([str(run)], tmp_path)
     assert (coder.name, tester.name) == ("first", "first")
     assert f"model={run / 'models' / 'coder'}" in coder.spec
     assert all(part in coder.spec for part in ("prompts=simple", "temperature=0.5", "max_tokens=7"))
     assert "max_tokens" not in tester.spec
     assert tester.view == "black_box"
-    (only,) = players_of([str(run / "models" / "tester")], tmp_path)
+    (only,) = read_players([str(run / "models" / "tester")], tmp_path)
     assert (only.role, only.spec) == ("tester", tester.spec)
 
 
 def test_base_stands_for_what_training_began_with(run: Path, tmp_path: Path) -> None:
-    coder, tester = players_of([f"{run}@base"], tmp_path)
+    coder, tester = read_players([f"{run}@base"], tmp_path)
     assert (coder.name, tester.name) == ("first@base", "first@base")
     assert f"model={tmp_path / 'base'}," in coder.spec
 
@@ -110,4 +110,4 @@ def test_base_stands_for_what_training_began_with(run: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(("step", "said"), [("7", "no checkpoint of step 7; there are: 40"), ("last", "or base")])
 def test_a_checkpoint_that_is_not_there(run: Path, tmp_path: Path, step: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        players_of([f"{run}@{step}"], tmp_path)
+        read_players([f"{run}@{step}"], tmp_path)

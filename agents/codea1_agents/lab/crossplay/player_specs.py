@@ -1,15 +1,15 @@
-"""Who takes part: names of agents, training runs and their checkpoints, as agents that can be loaded.
+"""Reads the players that the command line names: agents, training runs and their checkpoints.
 
 ==================  ================================================================================================
-`RUN`               both roles of a run of `codea1 train` as they are now: its exported models, else its last checkpoint
-`RUN@40`            after step 40, from `RUN/checkpoints/step-0040`
-`RUN@base`          the models that its training began with
+`RUN`               both roles of a run of `codea1 train`: its exported models, or else its last checkpoint
+`RUN@40`            both roles after step 40, from `RUN/checkpoints/step-0040`
+`RUN@base`          both roles before training: the models that training began with
 `RUN/models/coder`  one exported model
-`mutant`            any agent, by name and options, `module:attribute` too; for the roles that it plays
-`NAME=...`          any of these under a name of one's own
+`mutant`            any agent by name and options, or as `module:attribute`, in the roles that it plays
+`NAME=...`          any of these under another name
 ==================  ================================================================================================
 
-Models of a run are asked as in its training: same prompts, length of replies, temperature and view of the program.
+Models of a run play with the settings of its training: prompts, length of replies, temperature, view of the program.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ View = Literal["white_box", "black_box"]
 
 
 @dataclass(frozen=True, slots=True)
-class Player:
-    """Somebody who can play a role."""
+class PlayerSpec:
+    """One agent in one role, before it is loaded."""
 
     name: str
-    """For tables; unique among those of its role."""
-    asked: str
-    """As it was named on the command line, without secrets."""
+    """For tables; unique within its role."""
+    argument: str
+    """The text of the command line without `NAME=` and without secrets."""
     spec: str
-    """What `load_agent` takes."""
+    """The argument of `load_agent`."""
     role: Role
     view: View = "white_box"
-    """Of a tester: whether it sees programs."""
+    """Whether a tester sees programs."""
 
 
-def players_of(texts: Sequence[str], scratch: Path, *, role: Role | None = None) -> tuple[Player, ...]:
-    """Return the players that some texts name, in order, coder before tester.
+def read_players(texts: Sequence[str], scratch: Path, *, role: Role | None = None) -> tuple[PlayerSpec, ...]:
+    """Return the players that the texts name, in order, for each text the coder before the tester.
 
     Args:
-        texts: each as in the module's text.
-        scratch: a folder for models that are taken out of checkpoints; it must outlive the players.
-        role: the only one that is wanted; None: every one that somebody plays.
+        texts: each in a form that the module's docstring lists.
+        scratch: a folder for models that are exported from checkpoints; it must exist as long as the players.
+        role: return this role only; None: every role that the agent plays.
 
     Raises:
         UserError: no such agent, run or checkpoint, or it does not play this role.
     """
-    found: list[Player] = []
+    found: list[PlayerSpec] = []
     for number, text in enumerate(texts):
-        mine = list(_players(text, scratch / str(number), (role,) if role else _ROLES))
-        if not mine:
-            raise UserError(f"{without_secrets(text)} plays no {role}")
-        found += mine
+        named = list(_read_player(text, scratch / str(number), (role,) if role else _ROLES))
+        if not named:
+            raise UserError(f"{without_secrets(text)} does not play the {role}")
+        found += named
     return _distinct(found)
 
 
-def _players(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Player]:
+def _read_player(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[PlayerSpec]:
     match = _NAMED.fullmatch(text)
     name, target = (match["name"], match["target"]) if match and not Path(text).exists() else ("", text)
     path, at, step = target.rpartition("@")
@@ -80,48 +80,48 @@ def _players(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Player
     else:
         found = _by_name(target, roles)
     for player in found:
-        yield replace(player, name=name or player.name, asked=without_secrets(target))
+        yield replace(player, name=name or player.name, argument=without_secrets(target))
 
 
 def _is_run(path: Path) -> bool:
     return (path / "config.toml").is_file() and (path / "run.json").is_file()
 
 
-def _by_name(spec: str, roles: Sequence[Role]) -> Iterator[Player]:
+def _by_name(spec: str, roles: Sequence[Role]) -> Iterator[PlayerSpec]:
     plays = getattr(resolve("agents", spec.split(",")[0]), "plays", None)
     for role in roles:
         if plays in (None, role):
-            yield Player(without_secrets(spec), "", read_secrets(spec), role)
+            yield PlayerSpec(without_secrets(spec), "", read_secrets(spec), role)
 
 
-def _of_model(path: Path, roles: Sequence[Role]) -> Iterator[Player]:
-    """Yield the player of an exported model within a run."""
+def _of_model(path: Path, roles: Sequence[Role]) -> Iterator[PlayerSpec]:
+    """Yield the player for an exported model within a run."""
     run = path.resolve().parent.parent
     if path.resolve().parent.name != "models" or not _is_run(run):
         raise BrokenInput(
-            f"{path}: neither a training run nor a model in one; another model is named with how to ask it, as in"
+            f"{path}: neither a training run nor a model in one; name another model with its settings, as in"
             f" transformers,model={path},prompts=default,max_tokens=512"
         )
     module = path.resolve().name
     for role in roles:
         if module in (role, "shared"):
-            yield _asked_as_in(run, role, path.resolve(), "")
+            yield _with_training_settings(run, role, path.resolve(), "")
 
 
-def _of_run(run: Path, step: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Player]:
+def _of_run(run: Path, step: str, scratch: Path, roles: Sequence[Role]) -> Iterator[PlayerSpec]:
     from codea1_agents.train.loop.folder import stored_run  # noqa: PLC0415  slow to import
 
     config, _ = stored_run(run)
     for role in roles:
         agent = getattr(config.agents, role).agent
         if agent:
-            yield Player(f"{_short(run)}:{agent}", "", agent, role)
+            yield PlayerSpec(f"{_short(run)}:{agent}", "", agent, role)
         else:
-            yield _asked_as_in(run, role, _model(run, role, step, scratch), step)
+            yield _with_training_settings(run, role, _model(run, role, step, scratch), step)
 
 
 def _model(run: Path, role: Role, step: str, scratch: Path) -> Path:
-    """Return the folder of a run's model, made if need be."""
+    """Return the folder of a run's model; export it from a checkpoint if necessary."""
     from codea1_agents.train.loop.building import models_of  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.folder import stored_run  # noqa: PLC0415  slow to import
@@ -136,35 +136,35 @@ def _model(run: Path, role: Role, step: str, scratch: Path) -> Path:
     source = run
     if step:
         if not step.isdecimal():
-            raise UserError(f"{run}@{step}: after the @ stands a step's number, or base")
+            raise UserError(f"{run}@{step}: write the number of a step, or base, after the @")
         source = run / "checkpoints" / f"step-{int(step):04d}"
         if not source.is_dir():
-            there = ", ".join(str(int(each.name[5:])) for each in sorted((run / "checkpoints").glob("step-*")))
-            raise UserError(f"{run}: no checkpoint of step {step}; there are: {there or 'none'}")
+            existing = ", ".join(str(int(each.name[5:])) for each in sorted((run / "checkpoints").glob("step-*")))
+            raise UserError(f"{run}: no checkpoint of step {step}; there are: {existing or 'none'}")
     return export_model(source, role, scratch / role)
 
 
-def _asked_as_in(run: Path, role: Role, model: Path, step: str) -> Player:
+def _with_training_settings(run: Path, role: Role, model: Path, step: str) -> PlayerSpec:
     from codea1_agents.train.loop.folder import stored_run  # noqa: PLC0415  slow to import
 
     config, _ = stored_run(run)
     if "," in str(model):
-        raise UserError(f"{model}: a model's path cannot hold a comma here")
+        raise UserError(f"{model}: the path of a model cannot contain a comma here")
     length = getattr(config.agents, role).max_tokens or config.agents.shared.max_tokens
     spec = f"transformers,model={model},prompts={config.rollout.prompts},temperature={config.rollout.temperature}"
     spec += f",batch_size={_BATCH}" + (f",max_tokens={length}" if length else "")
-    return Player(f"{_short(run)}@{step}" if step else _short(run), "", spec, role, config.game.tester_view)
+    return PlayerSpec(f"{_short(run)}@{step}" if step else _short(run), "", spec, role, config.game.tester_view)
 
 
 def _short(run: Path) -> str:
-    """Return the last parts of a run's path that tell something."""
+    """Return the name of a run's folder; that of its parent if the folder is called `run`."""
     parts = run.resolve().parts[-2:]
     return parts[-2] if parts[-1] == "run" and len(parts) > 1 else parts[-1]
 
 
-def _distinct(players: Sequence[Player]) -> tuple[Player, ...]:
-    """Give those of equal names a number; leave out who takes part twice."""
-    found: dict[tuple[str, Role], Player] = {}
+def _distinct(players: Sequence[PlayerSpec]) -> tuple[PlayerSpec, ...]:
+    """Number players of equal names; drop a player that is named twice."""
+    found: dict[tuple[str, Role], PlayerSpec] = {}
     for player in players:
         name, n = player.name, 1
         while (name, player.role) in found and found[name, player.role].spec != player.spec:
