@@ -89,7 +89,7 @@ def _memory() -> Finding:
         free = os.sysconf("SC_AVPHYS_PAGES")
     except (ValueError, OSError):
         return Finding("memory", True, "unknown")
-    return Finding("memory", True, f"{page * total / 2**30:.1f} GiB, of which {page * free / 2**30:.1f} GiB unused")
+    return Finding("memory", True, f"{page * total / 2**30:.1f} GiB, {page * free / 2**30:.1f} GiB unused")
 
 
 def _sandbox() -> Finding:

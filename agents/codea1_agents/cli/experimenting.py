@@ -59,8 +59,8 @@ def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, options: Exp
         sigterm_interrupts(),
     ):
 
-        def tell(told: Told) -> None:
-            progress.reach(told.n_done, told.n_cells)
+        def tell(state: Told) -> None:
+            progress.reach(state.n_done, state.n_cells)
 
         processes: Processes[Any] = LocalProcesses(path)
         if options.cluster:

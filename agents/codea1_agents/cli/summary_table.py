@@ -42,7 +42,7 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
 def time_sentence(spent: TimeSplit, wall_s: float | None = None) -> str:
     """Return a sentence about the time spent; `wall_s` is the time of a run whose games overlapped."""
     split = (
-        f"{spent.total_s:.1f} s, of which judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
+        f"{spent.total_s:.1f} s: judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
         f" the rest {spent.rest_s:.1f} s"
     )
     return f"time: {split}" if wall_s is None else f"time: {wall_s:.1f} s; all games together {split}"
