@@ -143,8 +143,8 @@ def read_claim(frame: Frame) -> None:
     counts["frames accepted"] += 1
     assert (outcome.kind is OutcomeKind.VALUE) == (frame.tag == Tag.VALUE)
     assert outcome.kind not in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN)
-    assert len(outcome.said) <= 300
-    assert (outcome.said + outcome.error_type).isprintable()
+    assert len(outcome.summary) <= 300
+    assert (outcome.summary + outcome.error_type).isprintable()
 
 
 def read_notice(data: bytes) -> None:

@@ -1,8 +1,8 @@
 """A two-agent environment in which a coder and a tester co-evolve (Code-A1, arXiv 2603.15611).
 
-Importing it registers `codea1/Coder-v0`, `codea1/Tester-v0`, `codea1/CoderBank-v0` and `codea1/TesterBank-v0` with
-Gymnasium, `codea1/code_a1-v0` and `codea1/bank-v0` with PettingZoo (from 1.27 on). The game itself is
-`codea1_env.code_a1_v0`; `codea1_env.bank_v0` is the same with numbers for replies.
+The import registers `codea1/Coder-v0`, `codea1/Tester-v0`, `codea1/CoderBank-v0` and `codea1/TesterBank-v0` with
+Gymnasium, and `codea1/code_a1-v0` and `codea1/bank-v0` with PettingZoo (from 1.27 on). The game is
+`codea1_env.code_a1_v0`; in `codea1_env.bank_v0` the actions are numbers instead of texts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import pettingzoo
 
-if TYPE_CHECKING:  # what `__getattr__` gives at run time, for editors and type checkers
+if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` imports them
     from codea1_env import bank_v0, code_a1_v0, gymnasium_views
     from codea1_env.agent import Agent, AgentContext, load_agent
     from codea1_env.book import MistakeBook
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives at run time, for editors and type 
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULE_OF = {
     "Agent": "agent",
     "AgentContext": "agent",
     "Duel": "judging.judge",
@@ -79,9 +79,9 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Import public names on first use, so that the import itself stays light."""
-        if name in _HOMES:
-            return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        """Import public names on first use, so that importing the package is fast."""
+        if name in _MODULE_OF:
+            return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         if name in _MODULES:
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -101,9 +101,9 @@ _GAMES = {"codea1/code_a1-v0": "code_a1_v0", "codea1/bank-v0": "bank_v0"}
 
 
 def _register() -> None:
-    for view, home in _VIEWS.items():
+    for view, path in _VIEWS.items():
         if view not in gymnasium.registry:
-            gymnasium.register(view, entry_point=f"codea1_env.{home}")
+            gymnasium.register(view, entry_point=f"codea1_env.{path}")
     # PettingZoo has registries only from 1.27 on.
     for kind, factory in (("aec", "env"), ("parallel", "parallel_env")):
         registry = getattr(pettingzoo, f"{kind}_registry", _GAMES)

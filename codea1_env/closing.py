@@ -1,4 +1,4 @@
-"""What is closed when its `with` block ends."""
+"""A base class for objects that are closed at the end of a `with` block."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Self
 
 
 class Closing:
-    """A context manager that gives itself and ends with `close()`."""
+    """A context manager that returns itself and calls `close()` at the end of the block."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release all resources."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:

@@ -9,24 +9,25 @@
 | Parallel API | `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once |
 | Groups | `group_env()`: many coders, many testers for each (`codea1_env.group_env`) |
 
-**A round.** The coder's reply is read into a candidate, which is loaded in the sandbox. The tester sees it (white box)
-and replies with asserts. They are validated on the solution, the candidate runs them and the cases replayed from the
-Mistake Book, both agents get their rewards in one update after the tester has acted, and the book is updated. A
-candidate that does not load ends the round without the tester's turn, whose reward would be 0 (`skip_invalid`).
+**A round.** The environment reads the coder's reply into a candidate and loads it in the sandbox. The tester sees the
+program (white box) and replies with asserts. The solution validates them. The candidate runs the valid ones and the
+cases replayed from the Mistake Book. Both agents get their rewards together after the tester has acted, and the book is
+updated. A candidate that does not load ends the round without the tester's turn; its reward would be 0
+(`skip_invalid`).
 
-**An episode** is one problem and `max_cycles` rounds; from the second on, `feedback` tells the coder which cases
-failed and `program` holds its previous program. The last round *terminates*. If our own sandbox fails, the round is
-not scored: both rewards are nan, `infos[agent]["masked"]` is True and the episode is *truncated*. The same goes for an
-agent that cannot be asked: `env.unwrapped.give_up(why)` ends its episode.
+**An episode** is one problem and `max_cycles` rounds. From the second round on, `feedback` lists the failed cases for
+the coder, and `program` holds its previous program. The last round *terminates*. If the sandbox itself fails, the round
+is not scored: both rewards are nan, `infos[agent]["masked"]` is True and the episode is *truncated*. If an agent gives
+no reply, `env.unwrapped.give_up(why)` ends its episode in the same way.
 
 **Infos** when acting: `problem_id`, `episode_id`, `group_id`, `role`, `round`, `tests_per_suite`, for the tester
 `tester_view` (`white_box`, `black_box`; `blind` in the blind view), and `truncated_chars` if a reply was cut; after
 judging also `verdict`, `pass_rate`, `new_tests`, `replayed_tests`, `validity`, `difficulty`, `rejections`,
-`reward_parts`, `book_size`, `masked`. The whole matrix of verdicts is `env.unwrapped.last_round`.
+`reward_parts`, `book_size`, `masked`. `env.unwrapped.last_round` holds all verdicts.
 
-**Reset options**: `problem_id` (one of the set), `problem` (a `Problem` of your own), `replay` (False: no replays this
-episode). A key that looks like a slip of one of these is an error; other unknown keys are logged and ignored, as
-PettingZoo's conformance tests ask for.
+**Reset options**: `problem_id` (of the problem set), `problem` (your own `Problem`), `replay` (False: no replays in
+this episode). A key that looks like a misspelled option is an error; other unknown keys are logged and ignored, as
+PettingZoo's conformance tests require.
 
 **Version history**: v0, first version.
 """
@@ -43,14 +44,13 @@ from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from codea1_env.book.store import MistakeBook
-from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import ProblemReport, SuiteReport, ValidSuite
 from codea1_env.group_env import GroupEnv as group_env  # noqa: N813  PettingZoo: a name of an environment's kind
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import (
-    MAX_REPLY_CHARS,
-    Seen,
+    ObservationFields,
     action_space,
+    checked_reply,
     coder_feedback,
     observation_space,
     tester_feedback,
@@ -60,7 +60,7 @@ from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds
 from codea1_env.rounds.trees import Tree
-from codea1_env.rounds.two_agents import CODER, MAX_CYCLES, TESTER, TwoAgentEnv
+from codea1_env.rounds.two_agents import CODER, MAX_CYCLES, TESTER, TwoAgentEnv, simultaneous
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
@@ -77,20 +77,16 @@ def env(**kwargs: Any) -> OrderEnforcingWrapper[str, dict[str, Any], str]:
 def parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str | None]:
     """Return the turn-based parallel view: each step takes one agent's action, `infos[a]["active_agent"]` says whose.
 
-    The tester sees the program. PettingZoo's other conversion would show both agents the state *before* the coder
-    acted, and so silently blind the tester.
+    The tester sees the program. PettingZoo's other conversion would show both agents the state *before* the coder acts,
+    so the tester would never see a program.
     """
     return turn_based_aec_to_parallel(raw_env(**kwargs))
 
 
 def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str]:
     """Return the simultaneous parallel view: both agents act at once, the tester never sees a program."""
-    for name, forced in (("tester_view", "black_box"), ("skip_invalid", False)):
-        if kwargs.setdefault(name, forced) != forced:
-            raise UserError(f"blind_parallel_env: {name} can only be {forced!r}, since both agents act at once")
-    blind = raw_env(**kwargs)
-    blind.told_view = "blind"
-    blind.metadata = {**blind.metadata, "is_parallelizable": True}
+    blind = simultaneous(raw_env, kwargs, {"tester_view": "black_box", "skip_invalid": False})
+    blind.reported_view = "blind"
     return aec_to_parallel(blind)
 
 
@@ -113,7 +109,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         render_mode: str | None = None,
         provenance: Provenance | None = None,
     ) -> None:
-        """Make an environment; nothing is started before the first step.
+        """Make an environment; it starts nothing before the first step.
 
         Args:
             problems: a source that `load_problems` takes: `humaneval`, `starter`, a path, a `ProblemSet`.
@@ -125,11 +121,11 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             limits: bounds per call of a program; None: the defaults of `Limits`.
             skip_invalid: whether a candidate that does not load ends its round without the tester's turn.
             render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
-            provenance: the names of run, coder and tester that new entries of the book keep; only the caller has them.
+            provenance: the names of run, coder and tester that new entries of the book keep.
 
         Raises:
-            UserError: an argument has no such value, there are no problems, or the rules pay for golden tests that a
-                problem has not.
+            UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
+                problem has none.
         """
         super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode)
         self.problems = load_problems(problems)
@@ -147,7 +143,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start an episode on the next problem (see the module's docstring for `options`).
 
-        With a seed, all that is random starts anew from it; without, the stream goes on.
+        A seed restarts everything random; without one, the random stream continues.
         """
         self._episode = self._source.begin(seed, self._source.checked(options or {}))
         self._problem = self._episode.problem
@@ -158,21 +154,21 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what the agent sees now."""
         if agent == CODER:
-            return Seen(self._problem, self._round, self._previous_program, self._coder_feedback).to_dict()
-        return Seen(self._problem, self._round, self._shown_program(), self._tester_feedback).to_dict()
+            return ObservationFields(self._problem, self._round, self._previous_program, self._coder_feedback).to_dict()
+        return ObservationFields(self._problem, self._round, self._shown_program(), self._tester_feedback).to_dict()
 
     def give_up(self, why: str) -> None:
-        """End the episode unscored because the agent whose turn it is could not be asked; only while there is a turn.
+        """End the episode unscored because the agent whose turn it is gave no reply; only while there is a turn.
 
         Args:
-            why: stands in the record, so it must be the same in every process.
+            why: is recorded, so it must be the same in every process.
         """
         self._rounds.give_up(why)
         self._finish_round(None)
         self._accumulate_rewards()
 
     def close(self) -> None:
-        """Close the book if this environment opened it. The sandbox is shared and stays."""
+        """Close the book if this environment opened it. The sandbox is shared and stays open."""
         self._source.close()
 
     # -- a round --
@@ -206,7 +202,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
 
     def _finish_round(self, tester_reply: str | None) -> None:
         (tree,) = self._rounds.results()
-        assert tree.report is not None  # a sandbox that cannot be used at all has raised
+        assert tree.report is not None  # `results` raises if the sandbox cannot be used at all
         report = _with_suite(tree.report)
         rewards = score(report.candidates[0], self.rules)
         provenance = replace(self.provenance, episode_id=self._episode_id, round=self._round)
@@ -220,13 +216,11 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
     def _shown_program(self) -> str:
         return self._program if self.tester_view == "white_box" else ""
 
-    # -- what comes in --
+    # -- actions and infos --
 
-    def _accepted(self, agent: str, action: str | None) -> str:
-        if not isinstance(action, str):
-            raise UserError(f"{agent}'s action must be text (str), not {type(action).__name__}")
-        self._n_cut[agent] = max(0, len(action) - MAX_REPLY_CHARS)
-        return action[:MAX_REPLY_CHARS]
+    def _checked_action(self, agent: str, action: str | None) -> str:
+        reply, self._n_cut[agent] = checked_reply(agent, action)
+        return reply
 
     def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
         info = super()._judged_info(agent, judged)
@@ -234,7 +228,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
 
 
 def _with_suite(report: ProblemReport) -> ProblemReport:
-    """Return the report of a round with an empty suite where the tester had no turn: it has earned nothing."""
+    """Return the report of a round, with an empty suite if the tester had no turn."""
     (candidate,) = report.candidates
     if candidate.suites:
         return report

@@ -1,17 +1,17 @@
-"""Every exception the project raises on purpose, sorted by whose fault it is.
+"""All exceptions that the project raises on purpose, grouped by whose fault they are.
 
 ::
 
     CodeA1Error
-    ├── UserError (ValueError)          yours: one sentence that names the place; the command line exits with 2
+    ├── UserError (ValueError)          the caller's: one sentence that names the place; the command line exits with 2
     │   ├── UnknownName                 no such source, agent, preset or sandbox
     │   ├── BrokenInput                 a file, row, run folder or book that cannot be read
     │   └── MissingExtra (ImportError)  an optional package is needed; the message holds the pip line
     ├── SandboxError (RuntimeError)     ours: the sandbox failed, not the program in it. Never evidence, never a reward
-    └── AgentUnavailable (RuntimeError) nobody's: an agent could not be asked. Its game is masked, never scored 0
+    └── AgentUnavailable (RuntimeError) nobody's: an agent gave no reply. Its game is masked, never scored 0
 
-What a *candidate* or a *tester* does wrong is never an exception: it is a `Verdict` or a `Rejection`.
-All of them pickle, so that they cross Ray and multiprocessing unchanged.
+A fault of a *candidate* or a *tester* is never an exception: it is a `Verdict` or a `Rejection`.
+All exceptions pickle, so they cross Ray and multiprocessing unchanged.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ __all__ = [
 
 
 class CodeA1Error(Exception):
-    """Base of all errors raised on purpose."""
+    """Base class of all errors that are raised on purpose."""
 
 
 class UserError(CodeA1Error, ValueError):
-    """The caller asked for something that cannot be done; the message says what and where."""
+    """The caller requested something impossible; the message says what and where."""
 
 
 class UnknownName(UserError):
@@ -53,7 +53,8 @@ class UnknownName(UserError):
 
     @classmethod
     def of(cls, kind: str, name: str, known: Iterable[str]) -> UnknownName:
-        """Say which names there are (the first dozen), the nearest one first if the name looks like a slip."""
+        """Make an error that lists the known names, a dozen at most, after the nearest one if the name may be a typing
+        error."""
         names = sorted(known)
         near = get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -70,7 +71,7 @@ class MissingExtra(UserError, ImportError):
 
     @classmethod
     def of(cls, need: str, extra: str) -> MissingExtra:
-        """Name what needs the package and the pip line that installs it."""
+        """Make an error that names the feature that needs the package, and the pip line that installs it."""
         return cls(f"{need} needs an optional package: pip install 'codea1-env[{extra}]'")
 
 
@@ -79,11 +80,11 @@ def extra_needed(need: str, extra: str) -> Iterator[None]:
     """Guard imports of an optional package.
 
     Args:
-        need: what needs the package.
-        extra: that installs it.
+        need: the feature that needs the package.
+        extra: the extra of this project that installs it.
 
     Raises:
-        MissingExtra: an import has failed.
+        MissingExtra: an import in the block has failed.
     """
     try:
         yield
@@ -96,14 +97,15 @@ class SandboxError(CodeA1Error, RuntimeError):
 
 
 class AgentUnavailable(CodeA1Error, RuntimeError):
-    """An agent gave no reply for reasons outside of the game, after its own retries: its endpoint is down, say.
+    """An agent gave no reply for reasons outside of the game, after its own retries, for example because its endpoint
+    is down.
 
-    Callers mask the game that needed the reply; other games go on.
+    Callers mask the game that needed the reply; other games continue.
     """
 
 
 def whole_number(name: str, value: object, *, most: float, least: int = 1) -> int:
-    """Return the value of an argument.
+    """Return an argument as an integer.
 
     Raises:
         UserError: it is no whole number from `least` to `most`.
@@ -114,10 +116,10 @@ def whole_number(name: str, value: object, *, most: float, least: int = 1) -> in
 
 
 def as_lists(**given: Any) -> list[list[Any]]:
-    """Return the values of arguments that belong together, one of each.
+    """Return several arguments as lists of equal length.
 
     Raises:
-        UserError: one is no list, tuple or the like, or there are more of one than of another.
+        UserError: one of them is no iterable, or is a string, or their lengths differ.
     """
     for name, value in given.items():
         if isinstance(value, str) or not isinstance(value, Iterable):
@@ -130,10 +132,10 @@ def as_lists(**given: Any) -> list[list[Any]]:
 
 
 def of_type(name: str, value: object, kind: type[_T]) -> _T:
-    """Return the value of an argument.
+    """Return an argument of the given type.
 
     Raises:
-        UserError: it is no `kind`.
+        UserError: it is not of type `kind`.
     """
     if not isinstance(value, kind):
         raise UserError(f"{name} must be of type {kind.__name__}, not {type(value).__name__} ({value!r:.100})")
@@ -141,10 +143,10 @@ def of_type(name: str, value: object, kind: type[_T]) -> _T:
 
 
 def one_of(name: str, value: str, known: Sequence[str]) -> str:
-    """Return the value of an argument.
+    """Return an argument that is one of the known values.
 
     Raises:
-        UserError: it is none of the known ones.
+        UserError: it is none of them.
     """
     if value not in known:
         raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")

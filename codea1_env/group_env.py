@@ -9,24 +9,25 @@
 | AEC form | `pettingzoo.utils.parallel_to_aec(env)` |
 | Many problems at once | `codea1_env.group_vector` |
 
-**An episode** is one problem and two steps. In the first, the coders act, in the second the testers; actions of others
-are ignored and may be missing. `infos[agent]["active"]` says whose turn it is. All agents live from the reset to the
-end, since PettingZoo lets nobody come back and a coder is paid after the testers have acted; only testers of a program
-that does not load end after the first step (`skip_invalid`). Without testers (M = 0) there is one step.
+**An episode** is one problem and two steps. The coders act in the first step, the testers in the second; actions of
+other agents are ignored and may be missing. `infos[agent]["active"]` says whose turn it is. All agents live from the
+reset to the end, because PettingZoo does not allow an agent to return and coders get their rewards after the testers
+have acted. Only the testers of a program that does not load end after the first step (`skip_invalid`). Without testers
+(M = 0) there is one step.
 
-**Rewards** come with the last step: a coder's is that of its program with all its suites, a tester's that of its suite;
-where suites are per problem, the mean over the programs that load. What is not known is masked: the reward is nan and
-the agent is *truncated*; all others *terminate*. An agent that cannot be asked acts by `AgentUnavailable(reason)`: what
-depends on its reply is masked, the others play on.
+**Rewards** come with the last step. A coder gets the reward of its program with all its suites, a tester that of its
+suite; a suite for all candidates gets the mean over the programs that load. An unknown reward is masked: it is nan and
+the agent is *truncated*. All other agents *terminate*. An agent that gives no reply acts with
+`AgentUnavailable(reason)`: rewards that depend on its reply are masked, and the other agents continue.
 
-**Infos** are those of `code_a1_v0`, once an agent has had its turn and again once it was judged, with candidate and
-suite in `episode_id`. A coder's count all its suites, those of a suite for all candidates all of these. All verdicts of
-the last episode are `env.unwrapped.last_tree`. Feedback is empty, as there is one round.
+**Infos** are those of `code_a1_v0`, with candidate and suite in `episode_id`. An agent gets them at its turn, and more
+after it is judged. The counts of a coder cover all its suites; those of a suite for all candidates cover all of them.
+`env.unwrapped.last_tree` holds all verdicts of the last episode. Feedback is empty, since there is one round.
 
-**Reset options**: those of `code_a1_v0`, and `tree`: a `codea1_env.Tree` of this shape, which is played as it is. The
-Mistake Book is then its maker's, who has read the replays in it and records `last_tree.book_report`.
+**Reset options**: those of `code_a1_v0`, and `tree`: a `codea1_env.Tree` of this shape, which is played unchanged. The
+caller then owns the Mistake Book: it puts the replays into the tree and records `last_tree.book_report`.
 
-To pay something else, derive a class and change what `step` returns.
+For other rewards, derive a class and change the rewards that `step` returns.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from codea1_env.agent import Info, Role
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError, of_type, one_of, whole_number
 from codea1_env.facts.verdicts import Verdict
-from codea1_env.observations import MAX_REPLY_CHARS, Seen, action_space, meeting_info, observation_space
+from codea1_env.observations import ObservationFields, action_space, checked_reply, judged_pairs_info, observation_space
 from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
@@ -61,10 +62,10 @@ MAX_GROUP = 4096
 """Most candidates, and most suites of each group."""
 
 Action: TypeAlias = str | AgentUnavailable
-"""A raw reply, or why there is none."""
-_Seen: TypeAlias = Mapping[str, Any]
-_Stepped: TypeAlias = tuple[
-    dict[str, _Seen], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
+"""A raw reply, or the reason why there is none."""
+_Observation: TypeAlias = Mapping[str, Any]
+_Step: TypeAlias = tuple[
+    dict[str, _Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]
 ]
 
 
@@ -74,11 +75,11 @@ def coder_name(candidate: int) -> str:
 
 
 def tester_name(group: int, suite: int) -> str:
-    """Return the name of the agent that writes a suite; the group is a candidate's, or 0 where suites are for all."""
+    """Return the name of the agent that writes a suite; the group is a candidate, or 0 if suites are for all."""
     return f"tester_{group}_{suite}"
 
 
-class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # PettingZoo: untyped
+class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  # PettingZoo: untyped
     """The environment; see the module's docstring for the game."""
 
     metadata: dict[str, Any] = {"name": "code_a1_group_v0", "render_modes": []}  # noqa: RUF012  PettingZoo declares it so
@@ -100,26 +101,26 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         masks_sandbox_errors: bool = False,
         provenance: Provenance | None = None,
     ) -> None:
-        """Make an environment; nothing is started before the first step.
+        """Make an environment; it starts nothing before the first step.
 
         Args:
             problems: a source that `load_problems` takes.
             n_candidates: N, from 1 to `MAX_GROUP`.
-            n_suites: M, of each group of suites, from 0 to `MAX_GROUP`.
-            suites_per: `candidate` (M suites for each) or `problem` (M suites, written blind, for all).
+            n_suites: M, per group of suites, from 0 to `MAX_GROUP`.
+            suites_per: `candidate` (M suites for each) or `problem` (M suites for all, written without the programs).
             rules: a preset's name or a `Ruleset`.
             tester_view: `white_box` or `black_box`; suites per problem are `black_box` in any case.
             book: a Mistake Book, or the path of one; None: a new one in memory.
             sandbox: a back end or its name; environments of a process share one local pool.
             limits: bounds per call of a program; None: the defaults of `Limits`.
             skip_invalid: whether testers of a candidate that does not load end without a turn.
-            masks_sandbox_errors: whether an episode is masked where the sandbox cannot be used at all; else `step`
-                raises SandboxError.
+            masks_sandbox_errors: whether an episode is masked if the sandbox cannot be used at all; else `step` raises
+                SandboxError.
             provenance: the names of run, coder and tester that new entries of the book keep.
 
         Raises:
-            UserError: an argument has no such value, there are no problems, or the rules pay for golden tests that a
-                problem has not.
+            UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
+                problem has none.
         """
         self.problems = load_problems(problems)
         self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
@@ -144,9 +145,9 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         self.possible_agents = [*self._coders, *self._testers]
         self.agents: list[str] = []
         self.turns: dict[str, Turn] = {}
-        """By agent, of those who are to act now."""
+        """By agent, the turns of the present step."""
         self.last_tree: JudgedTree | None = None
-        """The last episode, judged; None before its end."""
+        """The last episode after it was judged; None before."""
         self._spaces: dict[tuple[str, str], spaces.Space[Any]] = {}
 
     def __str__(self) -> str:
@@ -168,10 +169,10 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
 
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[dict[str, _Seen], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, _Observation], dict[str, dict[str, Any]]]:
         """Start an episode on the next problem (see the module's docstring for `options`).
 
-        With a seed, all that is random starts anew from it; without, the stream goes on.
+        A seed restarts everything random; without one, the random stream continues.
         """
         tree = self._chosen(seed, self._source.checked(options or {}))
         self.join(SharedRound(self.referee.open([tree], self.round_options, in_background=False)), 0)
@@ -179,50 +180,50 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
         self.last_tree = None
         self.agents = self.possible_agents[:]
         self._n_cut: dict[str, int] = {}
-        self._told: dict[str, Info] = {}
+        self._turn_infos: dict[str, Info] = {}
         self._take_turns("coder")
         return self._observations(), self._infos()
 
-    def step(self, actions: Mapping[str, Action]) -> _Stepped:
-        """Take the replies of those whose turn it is; any text is legal.
+    def step(self, actions: Mapping[str, Action]) -> _Step:
+        """Take the replies of the agents whose turn it is; any text is legal.
 
         Raises:
-            UserError: these are no mapping, or an agent that is to act has no action, or one that is neither text nor
-                AgentUnavailable.
-            SandboxError: the sandbox cannot be used at all; the same actions may be tried again.
+            UserError: the actions are no mapping, or an agent whose turn it is has no action, or one that is neither
+                text nor AgentUnavailable.
+            SandboxError: the sandbox cannot be used at all; the same actions may be passed again.
         """
         if not self.agents:
             return {}, {}, {}, {}, {}
         self.submit(actions)
         if self._acting == "coder" and self.n_suites:
-            return self._go_on()
+            return self._begin_tester_turns()
         return self._finish()
 
     def close(self) -> None:
-        """Close the book if this environment opened it. The sandbox is shared and stays."""
+        """Close the book if this environment opened it. The sandbox is shared and stays open."""
         self._source.close()
 
     # -- for `group_vector` --
 
     def join(self, shared: SharedRound, place: int) -> None:
-        """Play this episode as one tree among others; only between `reset` and the first step."""
+        """Play this episode as one tree of a shared round; only between `reset` and the first step."""
         self._round, self._place = shared, place
 
     def replies(self, actions: Mapping[str, Action]) -> list[Action]:
-        """Return what those reply whose turn it is, in their order; texts beyond the space's bound are cut.
+        """Return the replies of the agents whose turn it is, in their order; texts are cut to the space's bound.
 
         Raises:
             UserError: as `step`.
         """
         given = of_type("actions", actions, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
-        return [self._accepted(agent, given.get(agent)) for agent in self.turns]
+        return [self._checked_action(agent, given.get(agent)) for agent in self.turns]
 
     def submit(self, actions: Mapping[str, Action]) -> None:
-        """Hand on the replies of those whose turn it is, as `step` does that follows with the same actions.
+        """Submit the replies of the agents whose turn it is; a `step` with the same actions must follow.
 
         Raises:
             UserError: as `step`.
-            RuntimeError: other actions came before.
+            RuntimeError: other actions were submitted before.
         """
         self._round.submit(self._acting, self._place, self.replies(actions))
 
@@ -259,43 +260,43 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
             coder_name(turn.candidate) if role == "coder" else tester_name(turn.candidate, turn.suite): turn
             for turn in turns
         }
-        self._told |= {agent: turn.info for agent, turn in self.turns.items()}
+        self._turn_infos |= {agent: turn.info for agent, turn in self.turns.items()}
 
-    def _go_on(self) -> _Stepped:
-        """Give the testers their turns; the others among them are done."""
+    def _begin_tester_turns(self) -> _Step:
+        """Begin the testers' turns; testers without a turn are done."""
         self._take_turns("tester")
         done = {
-            agent: self._round.settled(self._place)[group]
+            agent: self._round.early_verdicts(self._place)[group]
             for agent, (group, _) in self._testers.items()
             if agent not in self.turns
         }
         rewards, infos = dict.fromkeys(self.agents, 0.0), self._infos()
         for agent, verdict in done.items():
-            assert verdict is not None  # else there would be a turn
+            assert verdict is not None  # else the tester would have a turn
             rewards[agent] = nan if verdict is Verdict.INTERNAL_ERROR else 0.0
             infos[agent] |= {"verdict": verdict.value, "masked": isnan(rewards[agent])}
         return self._stepped(rewards, infos, done)
 
-    def _finish(self) -> _Stepped:
+    def _finish(self) -> _Step:
         judged = self.last_tree = self._round.results[self._place]
         self.turns = {}
         book = self._recorded(judged)
-        rewards = {agent: self._earned(judged, agent) for agent in self.agents}
+        rewards = {agent: self._reward_of(judged, agent) for agent in self.agents}
         size = None if book is None else book.size
         infos = {agent: info | self._judged_info(judged, agent, size) for agent, info in self._infos().items()}
         return self._stepped(rewards, infos, self.agents, round_=1)
 
     def _stepped(
         self, rewards: dict[str, float], infos: dict[str, dict[str, Any]], done: Collection[str], round_: int = 0
-    ) -> _Stepped:
-        """Return what a step returns, and let go of the agents that are done."""
+    ) -> _Step:
+        """Return the result of a step, and remove the agents that are done."""
         truncations = {agent: agent in done and isnan(rewards[agent]) for agent in self.agents}
         terminations = {agent: agent in done and not truncations[agent] for agent in self.agents}
         observations = self._observations(round_)
         self.agents = [agent for agent in self.agents if agent not in done]
         return observations, rewards, terminations, truncations, infos
 
-    def _earned(self, judged: JudgedTree, agent: str) -> float:
+    def _reward_of(self, judged: JudgedTree, agent: str) -> float:
         if agent in self._testers:
             return float(judged.tester_rewards[self._testers[agent]])
         return float(judged.coder_rewards[self._coders[agent]])
@@ -305,49 +306,49 @@ class GroupEnv(ParallelEnv[str, _Seen, Action]):  # type: ignore[misc]  # Pettin
             return None
         return self._source.record(judged.book_report, replace(self.provenance, episode_id=self.tree.name))
 
-    # -- what goes out and comes in --
+    # -- observations, infos and actions --
 
-    def _observations(self, round_: int = 0) -> dict[str, _Seen]:
+    def _observations(self, round_: int = 0) -> dict[str, _Observation]:
         return {
-            agent: self.turns[agent].observation if agent in self.turns else Seen(self.tree.problem, round_).to_dict()
+            agent: self.turns[agent].observation
+            if agent in self.turns
+            else ObservationFields(self.tree.problem, round_).to_dict()
             for agent in self.agents
         }
 
     def _infos(self) -> dict[str, dict[str, Any]]:
-        return {agent: {**self._told.get(agent, {}), "active": agent in self.turns} for agent in self.agents}
+        return {agent: {**self._turn_infos.get(agent, {}), "active": agent in self.turns} for agent in self.agents}
 
     def _judged_info(self, judged: JudgedTree, agent: str, book_size: int | None) -> dict[str, Any]:
-        """Return the infos of an agent whose reply was judged; only `masked` where the sandbox failed as a whole."""
-        earned = self._earned(judged, agent)
+        """Return the infos of an agent whose reply was judged; only `masked` if the sandbox could not be used."""
+        reward = self._reward_of(judged, agent)
         if judged.report is None:
-            return {"masked": isnan(earned)}
+            return {"masked": isnan(reward)}
         n, m = self._testers.get(agent, (self._coders.get(agent, 0), None))
-        met, parts = judged.report.candidates[n : n + 1], judged.rewards[n].coder.weighted()
+        candidates, parts = judged.report.candidates[n : n + 1], judged.rewards[n].coder.weighted()
         if m is not None and judged.report.shares_suites:
-            met, parts = judged.report.candidates, {"mean_over_candidates": earned}
+            candidates, parts = judged.report.candidates, {"mean_over_candidates": reward}
         elif m is not None:
             parts = judged.rewards[n].testers[m].weighted()
-        info = meeting_info(
-            [(report, report.suites if m is None else report.suites[m : m + 1]) for report in met],
-            {} if isnan(earned) else parts,
+        info = judged_pairs_info(
+            [(report, report.suites if m is None else report.suites[m : m + 1]) for report in candidates],
+            {} if isnan(reward) else parts,
             tests_per_suite=self.rules.tests_per_suite,
             book_size=book_size,
-            masked=isnan(earned),
+            masked=isnan(reward),
         )
         return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut.get(agent) else info
 
-    def _accepted(self, agent: str, action: object) -> Action:
+    def _checked_action(self, agent: str, action: object) -> Action:
         if isinstance(action, AgentUnavailable):
             return action
-        if not isinstance(action, str):
-            raise UserError(f"{agent}'s action must be text (str), not {type(action).__name__}")
-        self._n_cut[agent] = max(0, len(action) - MAX_REPLY_CHARS)
-        return action[:MAX_REPLY_CHARS]
+        reply, self._n_cut[agent] = checked_reply(agent, action)
+        return reply
 
 
 @dataclass(frozen=True, slots=True)
 class _ViewLabels:
-    """Labels of turns, with what testers see. Equal ones compare, as options do."""
+    """Labels of turns, with the testers' view. A dataclass, so that equal round options compare equal."""
 
     view: str
 

@@ -1,15 +1,16 @@
-"""Many groups at a time, in one round: their programs and suites share the sandbox's calls, and agents need not wait.
+"""A vector of group environments: they share one round, and with it the sandbox's calls, and agents need not wait.
 
 ::
 
     vector = GroupVector([code_a1_v0.group_env(problems="starter") for _ in range(8)])
     steps = vector.reset(seed=0)
     while turns := vector.turns():
-        vector.send(vector.actions([reply to each of turns]))   # returns at once: the sandbox is at work now
+        vector.send(vector.actions([reply to each of turns]))   # returns at once, while the sandbox works
         steps = vector.recv()                                   # waits
 
-`code_a1_v0.group_env` is the batch of one. A driver that holds several vectors of one referee lets agents reply to the
-next one between `send` and `recv`. Members may be of a derived class or wrapped: `recv` calls their own `step`.
+A vector of one environment is the same as `code_a1_v0.group_env`. A driver with several vectors of one referee can
+collect replies for the next vector between `send` and `recv`. Members may be of a derived class or wrapped: `recv`
+calls their own `step`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["GroupStep", "GroupVector"]
 
 
 class GroupStep(NamedTuple):
-    """What `ParallelEnv.step` returns; after a reset the three in the middle are empty."""
+    """The result of `ParallelEnv.step`; after a reset the three fields in the middle are empty."""
 
     observations: dict[str, Any]
     rewards: dict[str, float]
@@ -43,27 +44,28 @@ class GroupStep(NamedTuple):
 
 
 class GroupVector:
-    """Group environments that play their episodes together. Not thread-safe."""
+    """Group environments that play their episodes in one shared round. Not thread-safe."""
 
     def __init__(
         self, envs: Sequence[ParallelEnv[str, dict[str, Any], Action]], referee: Referee | None = None
     ) -> None:
-        """Make a vector of environments that are equal but for their state.
+        """Make a vector of environments with equal settings.
 
         Args:
-            envs: at least one; each a `GroupEnv` or wrapped around one.
-            referee: judges for all, in its thread; hand the same to vectors that take turns. None: the first one's.
+            envs: at least one; each a `GroupEnv` or a wrapper of one.
+            referee: judges for all, in its thread; vectors that alternate should share one. None: the referee of the
+                first environment.
 
         Raises:
-            UserError: there is none, one is no group environment or stands there twice, or they differ in rules or in
-                how they are played.
+            UserError: there are no environments, one is no group environment or is passed twice, or they differ in
+                rules or in round options.
         """
         self.envs = as_lists(envs=envs)[0]
         members: list[Any] = [getattr(env, "unwrapped", None) for env in self.envs]
         if not members or not all(isinstance(member, GroupEnv) for member in members):
             raise UserError("a vector needs environments made by code_a1_v0.group_env, at least one")
         if len(set(map(id, members))) < len(members):
-            raise UserError("an environment can stand in a vector only once")
+            raise UserError("a vector can hold an environment only once")
         self._members: list[GroupEnv] = members
         self._options = self._members[0].round_options
         self.referee = of_type("referee", referee or self._members[0].referee, Referee)
@@ -73,7 +75,7 @@ class GroupVector:
         self._shared: SharedRound | None = None
         self._steps: list[GroupStep] = []
         self._sent: list[Mapping[str, Action]] = []
-        self._earned: list[dict[str, float]] = []
+        self._total_rewards: list[dict[str, float]] = []
 
     def reset(
         self, seed: int | None = None, options: Sequence[Mapping[str, Any] | None] | None = None
@@ -81,17 +83,17 @@ class GroupVector:
         """Begin an episode in each environment; nothing runs yet.
 
         Args:
-            seed: of the first environment, the others' count up from it; None: their streams go on.
-            options: of each environment's reset, whose number may be smaller than that of environments: then only so
-                many play, the first ones. None: there are none, and all play.
+            seed: of the first environment; each further one gets the next number. None: their random streams continue.
+            options: reset options, one per environment; if there are fewer, only that many environments play, the first
+                ones. None: no options, and all play.
 
         Returns:
-            One per environment that plays.
+            One step per environment that plays.
 
         Raises:
-            UserError: as `GroupEnv.reset`, or there are more options than environments. Then nobody plays.
+            UserError: as `GroupEnv.reset`, or there are more options than environments. Then no environment plays.
         """
-        self._shared, self._steps, self._sent, self._earned = None, [], [], []
+        self._shared, self._steps, self._sent, self._total_rewards = None, [], [], []
         given = [None] * len(self.envs) if options is None else as_lists(options=options)[0]
         if not 1 <= len(given) <= len(self.envs):
             raise UserError(f"options for {len(given)} environments of {len(self.envs)}")
@@ -104,13 +106,13 @@ class GroupVector:
         self._shared = SharedRound(self.referee.open([member.tree for member in members], self._options))
         for place, member in enumerate(members):
             member.join(self._shared, place)
-        self._steps, self._earned = steps, [{} for _ in steps]
+        self._steps, self._total_rewards = steps, [{} for _ in steps]
         return self._steps
 
     def turns(self) -> list[Turn]:
-        """Return who is to act, environment by environment, in the order of agents.
+        """Return all turns, environment by environment, in the order of agents.
 
-        Observations and infos are those that the environments returned; `tree` is the environment's position.
+        Observations and infos are those that the environments returned; `tree` is the position of the environment.
         """
         return [
             replace(turn, observation=step.observations[agent], info=step.infos[agent], tree=place)
@@ -122,7 +124,7 @@ class GroupVector:
         """Return actions by agent, one mapping per environment, from replies in the order of `turns`.
 
         Raises:
-            UserError: there are more or fewer.
+            UserError: their number differs from the number of turns.
         """
         names = [(place, agent) for place, member in enumerate(self._playing()) for agent in member.turns]
         found: list[dict[str, Action]] = [{} for _ in self._playing()]
@@ -131,17 +133,17 @@ class GroupVector:
         return found
 
     def send(self, actions: Sequence[Mapping[str, Action]]) -> None:
-        """Take the actions of all environments that play, and return at once; what follows from them is under way.
+        """Submit the actions of all environments that play; return at once, while they are judged.
 
         Raises:
-            UserError: as `GroupEnv.step`, there are more or fewer, or there is no reset or `recv` before.
+            UserError: as `GroupEnv.step`, their number is wrong, or the call does not follow `reset` or `recv`.
         """
         members = self._playing()
         if self._sent or not any(member.agents for member in members):
             raise UserError("send comes after reset, and again after recv until the episode is over")
         members, given = as_lists(environments=members, actions=actions)
         for member, its_actions in zip(members, given, strict=True):
-            member.replies(its_actions)  # so that nothing is under way if one of them cannot be taken
+            member.replies(its_actions)  # checks all actions before any of them is submitted
         for member, its_actions in zip(members, given, strict=True):
             member.submit(its_actions)
         self._sent = given
@@ -150,25 +152,25 @@ class GroupVector:
         """Return one step per environment that plays; waits.
 
         Raises:
-            UserError: nothing was sent.
-            SandboxError: the sandbox cannot be used at all, and the environments do not mask that. The episode is lost:
-                begin another one by `reset`.
+            UserError: no actions were sent.
+            SandboxError: the sandbox cannot be used at all, and the environments do not mask that. The episode is lost;
+                begin another one with `reset`.
         """
         if not self._sent or self._shared is None:
             raise UserError("recv comes after send")
-        self._shared.wait()  # so that no member has stepped if it fails
+        self._shared.wait()  # raises before any member has stepped
         sent, self._sent = self._sent, []
         acting = [list(member.turns) for member in self._playing()]
         self._steps = [GroupStep(*env.step(dict(given))) for env, given in zip(self.envs, sent, strict=False)]
-        for earned, step, agents in zip(self._earned, self._steps, acting, strict=True):
-            for agent in {*earned, *agents} & step.rewards.keys():
-                earned[agent] = earned.get(agent, 0.0) + step.rewards[agent]
+        for total, step, agents in zip(self._total_rewards, self._steps, acting, strict=True):
+            for agent in {*total, *agents} & step.rewards.keys():
+                total[agent] = total.get(agent, 0.0) + step.rewards[agent]
         return self._steps
 
-    # -- what came of it --
+    # -- results --
 
     def trees(self) -> list[JudgedTree]:
-        """Return the judged trees of a finished episode, with verdicts and what the *rules* pay.
+        """Return the judged trees of a finished episode, with verdicts and the rewards of the *rules*.
 
         Raises:
             UserError: the episode is not over.
@@ -179,19 +181,19 @@ class GroupVector:
         return found  # type: ignore[return-value]  # just checked
 
     def coder_rewards(self, place: int) -> Rewards:
-        """Return what one *environment* has paid its coders, (N,): nan where masked."""
-        earned, tree = self._paid(place), self._members[place].tree
-        return np.array([earned.get(coder_name(n), np.nan) for n in range(tree.n_candidates)])
+        """Return the rewards that one *environment* has given its coders, (N,): nan where masked."""
+        total, tree = self._rewards_of(place), self._members[place].tree
+        return np.array([total.get(coder_name(n), np.nan) for n in range(tree.n_candidates)])
 
     def tester_rewards(self, place: int) -> Rewards:
-        """Return what one *environment* has paid its testers, (G, M): nan where masked, or where none had a turn."""
-        earned, tree = self._paid(place), self._members[place].tree
+        """Return the rewards that one *environment* has given its testers, (G, M): nan if masked or without a turn."""
+        total, tree = self._rewards_of(place), self._members[place].tree
         names = [tester_name(g, m) for g in range(tree.n_groups) for m in range(tree.n_suites)]
-        return np.array([earned.get(name, np.nan) for name in names]).reshape(tree.n_groups, tree.n_suites)
+        return np.array([total.get(name, np.nan) for name in names]).reshape(tree.n_groups, tree.n_suites)
 
     @property
     def judge_s(self) -> float:
-        """Seconds that checks and judging have taken since the reset."""
+        """Seconds of checking and judging since the reset."""
         return self._shared.rounds.judge_s if self._shared is not None else 0.0
 
     def close(self) -> None:
@@ -199,8 +201,8 @@ class GroupVector:
         for env in self.envs:
             env.close()
 
-    def _paid(self, place: int) -> dict[str, float]:
-        return self._earned[whole_number("place", place, least=0, most=len(self._earned) - 1)]
+    def _rewards_of(self, place: int) -> dict[str, float]:
+        return self._total_rewards[whole_number("place", place, least=0, most=len(self._total_rewards) - 1)]
 
     def _playing(self) -> list[GroupEnv]:
         return self._members[: len(self._steps)]

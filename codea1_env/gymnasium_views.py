@@ -1,4 +1,4 @@
-"""One role as a Gymnasium environment, the other played by any agent: `codea1/Coder-v0` and `codea1/Tester-v0`."""
+"""Gymnasium environments of one role; any agent plays the other one: `codea1/Coder-v0` and `codea1/Tester-v0`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["CoderEnv", "RoleView", "TesterEnv", "make_vec"]
 
 
 class RoleView(gymnasium.Env[ObsType, ActType]):
-    """A game of two agents seen from one role; the other's turns are taken inside `reset` and `step`."""
+    """A game of two agents for one role; `reset` and `step` play the opponent's turns."""
 
     metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  as Gymnasium has it
     _role: str
 
     def __init__(self, game: Any) -> None:
-        """Make a view of an environment; only the view steps it from now on."""
+        """Make a view of an environment, which only the view may step from now on."""
         self.game = game
         self.render_mode = game.render_mode
         self.observation_space = game.observation_space(self._role)
@@ -37,13 +37,13 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
         super().reset(seed=seed)
         self.game.reset(seed=seed, options=options)
         self._begin_opponent()
-        self._let_opponent_act()
+        self._play_opponent()
         return self.game.observe(self._role), dict(self.game.infos[self._role])
 
     def step(self, action: ActType) -> tuple[ObsType, float, bool, bool, dict[str, Any]]:
         """Take this role's action and the opponent's until it is this role's turn again, or the episode is over."""
         self.game.step(action)
-        reward = self.game.rewards[self._role] + self._let_opponent_act()
+        reward = self.game.rewards[self._role] + self._play_opponent()
         return (
             self.game.observe(self._role),
             float(reward),
@@ -53,7 +53,7 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
         )
 
     def render(self) -> str | None:  # type: ignore[override, unused-ignore]  # Gymnasium's type variable is bound nowhere
-        """Picture the last judged round."""
+        """Render the last judged round."""
         found: str | None = self.game.render()
         return found
 
@@ -61,22 +61,22 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
         """Prepare the opponent for an episode."""
 
     @abstractmethod
-    def _of_opponent(self, agent: str) -> ActType:
-        """Return the action of the opponent, whose turn it is and who is called `agent`."""
+    def _opponent_action(self, agent: str) -> ActType:
+        """Return the action of the opponent `agent`, whose turn it is."""
 
-    def _let_opponent_act(self) -> float:
-        """Return what this role has earned meanwhile."""
+    def _play_opponent(self) -> float:
+        """Play the opponent's turns and return the rewards that this role gets meanwhile."""
         game, reward = self.game, 0.0
         while game.agent_selection != self._role and not (
             game.terminations[self._role] or game.truncations[self._role]
         ):
-            game.step(self._of_opponent(game.agent_selection))
+            game.step(self._opponent_action(game.agent_selection))
             reward += game.rewards[self._role]
         return reward
 
 
 class _RoleEnv(RoleView[dict[str, Any], str]):
-    """The game of `code_a1_v0` seen from one role, against any agent."""
+    """The game of `code_a1_v0` for one role, against any agent."""
 
     def __init__(self, opponent: AgentSpec, **game: Any) -> None:
         """Make a view.
@@ -102,7 +102,7 @@ class _RoleEnv(RoleView[dict[str, Any], str]):
         if hasattr(self.opponent, "reset"):
             self.opponent.reset(int(self.np_random.integers(2**31)))
 
-    def _of_opponent(self, agent: str) -> str:
+    def _opponent_action(self, agent: str) -> str:
         return self.opponent.act(self.game.observe(agent), self.game.infos[agent])
 
 
@@ -118,8 +118,8 @@ class CoderEnv(_RoleEnv):
 class TesterEnv(_RoleEnv):
     """Write tests against a fixed coder.
 
-    A program that does not load is shown too (`skip_invalid=False`), so that every episode has this role's turn; its
-    reward is then 0.
+    The tester also sees a program that does not load (`skip_invalid=False`), so that this role has a turn in every
+    episode; its reward is then 0.
     """
 
     __test__ = False  # pytest would collect the class otherwise
@@ -139,13 +139,13 @@ _MAX_ENVS = 65_536
 def make_vec(
     view: str, num_envs: int, *, mode: Literal["sync", "async"] = "sync", **options: Any
 ) -> VectorEnv[Any, Any, Any]:
-    """Return `num_envs` copies of a view that reset themselves on the step after an episode has ended.
+    """Return `num_envs` copies of a view; each copy resets itself on the step after its episode has ended.
 
-    `sync` copies share this process's sandbox pool, which already uses all cores; `async` ones have a process and a
-    pool each. Shared memory is off: with it, Gymnasium hands out text as it was at construction, for ever.
+    `sync` copies share this process's sandbox pool, which already uses all cores. Each `async` copy has its own process
+    and pool. Shared memory is off: with it, Gymnasium always returns the texts that it had at construction.
 
     Raises:
-        UnknownName: no such view or mode.
+        UnknownName: there is no such view or mode.
         UserError: `num_envs` is no whole number of at least 1.
     """
     if view not in _VIEWS:

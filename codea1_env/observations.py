@@ -1,6 +1,6 @@
-"""What the agents see: observations, feedback between rounds, and infos. Pure.
+"""The agents' inputs: observations, feedback between rounds, and infos. Pure.
 
-Infos are plain data that compares with `==` and is the same in every process: no clocks, paths, pids or nan.
+Infos are plain data that compares with `==` and is the same in every process: no times, paths, process ids or nan.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ import numpy as np
 from gymnasium import spaces
 
 from codea1_env import values
+from codea1_env.errors import UserError
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
 
 MAX_PROBLEM_CHARS = 65_536
 MAX_REPLY_CHARS = 1_048_576
-_MAX_CASES_TOLD = 10
+_MAX_CASES_SHOWN = 10
 
 
 class UnicodeText(spaces.Text):
     """Any `str` of at most `max_length` characters; samples are short printable ASCII.
 
-    `gymnasium.spaces.Text` needs the whole alphabet as a set: a second to build and 51 MB to pickle for Unicode.
+    `gymnasium.spaces.Text` needs the alphabet as a set: for Unicode it takes a second to build and 51 MB to pickle.
     """
 
     def __init__(self, max_length: int) -> None:
@@ -54,8 +55,8 @@ class UnicodeText(spaces.Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One agent's observation before it becomes a mapping."""
+class ObservationFields:
+    """The fields of one agent's observation."""
 
     problem: Problem
     round: int
@@ -63,7 +64,7 @@ class Seen:
     feedback: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the observation; texts beyond the space's bounds are cut."""
+        """Return the observation; texts are cut to the space's bounds."""
         return {
             "problem": self.problem.statement[:MAX_PROBLEM_CHARS],
             "entry_point": self.problem.entry_point[:256],
@@ -93,28 +94,39 @@ def action_space() -> UnicodeText:
     return UnicodeText(MAX_REPLY_CHARS)
 
 
+def checked_reply(agent: str, action: object) -> tuple[str, int]:
+    """Return an agent's reply, cut to `MAX_REPLY_CHARS`, and the number of characters that were cut.
+
+    Raises:
+        UserError: the action is not text.
+    """
+    if not isinstance(action, str):
+        raise UserError(f"{agent}'s action must be text (str), not {type(action).__name__}")
+    return action[:MAX_REPLY_CHARS], max(0, len(action) - MAX_REPLY_CHARS)
+
+
 def coder_feedback(judged: JudgedRound) -> str:
-    """Tell a coder how its program fared, with the failed cases, so that it can repair it."""
+    """Return the feedback to a coder: the verdict on its program and the failed cases."""
     report = judged.report.candidates[0]
     if not report.is_valid:
         return f"The program is invalid ({_words(report.verdict)}). {report.detail}".strip()
     cases = [*report.replayed, *(case for suite in report.suites for case in suite.cases)]
     failed = [case for case in cases if case.verdict.is_failure]
     lines = [f"{len(failed)} of {len(cases)} tests failed."]
-    lines += [_told(case) for case in failed[:_MAX_CASES_TOLD]]
-    if len(failed) > _MAX_CASES_TOLD:
-        lines.append(f"... and {len(failed) - _MAX_CASES_TOLD} more")
+    lines += [_failure_line(case) for case in failed[:_MAX_CASES_SHOWN]]
+    if len(failed) > _MAX_CASES_SHOWN:
+        lines.append(f"... and {len(failed) - _MAX_CASES_SHOWN} more")
     return "\n".join(lines)
 
 
 def tester_feedback(judged: JudgedRound) -> str:
-    """Tell a tester what became of its previous suite."""
+    """Return the feedback to a tester: how many of its cases were valid and failed, and the rejections."""
     if judged.tester_reply is None:
         return "The previous program was invalid; no suite was asked for."
     suite = judged.report.candidates[0].suites[0]
-    beaten = sum(case.verdict.is_failure for case in suite.cases)
-    lines = [f"{len(suite.cases)} valid tests, {beaten} of them failed on the program."]
-    lines += [f"{r.reason.value}: {r.source} {r.detail}".rstrip() for r in suite.suite.rejections[:_MAX_CASES_TOLD]]
+    n_failed = sum(case.verdict.is_failure for case in suite.cases)
+    lines = [f"{len(suite.cases)} valid tests, {n_failed} of them failed on the program."]
+    lines += [f"{r.reason.value}: {r.source} {r.detail}".rstrip() for r in suite.suite.rejections[:_MAX_CASES_SHOWN]]
     return "\n".join(lines)
 
 
@@ -128,11 +140,12 @@ def turn_info(
     program: str,
     tester_view: str = "",
 ) -> dict[str, Any]:
-    """Return the infos that an agent has when it acts.
+    """Return the infos of an agent that acts.
 
-    `group_id` names the rollouts that GRPO compares: a coder's by problem, a tester's by problem and `program`, the one
-    that it sees (method.md 1.9). It never depends on the wording of a prompt, nor on a program that is hidden from the
-    tester (empty here), which could be told from another by it. `tester_view`, which prompts go by, is a tester's only.
+    `group_id` identifies the rollouts that GRPO compares: a coder's by problem, a tester's by problem and by the
+    `program` that it sees (as in the release, trainer_a1.py:158-168). It depends neither on the wording of a prompt nor
+    on a program that is hidden from the tester (empty here), since it would reveal which program that is. Only testers
+    have `tester_view`, which selects their prompt.
     """
     group = f"{problem.id}/{role}"
     if role == "tester" and program:
@@ -149,10 +162,10 @@ def turn_info(
 
 
 def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:
-    """Return the infos that judging a round of one candidate and one suite adds; see `meeting_info`."""
+    """Return the infos that judging a round of one candidate and one suite adds; see `judged_pairs_info`."""
     (report,) = judged.report.candidates
     reward = judged.rewards.coder if role == "coder" else judged.rewards.testers[0]
-    return meeting_info(
+    return judged_pairs_info(
         [(report, report.suites[:1])],
         reward.weighted(),
         tests_per_suite=tests_per_suite,
@@ -161,37 +174,38 @@ def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict
     )
 
 
-def meeting_info(
-    met: Sequence[tuple[CandidateReport, Sequence[SuiteReport]]],
+def judged_pairs_info(
+    pairs: Sequence[tuple[CandidateReport, Sequence[SuiteReport]]],
     reward_parts: dict[str, float],
     *,
     tests_per_suite: int,
     book_size: int | None,
     masked: bool,
 ) -> dict[str, Any]:
-    """Return the infos that judging adds; shares are None where nothing was there to share.
+    """Return the infos that judging adds; a share of nothing is None.
 
-    `validity` and `difficulty` count the first `tests_per_suite` cases, so they lie in [0, 1] however many were kept;
-    of several suites, or of one with several candidates, they are means. `verdict` is None of several candidates.
+    `validity` and `difficulty` count the first `tests_per_suite` cases, so they lie in [0, 1] however many were kept.
+    For several suites, or for one suite with several candidates, they are means. `verdict` is None for several
+    candidates.
 
     Args:
-        met: a candidate with all suites that it met, or a suite with each candidate that it met: at least one pair.
+        pairs: a candidate with all of its suites, or one suite with each of its candidates; at least one pair.
         reward_parts: weighted terms, which add up to the reward; {} where masked.
         tests_per_suite: K.
         book_size: entries of the problem in the Mistake Book afterwards; None: nothing was recorded.
         masked: whether the reward is nan.
     """
-    (report, suites), suite_reports = met[0], [suite for _, of_one in met for suite in of_one]
-    paid = [case for suite in suite_reports for case in suite.cases[:tests_per_suite]]
-    n_wanted = tests_per_suite * max(1, len(suite_reports))
-    tried = [case for each, of_one in met for case in (*each.replayed, *(c for suite in of_one for c in suite.cases))]
+    (report, suites), suite_reports = pairs[0], [suite for _, of_one in pairs for suite in of_one]
+    counted = [case for suite in suite_reports for case in suite.cases[:tests_per_suite]]
+    n_required = tests_per_suite * max(1, len(suite_reports))
+    tried = [case for each, of_one in pairs for case in (*each.replayed, *(c for suite in of_one for c in suite.cases))]
     return {
-        "verdict": report.verdict.value if len(met) == 1 else None,
+        "verdict": report.verdict.value if len(pairs) == 1 else None,
         "pass_rate": _pass_rate(tried),
         "new_tests": sum(len(suite.cases) for suite in suites),
         "replayed_tests": len(report.replayed),
-        "validity": sum(case.case.prediction_right is not False for case in paid) / n_wanted,
-        "difficulty": sum(case.verdict.is_failure for case in paid) / n_wanted,
+        "validity": sum(case.case.prediction_right is not False for case in counted) / n_required,
+        "difficulty": sum(case.verdict.is_failure for case in counted) / n_required,
         "rejections": dict(Counter(each.reason.value for suite in suites for each in suite.suite.rejections)),
         "reward_parts": reward_parts,
         "book_size": book_size,
@@ -204,7 +218,7 @@ def _pass_rate(cases: list[CaseReport]) -> float | None:
     return sum(case.verdict is Verdict.PASSED for case in tried) / len(tried) if tried else None
 
 
-def _told(case: CaseReport) -> str:
+def _failure_line(case: CaseReport) -> str:
     expected = values.describe(case.case.expected)
     return f"{case.case.case.expression} should be {expected}; it gave {case.actual or _words(case.verdict)}"
 

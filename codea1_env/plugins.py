@@ -1,7 +1,7 @@
-"""Names from installed packages: entry points, and `module:attribute` strings.
+"""Resolve names from installed packages: entry points, and `module:attribute` strings.
 
-The project's own agents, problem sources and sandboxes are registered in the same way as anyone's: in an installed
-distribution's metadata, groups `codea1_env.agents`, `.problems`, `.sandboxes` and `.rewards`. Listing imports nothing.
+The project registers its own agents, problem sources and sandboxes in the same way as any other distribution: in its
+metadata, in the groups `codea1_env.agents`, `.problems`, `.sandboxes` and `.rewards`. Listing names imports nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def names(group: Group) -> tuple[str, ...]:
 
 
 def resolve(group: Group, name: str) -> Any:
-    """Return the object behind a registered name or a `module:attribute` string.
+    """Return the object of a registered name or of a `module:attribute` string.
 
     Raises:
-        UnknownName: not registered and not of the form `module:attribute`.
-        UserError: it is no such string, the module cannot be imported or fails, or it has no such attribute.
+        UnknownName: the name is not registered and not of the form `module:attribute`.
+        UserError: the string is malformed, its module cannot be imported or fails, or it has no such attribute.
     """
     registered = _registered(group)
     if name in registered:
@@ -60,6 +60,6 @@ def _module(name: str, what: str) -> ModuleType:
         raise
     except ImportError as error:
         raise UserError(f"{what}: cannot import {name!r} ({error})") from error
-    except (Exception, SystemExit) as error:  # the boundary to modules, which are anyone's code
-        said = " ".join(str(error).split())[:300]
-        raise UserError(f"{what}: importing {name!r} failed: {type(error).__name__}: {said}".rstrip(": ")) from error
+    except (Exception, SystemExit) as error:  # third-party modules may raise anything
+        text = " ".join(str(error).split())[:300]
+        raise UserError(f"{what}: importing {name!r} failed: {type(error).__name__}: {text}".rstrip(": ")) from error

@@ -1,7 +1,7 @@
-"""Pictures of judged rounds for people: in colour for terminals, as plain text for `render()` and logs.
+"""Render judged rounds for people: in colour for terminals, as plain text for `render()` and logs.
 
-All that agents wrote is untrusted: it is never read as markup, and characters that could steer a terminal or turn the
-text around are shown as escapes. rich is imported inside the functions, so that playing without pictures starts fast.
+Text from agents is untrusted: it is never parsed as markup, and characters that could control a terminal or change the
+direction of text are shown as escapes. The functions import rich on use, so that a game without rendering starts fast.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _STYLES = {"passed": "green", "not run": "dim", "internal error": "magenta"}
 
 
 def duel_picture(judged: JudgedRound, *, width: int = 100) -> RenderableType:
-    """Return something that a rich console prints: the program, the suite, the verdicts, the rewards, the book.
+    """Return a rich renderable with the program, the suite, the verdicts, the rewards and the changes of the book.
 
     Args:
         judged: the round.
-        width: columns that it may fill.
+        width: number of columns.
     """
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.padding import Padding  # noqa: PLC0415
@@ -66,7 +66,7 @@ def duel_picture(judged: JudgedRound, *, width: int = 100) -> RenderableType:
 
 
 def duel_text(judged: JudgedRound, *, width: int = 100) -> str:
-    """Return the same picture as plain text: no colour, no control characters but line feeds."""
+    """Return the same as plain text: no colours, and no control characters but line feeds."""
     from io import StringIO  # noqa: PLC0415  only here
 
     from rich.console import Console  # noqa: PLC0415  rich is slow to import
@@ -78,12 +78,12 @@ def duel_text(judged: JudgedRound, *, width: int = 100) -> str:
 
 
 def rendered(judged: JudgedRound | None, problem: Problem, mode: str) -> str | None:
-    """Picture a round for an environment's `render`.
+    """Render a round for an environment's `render`.
 
     Args:
-        judged: the last round; None: there is none yet, so the problem's statement stands in its place.
+        judged: the last round; None: there is none yet, and the problem's statement is shown.
         problem: of the episode.
-        mode: `ansi` returns the picture, any other one prints it and returns None.
+        mode: `ansi` returns the text; any other mode prints it and returns None.
     """
     text = duel_text(judged) if judged is not None else problem.statement
     if mode == "ansi":
@@ -93,7 +93,7 @@ def rendered(judged: JudgedRound | None, problem: Problem, mode: str) -> str | N
 
 
 def reward_sum(reward: Reward) -> str:
-    """Return a reward as the sum that it is, e.g. `0.5*validity 1.000 + 0.5*adversarial 0.250 = 0.625`."""
+    """Return a reward as a sum of its parts, e.g. `0.5*validity 1.000 + 0.5*adversarial 0.250 = 0.625`."""
     if reward.masked:
         return "masked: our own failure hides it"
     text = ""
@@ -104,7 +104,7 @@ def reward_sum(reward: Reward) -> str:
 
 
 def book_sentence(delta: BookDelta | None) -> str:
-    """Return what a round changed in the Mistake Book."""
+    """Describe the changes of the Mistake Book in a round."""
     if delta is None:
         return "unchanged"
     counts = {
@@ -114,12 +114,12 @@ def book_sentence(delta: BookDelta | None) -> str:
         "counted up": delta.incremented,
         "counted down": delta.decremented,
     }
-    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing changed"
-    return f"{said}; {delta.size} for this problem now"
+    text = ", ".join(f"{count} {word}" for word, count in counts.items() if count) or "nothing changed"
+    return f"{text}; {delta.size} for this problem now"
 
 
 def harmless(text: str, *, keep: str = "") -> str:
-    """Return the text with every control, format, private or unassigned character but those of `keep` escaped."""
+    """Escape every control, format, private and unassigned character except those in `keep`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c in keep or unicodedata.category(c) not in _UNSAFE else _escaped(c) for c in text)
@@ -150,7 +150,7 @@ def _headline(judged: JudgedRound, width: int) -> RenderableType:
 
 
 def _program(judged: JudgedRound) -> RenderableType:
-    """The candidate's verdict and program; the reply where there is no program in it."""
+    """The candidate's verdict and program; its reply if it holds no program."""
     from rich.console import Group  # noqa: PLC0415  rich is slow to import
     from rich.syntax import Syntax  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -172,7 +172,7 @@ def _program(judged: JudgedRound) -> RenderableType:
 
 
 def _excerpt(text: str, max_lines: int) -> str:
-    """The first lines of a text, harmless, each cut, with a remark on how many more there are."""
+    """The first lines of a text, escaped and cut, and the number of further lines."""
     head = text[: _MAX_LINES * _MAX_LINE_CHARS * 4].replace("\t", "    ").strip("\n")
     lines = [line[:_MAX_LINE_CHARS] for line in harmless(head, keep="\n").split("\n")[:max_lines]]
     n_more = text.strip("\n").count("\n") + 1 - len(lines)
@@ -259,8 +259,8 @@ def _outcome(judged: JudgedRound) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_row("coder", reward_sum(judged.rewards.coder))
     for reward in judged.rewards.testers:
-        asked = judged.tester_reply is not None
-        grid.add_row("tester", reward_sum(reward) + ("" if asked else "  (not asked: the candidate is invalid)"))
+        had_turn = judged.tester_reply is not None
+        grid.add_row("tester", reward_sum(reward) + ("" if had_turn else "  (no turn: the candidate is invalid)"))
     grid.add_row("Mistake Book", book_sentence(judged.book))
     return grid
 

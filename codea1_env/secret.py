@@ -1,9 +1,9 @@
-"""Secrets: keys and passwords that agents use and nobody else reads.
+"""Secrets: keys and passwords that only the agents may read.
 
-A secret lies in an environment variable. What travels is a text that shows it as `***`, in `repr`, `str`, `format`,
-JSON and TOML alike, and pickles as the variable's name; only `revealed` gives the value, in a process that has the
-variable. Texts that agents give are searched for every secret that this process knows (`cleaned`); texts about
-specifications and addresses are also searched for what looks like one (`without_secrets`).
+A secret is stored in an environment variable. All other places hold a text that shows it as `***`, in `repr`, `str`,
+`format`, JSON and TOML, and that pickles as the variable's name. Only `revealed` returns the value, in a process that
+has the variable. `redacted` removes every secret that this process knows from the texts of agents. `without_secrets`
+also removes what looks like a secret from specifications and addresses.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from urllib.parse import quote, unquote, urlsplit
 from codea1_env.errors import UserError
 
 HIDDEN = "***"
-"""Stands where a secret is."""
+"""Replaces a secret in texts."""
 
 _VARIABLE = "CODEA1_SECRET_{}"
 _SHORTEST = 7
-"""Fewest characters of a secret that texts are searched for; `none` or `EMPTY`, which local servers take, are words."""
+"""Shorter secrets are not redacted: local servers accept ordinary words such as `none` or `EMPTY`."""
 _NAME = r"(?:(?:\w*_)?key|\w*(?:apikey|token|passw(?:or)?d|secret|credentials?|authorization))"
 _OPTION = re.compile(rf"[,;]\s*{_NAME}\s*=([^,;]*)", re.IGNORECASE)
 _URL = re.compile(r"""[a-z][a-z0-9+.-]*://[^,;\s]+?(?=['"`)>\].:]*(?:[,;\s]|$))""", re.IGNORECASE)
 
 _lock = threading.Lock()
 _known: dict[str, str] = {}
-"""By the value of each secret that this process has read: the variable that holds it."""
+"""From the value of each secret that this process has read to the variable that holds it."""
 _searched: dict[str, None] = {}
-"""Every way in which a text may hold one of them."""
+"""Every form in which a text may hold one of them."""
 
 
 class Secret(str):
@@ -48,14 +48,14 @@ class Secret(str):
     """Name of the environment variable that holds it."""
 
     def __new__(cls, variable: str) -> Self:
-        """Name the variable; it need not be there yet."""
+        """Make a secret of a variable's name; the variable need not exist yet."""
         secret = super().__new__(cls, HIDDEN)
         secret.variable = variable
         return secret
 
     @classmethod
     def of(cls, value: str) -> Self:
-        """Return a secret of this value; a variable is set to it unless one is."""
+        """Return a secret of this value; set a variable to the value unless one holds it already."""
         with _lock:
             name = _known.get(value, "")
             if os.environ.get(name) != value:
@@ -70,7 +70,7 @@ class Secret(str):
 
     @classmethod
     def in_variable(cls, name: str) -> Self:
-        """Return the secret that a variable of the user's own holds."""
+        """Return the secret in a variable that the user has set."""
         if os.environ.get(name):
             _remember(os.environ[name], name)
         return cls(name)
@@ -95,14 +95,14 @@ class Secret(str):
 
 
 class TextWithSecrets(str):
-    """A specification or an address with secrets in it; as a text it shows `***` for each of them."""
+    """A specification or an address that contains secrets; as a text it shows `***` for each of them."""
 
     __slots__ = ("_pieces",)
 
     _pieces: tuple[str, ...]
 
     def __new__(cls, *pieces: str) -> Self:
-        """Join pieces, the secrets among them."""
+        """Join pieces of text, some of them secrets."""
         text = super().__new__(cls, "".join(pieces))
         text._pieces = pieces
         return text
@@ -119,11 +119,11 @@ class TextWithSecrets(str):
 
 
 def read_secrets(text: str) -> str:
-    """Return a specification or an address as it may be shown and stored; `revealed` gives back what it was.
+    """Return a specification or an address in a form that may be shown and stored; `revealed` returns the original.
 
     Secrets are the values of options whose names are `key` or end in `_key`, `apikey`, `token`, `password`, `passwd`,
-    `secret`, `credential(s)` or `authorization`, and in addresses the user with the password, the values of the query,
-    and the fragment.
+    `secret`, `credential(s)` or `authorization`. In addresses they are the user and the password, the values of the
+    query, and the fragment.
     """
     if isinstance(text, Secret | TextWithSecrets):
         return text
@@ -136,12 +136,12 @@ def read_secrets(text: str) -> str:
 
 
 def revealed(text: str) -> str:
-    """Return a text with the secrets that it hides, if it hides any; raises as `Secret.reveal`."""
+    """Return a text with the values of its secrets, if it has any; raises as `Secret.reveal`."""
     return text.reveal() if isinstance(text, Secret | TextWithSecrets) else text
 
 
 def require_secrets(spec: str) -> None:
-    """Raise UserError for a specification that was read from a record, where its secrets are not."""
+    """Raise UserError for a specification that was read from a record, which holds no secrets."""
     if HIDDEN in spec and not isinstance(spec, TextWithSecrets):
         raise UserError(f"agent {spec!r}: records hold no secrets; give it again with yours in the place of {HIDDEN}")
 
@@ -157,38 +157,38 @@ def shown_url(url: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text fit for records and screens: without known secrets and without what looks like one."""
-    return _hidden(cleaned(str(text)), _spans(cleaned(str(text))))
+    """Return a text that records and screens may show: without known secrets and without what looks like one."""
+    return _hidden(redacted(str(text)), _spans(redacted(str(text))))
 
 
-def cleaned(text: str) -> str:
-    """Return a text with `***` for each known secret of at least 7 characters, however it is encoded."""
+def redacted(text: str) -> str:
+    """Return a text with `***` for each known secret of at least 7 characters, in any encoding of it."""
     for form in sorted(_searched, key=len, reverse=True):
         text = text.replace(form, HIDDEN)
     return text
 
 
-def cleaned_error(error: Exception | SystemExit) -> Exception | SystemExit:
-    """Return an error that says what this one says, without known secrets; this very one if there are none in it."""
-    if not _tells(error):
+def redacted_error(error: Exception | SystemExit) -> Exception | SystemExit:
+    """Return an equal error without known secrets; the same object if it holds none."""
+    if not _leaks(error):
         return error
-    error.args = tuple(cleaned(each) if isinstance(each, str) else each for each in error.args)
+    error.args = tuple(redacted(each) if isinstance(each, str) else each for each in error.args)
     if isinstance(error, SystemExit) and isinstance(error.code, str):
-        error.code = cleaned(error.code)
+        error.code = redacted(error.code)
     error.__cause__ = error.__context__ = None
-    if not _tells(error):
+    if not _leaks(error):
         return error
-    said = RuntimeError(cleaned(f"{type(error).__name__}: {error}"))
-    return said.with_traceback(error.__traceback__)
+    replacement = RuntimeError(redacted(f"{type(error).__name__}: {error}"))
+    return replacement.with_traceback(error.__traceback__)
 
 
 @contextmanager
-def discreet() -> Iterator[None]:
-    """Within, errors tell no known secret."""
+def redacted_errors() -> Iterator[None]:
+    """Remove known secrets from the errors that the block raises."""
     try:
         yield
     except (Exception, SystemExit) as error:
-        found = cleaned_error(error)
+        found = redacted_error(error)
         if found is error:
             raise
         raise found from None
@@ -199,15 +199,15 @@ class _Span(NamedTuple):
     end: int
 
 
-def _tells(error: BaseException) -> bool:
-    told = "".join(traceback.format_exception(error))
+def _leaks(error: BaseException) -> bool:
+    text = "".join(traceback.format_exception(error))
     if isinstance(error, SystemExit):
-        told += str(error.code)
-    return cleaned(told) != told
+        text += str(error.code)
+    return redacted(text) != text
 
 
 def _remember(value: str, name: str) -> None:
-    """Make a secret known, with the forms in which servers and libraries write it."""
+    """Register a secret in all forms in which servers and libraries write it."""
     was_known = value in _known
     _known[value] = name
     if was_known:
@@ -223,7 +223,7 @@ def _remember(value: str, name: str) -> None:
 
 
 def _spans(text: str) -> list[_Span]:
-    """Return where secrets stand in a text, in order, none within another."""
+    """Return the positions of secrets in a text, in order, without overlaps."""
     found = [_Span(*match.span(1)) for match in _OPTION.finditer(text)]
     for match in _URL.finditer(text):
         found += _spans_of_url(match[0], match.start())
@@ -240,7 +240,7 @@ def _spans_of_url(url: str, offset: int) -> Iterator[_Span]:
     start = url.find("://") + len("://") if "://" in url else 0
     end = start + len(re.split(r"[/?#]", url[start:])[0])
     at = url.rfind("@", start, end)
-    if at < 0 and not _is_place(url[start:end]):  # such as a password with an unquoted slash in it
+    if at < 0 and not _is_authority(url[start:end]):  # such as a password with an unquoted slash in it
         at = url.rfind("@")
     if at >= start:
         yield _Span(offset + start, offset + at)
@@ -249,7 +249,7 @@ def _spans_of_url(url: str, offset: int) -> Iterator[_Span]:
         yield _Span(offset + max(at, start) + first, offset + max(at, start) + last)
 
 
-def _is_place(authority: str) -> bool:
+def _is_authority(authority: str) -> bool:
     try:
         urlsplit(f"//{authority}").port  # noqa: B018  reading it checks it
     except ValueError:

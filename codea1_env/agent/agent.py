@@ -1,6 +1,6 @@
-"""What an agent is, and how a name, a dotted path or a function becomes one.
+"""The agent protocol, and `load_agent`, which makes an agent from a name, a dotted path or a function.
 
-Any function `observation -> str` is an agent. So is any object with `act(observation, info) -> str`. Everything that
+Any function `observation -> str` is an agent, and so is any object with `act(observation, info) -> str`. All code that
 takes an agent (views, runner, command line) takes all of these, through `load_agent`.
 """
 
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from codea1_env.agent.event_loop import PATIENCE_S, LoopThread
+from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, LoopThread
 from codea1_env.errors import CodeA1Error, UserError
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
 from codea1_env.secret import (
     TextWithSecrets,
-    cleaned,
-    cleaned_error,
-    discreet,
     is_secret_option,
     read_secrets,
+    redacted,
+    redacted_error,
+    redacted_errors,
     require_secrets,
     revealed,
     without_secrets,
@@ -40,14 +40,14 @@ Info = Mapping[str, Any]
 
 @runtime_checkable
 class Agent(Protocol):
-    """Anything that answers observations with text.
+    """An object that answers observations with text.
 
-    Optional methods that callers use when they are there: `reset(seed: int)` before each episode,
+    Optional methods, which callers use if they exist: `reset(seed: int)` before each episode,
     `act_batch(observations, infos) -> list[str | AgentUnavailable]`, `async aact(observation, info) -> str`, `close()`.
-    Optional attributes: `plays`, `"coder"` or `"tester"`, keeps an agent from being given the other's seat;
-    `thread_safe = True` allows several calls of `act` at once; `stateless = True` says that a reply depends on the
-    seed, the observation and its info alone, so that one `reset` does for a whole run; `interactive = True`, that
-    somebody answers at the terminal, one game at a time.
+    Optional attributes: `plays`, `"coder"` or `"tester"`, if the agent can play only that role; `thread_safe = True`
+    allows several calls of `act` at once; `stateless = True` says that a reply depends only on the seed, the
+    observation and its info, so that one `reset` suffices for a whole run; `interactive = True`, that a person answers
+    at the terminal, one game at a time.
     """
 
     def act(self, observation: Observation, info: Info) -> str:
@@ -56,7 +56,8 @@ class Agent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AgentContext:
-    """What an agent class may ask for by naming a parameter `context`. Scripted baselines use the problems' secrets."""
+    """The context that an agent class gets if it has a parameter `context`. Scripted baselines read the problems'
+    solutions."""
 
     problems: ProblemSet
     sandbox: Sandbox
@@ -67,11 +68,10 @@ AgentSpec = str | Agent | Callable[..., Any]
 
 
 class _AsyncAgent:
-    """An agent whose function returns an awaitable; all its turns run in one event loop of its own.
+    """An agent whose function returns an awaitable; all its turns run in one event loop, which it owns.
 
-    The loop has a thread of its own, so that Ctrl-C does not wait for the agent.
-
-    Who has a loop uses `aact`, `areset` and `aclose` instead, and only these.
+    The loop runs in its own thread, so that Ctrl-C does not wait for the agent. A caller that has an event loop uses
+    `aact`, `areset` and `aclose` instead, and only these.
     """
 
     def __init__(self, inner: Any, function: Callable[[Observation, Info], Any]) -> None:
@@ -100,14 +100,14 @@ class _AsyncAgent:
             await _awaited(close)
 
     def close(self) -> None:
-        self._loop.close(self.aclose(), patience_s=PATIENCE_S)
+        self._loop.close(self.aclose(), timeout_s=CLOSE_TIMEOUT_S)
 
     def __repr__(self) -> str:
         return repr(self._inner)
 
 
-class _DiscreetAgent:
-    """An agent that was given secrets: no text of its own tells them, neither replies nor errors."""
+class _RedactingAgent:
+    """An agent that was given secrets: removes them from its replies and its errors."""
 
     _METHODS = ("act", "act_batch", "reset", "close")
     _ASYNC_METHODS = ("aact", "areset", "aclose")
@@ -116,39 +116,39 @@ class _DiscreetAgent:
         self._inner = inner
 
     def act(self, observation: Observation, info: Info) -> str:
-        return cast(str, _discreetly(self._inner.act, observation, info))
+        return cast(str, _redacted_call(self._inner.act, observation, info))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._inner, name)
         if name in self._METHODS and callable(found):
-            return partial(_discreetly, found)
+            return partial(_redacted_call, found)
         if name in self._ASYNC_METHODS and callable(found):
-            return partial(_discreetly_awaited, found)
+            return partial(_redacted_await, found)
         return found
 
     def __repr__(self) -> str:
-        return cleaned(repr(self._inner))
+        return redacted(repr(self._inner))
 
 
-def _discreetly(function: Callable[..., Any], *arguments: object) -> Any:
-    with discreet():
-        return _cleaned(function(*arguments))
+def _redacted_call(function: Callable[..., Any], *arguments: object) -> Any:
+    with redacted_errors():
+        return _redacted(function(*arguments))
 
 
-async def _discreetly_awaited(function: Callable[..., Any], *arguments: object) -> Any:
-    with discreet():
-        return _cleaned(await _awaited(function, *arguments))
+async def _redacted_await(function: Callable[..., Any], *arguments: object) -> Any:
+    with redacted_errors():
+        return _redacted(await _awaited(function, *arguments))
 
 
-def _cleaned(reply: Any) -> Any:
-    """Return what an agent gave, in the same shape, without secrets."""
+def _redacted(reply: Any) -> Any:
+    """Return an agent's result, in the same shape, without secrets."""
     if isinstance(reply, str):
-        return cleaned(reply)
+        return redacted(reply)
     if isinstance(reply, Exception):
-        return cleaned_error(reply)
-    return [_cleaned(each) for each in reply] if isinstance(reply, list | tuple) else reply
+        return redacted_error(reply)
+    return [_redacted(each) for each in reply] if isinstance(reply, list | tuple) else reply
 
 
 async def _awaited(function: Callable[..., Any], *arguments: object) -> object:
@@ -157,7 +157,7 @@ async def _awaited(function: Callable[..., Any], *arguments: object) -> object:
 
 
 class _FunctionAgent:
-    """A plain function as an agent; it may take the observation, or the observation and the info."""
+    """A plain function as an agent; it takes the observation, or the observation and the info."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -173,16 +173,16 @@ class _FunctionAgent:
 
 
 def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = None) -> Agent:
-    """Return the agent that `spec` names or is. One that is `async` gets an event loop of its own.
+    """Return the agent that `spec` names or is. An `async` one gets its own event loop.
 
     Args:
         spec: an agent, a function, a registered name (`mutant`), or `module:attribute`; names and paths may carry
             options for the agent's class, as in `mutant,strength=0.3`.
-        context: handed to classes that have a `context` parameter.
-        role: what it is to play; None: not known yet.
+        context: passed to classes that have a `context` parameter.
+        role: the role that it will play; None: not known yet.
 
     Raises:
-        UserError: nothing of that name, unreadable options, something that cannot act, or that plays the other role.
+        UserError: the name is unknown, the options cannot be read, the object cannot act, or it plays the other role.
     """
     options: dict[str, Any] = {}
     target: Any = spec
@@ -195,7 +195,7 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
         options = dict(_option(spec, pair) for pair in pairs)
         target = resolve("agents", name)
     if inspect.isclass(target):
-        with discreet():
+        with redacted_errors():
             target = _construct(spec, target, context, options)
     elif options:
         raise UserError(f"agent {_shown(spec)}: only classes take options")
@@ -203,18 +203,19 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
     if role is not None and plays in _ROLES and plays != role:
         raise UserError(f"agent {_shown(spec)} is a {plays}, not a {role}")
     agent = _as_agent(spec, target)
-    return _DiscreetAgent(agent) if has_secrets else agent
+    return _RedactingAgent(agent) if has_secrets else agent
 
 
 _ROLES = ("coder", "tester")
 
 
 def agent_name(spec: AgentSpec, agent: Agent) -> str:
-    """Return what people call an agent; the same in every process, so without addresses, and without secrets."""
+    """Return the display name of an agent: without addresses, so that it is equal in every process, and without
+    secrets."""
     if isinstance(spec, str):
         return without_secrets(spec)
-    told = repr(agent)
-    return type(agent).__name__ if " at 0x" in told else told
+    name = repr(agent)
+    return type(agent).__name__ if " at 0x" in name else name
 
 
 def _as_agent(spec: AgentSpec, target: Any) -> Agent:
@@ -246,15 +247,15 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
         return cls(**arguments)
     except CodeA1Error:
         raise
-    except (Exception, SystemExit) as error:  # the boundary to agents' classes, which are anyone's code
-        told = str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"
-        raise UserError(f"agent {_shown(spec)}: {told}") from error
+    except (Exception, SystemExit) as error:  # third-party classes may raise anything
+        text = str(error) if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: {error}"
+        raise UserError(f"agent {_shown(spec)}: {text}") from error
 
 
 def _option(spec: str, pair: str) -> tuple[str, Any]:
     name, separator, text = pair.partition("=")
     if not separator or not name.strip().isidentifier():
-        raise UserError(f"agent {_shown(spec)}: expected option=value, found {cleaned(pair)!r}")
+        raise UserError(f"agent {_shown(spec)}: expected option=value, found {redacted(pair)!r}")
     return name.strip(), text.strip() if is_secret_option(name) else _parsed(text.strip())
 
 

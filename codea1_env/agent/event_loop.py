@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, so that one HTTP client serves every thread and every other loop."""
+"""An event loop in its own thread, so that one HTTP client serves all threads and all other event loops."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE_S = 5.0
-"""How long the end of a run waits for agents that do not end by themselves."""
+CLOSE_TIMEOUT_S = 5.0
+"""Seconds that the end of a run waits for agents that do not end by themselves."""
 
 
 class LoopThread:
-    """Runs coroutines; starts with the first one, and again after `close`, in a fork, and where it is unpickled."""
+    """Runs coroutines in a thread that starts with the first one.
+
+    It starts again after `close`, in a forked process, and after unpickling.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,7 +35,7 @@ class LoopThread:
         return type(self), (self._name,)
 
     def run(self, awaitable: Awaitable[T]) -> T:
-        """Return what comes of it; Ctrl-C meanwhile cancels it, and does not wait for that."""
+        """Return the result of an awaitable; Ctrl-C cancels it and does not wait for the cancellation."""
         future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._started())
         try:
             return future.result().result()
@@ -41,32 +44,34 @@ class LoopThread:
             raise
 
     async def join(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Await the coroutine from another event loop; cancelling this cancels it."""
+        """Await the coroutine from another event loop; cancelling this call cancels the coroutine."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._started()))
 
-    def close(self, last: Awaitable[object] | None = None, *, patience_s: float | None = None) -> None:
-        """Do what `ending` begins."""
-        self.ending(last, patience_s=patience_s)()
+    def close(self, last: Awaitable[object] | None = None, *, timeout_s: float | None = None) -> None:
+        """Cancel what runs, run `last`, and end the thread: `begin_close`, then its wait."""
+        self.begin_close(last, timeout_s=timeout_s)()
 
-    def ending(self, last: Awaitable[object] | None = None, *, patience_s: float | None = None) -> Callable[[], None]:
-        """Begin to cancel what runs, to run `last`, and to end the thread; return what waits for that.
+    def begin_close(
+        self, last: Awaitable[object] | None = None, *, timeout_s: float | None = None
+    ) -> Callable[[], None]:
+        """Begin to cancel what runs, to run `last`, and to end the thread; return a function that waits for all of it.
 
-        A thread that takes longer than `patience_s` seconds from now is left to the process's end.
+        A thread that takes longer than `timeout_s` seconds from now is not waited for; it ends with the process.
         """
         loop = self._started() if last is not None else self._loop
         with self._lock:
-            if self._is_of_parent():
+            if self._was_forked():
                 return lambda: None
             thread, self._loop, self._thread = self._thread, None, None
         if loop is None or thread is None:
             return lambda: None
-        self._uncollected.detach()
-        deadline = None if patience_s is None else time.monotonic() + patience_s
+        self._finalizer.detach()
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         ended = asyncio.run_coroutine_threadsafe(_end(loop, last), loop)
 
         def waiting() -> None:
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            # Garbage may be collected in any thread.
+            # The garbage collector may call this in any thread, this one included.
             if thread is not threading.current_thread() and wait([ended], left_s).done:
                 thread.join()
                 ended.result().result()
@@ -75,22 +80,23 @@ class LoopThread:
 
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
-            if self._is_of_parent():
+            if self._was_forked():
                 self._loop, self._process_id = None, os.getpid()
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True)
                 self._thread.start()
-                self._uncollected = weakref.finalize(self, _stop, self._loop)
-                self._uncollected.atexit = False
+                self._finalizer = weakref.finalize(self, _stop, self._loop)
+                self._finalizer.atexit = False
             return self._loop
 
-    def _is_of_parent(self) -> bool:
+    def _was_forked(self) -> bool:
         return self._process_id != os.getpid()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """Run until the loop is stopped; an exit raised in a task ends what awaits the task, not the loop."""
+    """Run until the loop is stopped; an exit raised in a task ends the caller that awaits the task, and not the
+    loop."""
     while True:
         try:
             loop.run_forever()

@@ -117,7 +117,7 @@ class Auditor:
         self.tier = report.tier
         if tuple(outcome.value for outcome in report.outcomes) == _CANARY_VALUES:
             return ""
-        said = ", ".join(outcome.said or "another value" for outcome in report.outcomes)
+        said = ", ".join(outcome.summary or "another value" for outcome in report.outcomes)
         return f"a harmless program is answered wrongly ({said})"
 
     def _fill(self) -> None:
@@ -149,7 +149,7 @@ def _play_program(attack: HostileProgram, sandbox: Sandbox, secret: str) -> tupl
 def _faults(attack: HostileProgram, report: JobReport) -> Iterator[str]:
     for call, outcome in (("loading", report.load), *zip(attack.calls, report.outcomes, strict=True)):
         if outcome.kind is OutcomeKind.INTERNAL_ERROR:
-            yield f"{call} counts as the sandbox's own failure: {outcome.said}"
+            yield f"{call} counts as the sandbox's own failure: {outcome.summary}"
         if not (outcome.message + outcome.error_type).isprintable() or len(outcome.message) > _MAX_MESSAGE:
             yield f"{call} has a message that is not fit to be shown"
     for index, outcome in enumerate(report.outcomes):
@@ -165,7 +165,7 @@ def _has(outcome: Outcome, source: str) -> bool:
 
 
 def _said(outcome: Outcome) -> str:
-    text = outcome.said if outcome.value is None else f"returned {describe(outcome.value)}"
+    text = outcome.summary if outcome.value is None else f"returned {describe(outcome.value)}"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

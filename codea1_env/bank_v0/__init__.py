@@ -1,4 +1,4 @@
-"""The game of `code_a1_v0` with numbers for replies: both agents choose from a bank of programs and tests.
+"""The game of `code_a1_v0` with numbers as actions: both agents choose from a bank of programs and tests.
 
 | | |
 |---|---|
@@ -8,18 +8,19 @@
 | Observation space | `Box(0, 1)` of P + M (+ C) numbers: which problem, which program (the tester's, white box), which cases of the Mistake Book are replayed |
 | Parallel API | `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once |
 
-**Why.** Everything about this game can be computed: best responses, equilibria, exploitability. So learners can be held
-against the truth, in seconds and without a model; `codea1_agents.lab.games` does the computing.
+**Purpose.** Best responses, equilibria and exploitability of this game can be computed exactly. So learners can be
+compared with the exact solution, in seconds and without a model; `codea1_agents.lab.games` computes it.
 
 **A round.** The coder chooses one of the M programs of the problem, the tester one of its N suites. Verdicts come from
-the judge, payoffs from `rules.rewards`: as in `code_a1_v0`, but found out beforehand (`codea1_env.bank`) and kept on
-disk. An episode is one problem and `max_cycles` rounds. The tester has its turn also after a program that does not load.
+the judge and payoffs from `rules.rewards`, as in `code_a1_v0`, but they are computed beforehand (`codea1_env.bank`) and
+stored on disk. An episode is one problem and `max_cycles` rounds. The tester has a turn even after a program that does
+not load.
 
-**The Mistake Book.** With `replay=True` the book lives on from episode to episode and changes as the rules say: the
-game then has a state. Which cases are replayed is part of what both agents see. A seed empties the book.
+**The Mistake Book.** With `replay=True` the book persists from episode to episode and changes as the rules say, so the
+game has a state. Both agents observe which cases are replayed. A seed empties the book.
 
-**Infos** are those of `code_a1_v0` (none with `infos=False`); both agents' rewards arrive together after the tester has acted. Nothing is ever
-masked, since a bank with an unknown payoff cannot be made.
+**Infos** are those of `code_a1_v0` (none with `infos=False`); both agents get their rewards together after the tester
+has acted. No reward is ever masked, since a bank cannot be made with an unknown payoff.
 
 **Reset options**: `problem_id`. Others are logged and ignored.
 
@@ -45,7 +46,7 @@ from codea1_env.bank.sources import BankSource
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.rounds.two_agents import CODER, TESTER, TwoAgentEnv
+from codea1_env.rounds.two_agents import CODER, TESTER, TwoAgentEnv, simultaneous
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
@@ -55,26 +56,22 @@ __all__ = ["CODER", "TESTER", "blind_parallel_env", "env", "parallel_env", "raw_
 
 _log = logging.getLogger(__name__)
 
-Seen = NDArray[np.float32]
+Features = NDArray[np.float32]
 
 
-def env(**kwargs: Any) -> OrderEnforcingWrapper[str, Seen, int]:
+def env(**kwargs: Any) -> OrderEnforcingWrapper[str, Features, int]:
     """Return the AEC environment; the arguments are `raw_env`'s."""
     return OrderEnforcingWrapper(raw_env(**kwargs))
 
 
-def parallel_env(**kwargs: Any) -> ParallelEnv[str, Seen, int | None]:
+def parallel_env(**kwargs: Any) -> ParallelEnv[str, Features, int | None]:
     """Return the turn-based parallel view: each step takes one action, `infos[a]["active_agent"]` says whose."""
     return turn_based_aec_to_parallel(raw_env(**kwargs))
 
 
-def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, Seen, int]:
+def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, Features, int]:
     """Return the simultaneous parallel view: the matrix game, in which the tester never sees a program."""
-    if kwargs.setdefault("tester_view", "black_box") != "black_box":
-        raise UserError("blind_parallel_env: tester_view can only be 'black_box', since both agents act at once")
-    blind = raw_env(**kwargs)
-    blind.metadata = {**blind.metadata, "is_parallelizable": True}
-    return aec_to_parallel(blind)
+    return aec_to_parallel(simultaneous(raw_env, kwargs, {"tester_view": "black_box"}))
 
 
 class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
@@ -93,26 +90,26 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        """Make an environment; a bank that was not judged yet is judged now, which takes seconds the first time.
+        """Make an environment; this judges a bank that is not judged yet, which takes seconds the first time.
 
         Args:
-            bank: a judged bank, or what `codea1_env.bank.load_bank` takes: a problem source, a run folder, a bank.
-            tester_view: `white_box` (the tester sees which program was chosen) or `black_box`.
+            bank: a judged bank, or an argument of `codea1_env.bank.load_bank`: a problem source, a run folder, a bank.
+            tester_view: `white_box` (the tester sees which program the coder chose) or `black_box`.
             max_cycles: rounds per episode.
             replay: whether there is a Mistake Book.
-            infos: False leaves them empty, for libraries that make tensors of them (torchrl).
+            infos: False leaves them empty, for libraries that turn them into tensors (torchrl).
             render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
             options: of `load_bank` (`rules`, `recipe`, `limit`, `cache`, ...); none with a judged bank.
 
         Raises:
-            UserError: an argument has no such value, or there is no such bank.
+            UserError: an argument has an invalid value, or there is no such bank.
         """
         super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode)
         if isinstance(bank, JudgedBank) and options:
-            raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: judge it so")
+            raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: pass these when the bank is judged")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
         self.rules = self.bank.rules
-        self._tells = infos
+        self._has_infos = infos
         self.replay = replay and self.rules.book.update is not BookUpdate.OFF
         self._positions = {each.bank.problem.id: p for p, each in enumerate(self.bank.problems)}
         self._n_cases = max(len(each.cases) for each in self.bank.problems) if self.replay else 0
@@ -134,7 +131,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
     # -- the PettingZoo interface --
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
-        """Start an episode on the next problem. A seed starts everything random anew and empties the book."""
+        """Start an episode on the next problem. A seed restarts everything random and empties the book."""
         if seed is not None or self._np_random is None:
             self._np_random, _ = seeding.np_random(seed)
             self._queue, self._books, self._rounds_of = [], {}, {}
@@ -143,8 +140,8 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         self._episode_id = f"{self._np_random.integers(2**63):016x}"
         self._begin_episode()
 
-    def observe(self, agent: str) -> Seen:
-        """Return what the agent sees now: ones at the problem, at the chosen program, at the replayed cases."""
+    def observe(self, agent: str) -> Features:
+        """Return the agent's observation: ones at the problem, at the chosen program and at the replayed cases."""
         n_problems, n_programs = len(self.bank.problems), self.bank.bank.n_programs
         seen = np.zeros(n_problems + n_programs + self._n_cases, np.float32)
         seen[self._position] = 1.0
@@ -195,7 +192,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         )
 
     def _found(self, program: int, suite: int) -> tuple[ProblemReport, CandidateRewards]:
-        """Return report and rewards of a round; without replays each is put together only once."""
+        """Return report and rewards of a round; rounds without replays are cached."""
         place = (self._position, program, suite)
         if not self._replayed and place in self._rounds:
             return self._rounds[place]
@@ -213,7 +210,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         old, new = {entry.key for entry in before}, {entry.key for entry in after}
         return BookDelta(added=len(new - old), removed=len(old - new), size=len(after))
 
-    # -- what comes in --
+    # -- options and actions --
 
     def _chosen(self, options: Mapping[str, Any]) -> int:
         for key in sorted(map(str, options.keys() - {"problem_id"})):
@@ -228,13 +225,13 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             self._queue = self._np_random.permutation(len(self.bank.problems)).tolist()
         return self._queue.pop()
 
-    def _accepted(self, agent: str, action: int | None) -> int:
+    def _checked_action(self, agent: str, action: int | None) -> int:
         if not isinstance(action, int | np.integer) or not self._action_spaces[agent].contains(np.int64(action)):
             n = self._action_spaces[agent].n
             raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, not {action!r:.100}")
         return int(action)
 
-    # -- what goes out --
+    # -- infos --
 
     def _shown_program(self) -> str:
         if self.tester_view != "white_box" or self._program is None:
@@ -242,7 +239,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         return self.bank.problems[self._position].bank.programs[self._program].reply
 
     def _turn_info(self, agent: str) -> dict[str, Any]:
-        return super()._turn_info(agent) if self._tells else {}
+        return super()._turn_info(agent) if self._has_infos else {}
 
     def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
-        return super()._judged_info(agent, judged) if self._tells else {}
+        return super()._judged_info(agent, judged) if self._has_infos else {}

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.bank_v0 import CODER, TESTER, Seen, raw_env
+from codea1_env.bank_v0 import CODER, TESTER, Features, raw_env
 from codea1_env.errors import UserError
 from codea1_env.gymnasium_views import RoleView
 
 __all__ = ["CoderBankEnv", "TesterBankEnv"]
 
 Strategy = str | int | Sequence[float] | NDArray[np.float64]
-"""How the other plays: `uniform`, always the same action, or probabilities: of actions (A,), or by problem (P, A);
-a tester that sees the program may have them by problem and program (P, M, N)."""
+"""How the opponent plays: `uniform`, always the same action, or with probabilities of actions, (A,), or by problem,
+(P, A); those of a tester that sees the program may also be by problem and program, (P, M, N)."""
 
 
-class _RoleEnv(RoleView[Seen, int]):
+class _RoleEnv(RoleView[Features, int]):
     """The bank game seen from one role."""
 
     _other: str
@@ -28,30 +28,32 @@ class _RoleEnv(RoleView[Seen, int]):
         """Make a view.
 
         Args:
-            opponent: how the other plays, see `Strategy`.
+            opponent: how the opponent plays, see `Strategy`.
             game: the arguments of `bank_v0.raw_env`.
 
         Raises:
-            UserError: no such strategy or argument.
+            UserError: the strategy or an argument has an invalid value.
         """
         super().__init__(raw_env(**game))
         self.opponent = self._probabilities(opponent)
 
-    def _of_opponent(self, agent: str) -> int:
-        return int(self.np_random.choice(self._n_actions, p=self._now()))
+    def _opponent_action(self, agent: str) -> int:
+        return int(self.np_random.choice(self._n_actions, p=self._current_probabilities()))
 
     @property
     def _n_actions(self) -> int:
         return int(self.game.action_space(self._other).n)
 
-    def _now(self) -> NDArray[np.float64]:
-        """Return the opponent's probabilities in the present situation."""
+    def _current_probabilities(self) -> NDArray[np.float64]:
+        """Return the probabilities of the opponent's actions in the present state."""
         seen = self.game.observe(self._other)
         n_problems = len(self.game.bank.problems)
-        chances: NDArray[np.float64] = self.opponent[int(seen[:n_problems].argmax())]
-        if chances.ndim == 1:
-            return chances
-        of_program: NDArray[np.float64] = chances[int(seen[n_problems : n_problems + len(chances)].argmax())]
+        probabilities: NDArray[np.float64] = self.opponent[int(seen[:n_problems].argmax())]
+        if probabilities.ndim == 1:
+            return probabilities
+        of_program: NDArray[np.float64] = probabilities[
+            int(seen[n_problems : n_problems + len(probabilities)].argmax())
+        ]
         return of_program
 
     def _probabilities(self, opponent: Strategy) -> NDArray[np.float64]:
@@ -64,16 +66,20 @@ class _RoleEnv(RoleView[Seen, int]):
             if not 0 <= opponent < n:
                 raise UserError(f"opponent: an action lies between 0 and {n - 1}, not at {opponent}")
             return np.tile(np.eye(n)[opponent], (n_problems, 1))
-        chances = np.asarray(opponent, np.float64)
-        if chances.ndim == 1:
-            chances = np.tile(chances, (n_problems, 1))
+        probabilities = np.asarray(opponent, np.float64)
+        if probabilities.ndim == 1:
+            probabilities = np.tile(probabilities, (n_problems, 1))
         shapes: set[tuple[int, ...]] = {(n_problems, n)}
         if self._other == TESTER and self.game.tester_view == "white_box":
             shapes.add((n_problems, self.game.bank.bank.n_programs, n))
-        if chances.shape not in shapes or (chances < 0).any() or not np.allclose(chances.sum(-1), 1, atol=1e-6):
+        if (
+            probabilities.shape not in shapes
+            or (probabilities < 0).any()
+            or not np.allclose(probabilities.sum(-1), 1, atol=1e-6)
+        ):
             wanted = " or ".join(map(str, sorted(shapes, key=len)))
-            raise UserError(f"opponent: probabilities that add up to 1 and have the shape {wanted} are needed")
-        return np.asarray(chances / chances.sum(-1, keepdims=True))
+            raise UserError(f"opponent: probabilities must add up to 1 and have the shape {wanted}")
+        return np.asarray(probabilities / probabilities.sum(-1, keepdims=True))
 
 
 class CoderBankEnv(_RoleEnv):

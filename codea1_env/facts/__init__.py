@@ -1,1 +1,1 @@
-"""What travels between the parts of the environment: submissions, outcomes of jobs, verdicts, the judge's version."""
+"""Facts that the parts of the environment exchange: submissions, outcomes of jobs, verdicts, the judge's version."""

@@ -1,7 +1,8 @@
-"""Which verdicts may be put together.
+"""The judge's version, which says which verdicts may be combined.
 
-`JUDGE_VERSION` stands wherever verdicts are kept: episodes, Mistake Books, bank caches, checkpoints, evaluations,
-results of cross-play and of experiments. What would mix two versions is refused; what only shows them says so.
+`JUDGE_VERSION` is stored with all verdicts: episodes, Mistake Books, bank caches, checkpoints, evaluations, results of
+cross-play and of experiments. Operations that would mix two versions raise an error; commands that only show stored
+verdicts print their version.
 """
 
 from __future__ import annotations
@@ -9,27 +10,27 @@ from __future__ import annotations
 from codea1_env.errors import UserError
 
 JUDGE_VERSION = 3
-"""Raised by every change after which the same replies can get other verdicts."""
+"""Every change after which the same replies can get other verdicts increases it."""
 UNSTATED_JUDGE = 1
-"""Of files that do not say: they are older than the first that did."""
+"""The version of files that state none: they are older than the first version number."""
 
 
 def judge_version_in(stored: object) -> int:
-    """Return the judge's version that plain data states under `judge_version`."""
+    """Return the judge's version that plain data states under `judge_version`, else `UNSTATED_JUDGE`."""
     found = stored.get("judge_version") if isinstance(stored, dict) else None
     return found if type(found) is int else UNSTATED_JUDGE
 
 
 def require_this_judge(found: int, place: object, instead: str) -> None:
-    """Do nothing if verdicts are of this version of the judge.
+    """Raise an error unless stored verdicts have this judge's version.
 
     Args:
-        found: version of the verdicts that are kept.
-        place: where they are kept.
-        instead: what to do now, e.g. `begin a new run`.
+        found: version of the stored verdicts.
+        place: where they are stored, for the message.
+        instead: what the user can do, e.g. `begin a new run`.
 
     Raises:
-        UserError: they are of another one.
+        UserError: the versions differ.
     """
     if found != JUDGE_VERSION:
         raise UserError(

@@ -1,4 +1,4 @@
-"""What happened when one expression was evaluated: the only thing that comes back from a sandbox."""
+"""The outcome of one evaluated expression: the only information that a sandbox returns."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ class OutcomeKind(StrEnum):
     VALUE = "value"
     """Returned plain data within the limits."""
     OPAQUE = "opaque"
-    """Returned something that is not plain data, equal to nothing; or, in a harness, used something that cannot cross
-    between the harness and the program (`error_type` says what)."""
+    """Returned a value that is not plain data, which equals no value; or, in a harness, used a value that cannot cross
+    between the harness and the program (`error_type` says which kind)."""
     ERROR = "error"
     """Raised an exception (`error_type`, `message`)."""
     TIME_LIMIT = "time_limit"
-    """Used up its processor time, or the far wall-clock back-stop while using the processor."""
+    """Used up its processor time, or reached the much larger wall-clock limit while it used the processor."""
     MEMORY_LIMIT = "memory_limit"
-    """Asked for more memory than allowed (MemoryError, or killed for it)."""
+    """Needed more memory than allowed (MemoryError, or the process was killed for it)."""
     OUTPUT_LIMIT = "output_limit"
-    """Returned a value larger than may travel."""
+    """Returned a value larger than the limit."""
     CRASHED = "crashed"
-    """The process died by a signal that we did not send."""
+    """A signal that the sandbox did not send ended the process."""
     EXITED = "exited"
-    """The process ended itself before it had answered."""
+    """The process exited before it returned an answer."""
     NOT_RUN = "not_run"
-    """Never tried: the program did not load, or its process had to be restarted too often. Says nothing."""
+    """Never tried: the program did not load, or its process had to be restarted too often. No evidence."""
     INTERNAL_ERROR = "internal_error"
-    """We failed. Never evidence."""
+    """The sandbox itself failed. Never evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One evaluation."""
+    """The outcome of one evaluation."""
 
     kind: OutcomeKind
     value: bytes | None = None
@@ -45,19 +45,19 @@ class Outcome:
     message: str = ""
     """At most 300 characters, printable."""
     items: bytes | None = None
-    """OPAQUE only, and only where the call came with encoded arguments: the encoded list of what the result yields, if
-    it can be iterated. Of an endless or long one only the first items."""
+    """OPAQUE only, and only for a call with encoded arguments: the encoded list of the items of the result, if it can
+    be iterated. Only the first items of a long or endless one."""
     arguments: bytes | None = None
-    """The encoded arguments as the call left them, where it changed them and the job asks for that; empty where they
-    are no longer plain data. Nobody has checked what the bytes encode."""
+    """The encoded arguments after the call, if it changed them and the job records that; empty if they are no longer
+    plain data. The bytes are not checked."""
 
     def __post_init__(self) -> None:
         if (self.value is not None) != (self.kind is OutcomeKind.VALUE):
             raise ValueError(f"an outcome of kind {self.kind} with value {self.value!r}")
 
     @property
-    def said(self) -> str:
-        """What happened, for people; empty for a value."""
+    def summary(self) -> str:
+        """One line for people; empty for a value."""
         if self.kind is OutcomeKind.VALUE:
             return ""
         if self.error_type:
@@ -66,13 +66,13 @@ class Outcome:
 
 
 class EntryPointCall(NamedTuple):
-    """One call of the entry point by a harness expression. Nobody has checked what the bytes encode."""
+    """One call of the entry point by a harness expression. The bytes are not checked."""
 
     arguments: bytes
     """Encoded pair of positional and keyword arguments."""
     answer: Outcome | None = None
-    """What the program answered; None if it gave no answer (it hung, or its process ended)."""
+    """The program's outcome; None if it gave none (it hung, or its process ended)."""
 
 
 TOO_MANY = EntryPointCall(b"")
-"""Stands for the calls that one expression makes after its record has grown too long."""
+"""Replaces the calls that one expression makes after its record has reached the limit."""

@@ -1,6 +1,6 @@
-"""What the two agents hand in, read but not yet judged: candidates, test cases, suites.
+"""The submissions of the two agents, read but not yet judged: candidates, test cases, suites.
 
-These facts are made by `codea1_env.rules.replies` from raw model text, or by hand in tests and tools.
+`codea1_env.rules.replies` makes them from raw model text; tests and tools may build them directly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class RejectionReason(StrEnum):
     NO_CODE = "no_code"
     """No block and no bare text that could be a program or an assert."""
     TOO_LONG = "too_long"
-    """A reply that is longer than the reader takes, or a program than the rules take; it was not parsed, or not run."""
+    """A reply longer than the reader accepts, which was not parsed, or a program longer than the rules accept, which
+    was not run."""
     SYNTAX_ERROR = "syntax_error"
     """Not Python."""
     NOT_AN_ASSERT = "not_an_assert"
@@ -27,16 +28,16 @@ class RejectionReason(StrEnum):
     NO_COMPARISON = "no_comparison"
     """Release reading only: not of the form `assert call <operator> expression`."""
     NO_ENTRY_POINT_CALL = "no_entry_point_call"
-    """The asserted expression never calls the problem's entry point, or holds whatever that returns."""
+    """The asserted expression never calls the problem's entry point, or holds whatever the entry point returns."""
     FORBIDDEN_NAME = "forbidden_name"
     """Uses a name or attribute that a test may not use (see `rules.replies`)."""
     # Found while validating against the solution.
     TOO_MANY = "too_many"
     """Beyond the number of cases that a suite may hold."""
     DUPLICATE = "duplicate"
-    """The same call with the same expected value stands earlier in the suite."""
+    """Other cases of the suite make the same calls."""
     WRONG_PREDICTION = "wrong_prediction"
-    """The solution's value is another one (`drop_wrong` validation, or reported beside a corrected case)."""
+    """The solution has another value (the case is dropped under `drop_wrong`, else it is corrected and kept)."""
     SOLUTION_ERROR = "solution_error"
     """The call raises or crashes on the solution."""
     SOLUTION_TIME_LIMIT = "solution_time_limit"
@@ -44,7 +45,8 @@ class RejectionReason(StrEnum):
     FLAKY = "flaky"
     """Two runs of the solution gave different values."""
     OPAQUE_VALUE = "opaque_value"
-    """The solution's value, an argument or a result of the case cannot be carried: no plain data, or too much of it."""
+    """The solution's value, an argument or a result cannot be sent between processes: it is not plain data, or too
+    large."""
     UNPASSABLE = "unpassable"
     """The solution's value is not equal to itself (nan), so nothing can equal it."""
     VACUOUS = "vacuous"
@@ -53,7 +55,7 @@ class RejectionReason(StrEnum):
     TOO_MANY_CALLS = "too_many_calls"
     """The expression calls the entry point more often than can be recorded."""
     UNKNOWABLE = "unknowable"
-    """What the case says about the candidate cannot be known (`codea1_env.judging.rechecks`)."""
+    """The judge cannot know whether the candidate passes the case (`codea1_env.judging.rechecks`)."""
 
 
 COUNTED_AS_INVALID = frozenset(
@@ -70,9 +72,10 @@ COUNTED_AS_INVALID = frozenset(
         RejectionReason.VACUOUS,
     }
 )
-"""Rejections that are failed attempts at a test. Prose, unread forms and surplus cases are reported but not counted,
-as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME. Nor is what fails for our limits:
-what cannot be carried between processes, and calls beyond what can be recorded."""
+"""Rejections that count as failed attempts at a test. Prose, statements that are not read and surplus cases are
+reported but do not count, as in the release, whose reading never gives NO_ENTRY_POINT_CALL or FORBIDDEN_NAME. Cases
+beyond the judge's own limits do not count either: values that cannot be sent between processes, and too many calls to
+record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +101,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TestCase:
-    """One expression that calls the entry point, with the value the tester predicts for it.
+    """One expression that calls the entry point, with the value that the tester predicts for it.
 
     An assert that is not `expression == value` becomes a property case: `expression` is `bool(...)` of the whole
-    condition and `prediction` is `True`, so that every case is "this expression has this value".
+    condition and `prediction` is `True`, so that every case says "this expression has this value".
     """
 
     __test__: ClassVar[bool] = False  # pytest would collect the class otherwise
@@ -109,22 +112,22 @@ class TestCase:
     expression: str
     """Python source; calls the entry point at least once (except in the release reading)."""
     prediction: str | None
-    """Python source of the predicted value, free of entry-point calls; None where only calls are asked for."""
+    """Python source of the predicted value, free of entry-point calls; None where there is no prediction."""
     imports: tuple[str, ...] = ()
     """Import statements that `expression` or `prediction` needs."""
     direct: bool = False
     """True iff `expression` is exactly one entry-point call with literal arguments.
 
-    Only such text may be evaluated inside the candidate's process; all else runs in a harness process, where the
-    entry point is a stand-in (so that tests and programs never share a process).
+    Only such an expression may run inside the candidate's process. Any other expression runs in a harness process,
+    where a stand-in forwards the calls of the entry point, so that tests and programs never share a process.
     """
     line: int = 0
     """Line of the assert in the reply, from 1; 0 if it did not come from a reply."""
     predicted: bytes | None = field(default=None, compare=False, repr=False)
-    """The value of `prediction`, canonical encoding, where reading could tell it; None: it has to be evaluated."""
+    """The value of `prediction`, canonical encoding, if it is a literal; None: it has to be evaluated."""
     calls: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    """What `expression` asks of the entry point: its calls, sorted; empty if not all of them have literal arguments. If
-    `direct`, the call as plain data is written, or nothing where it is written so."""
+    """The entry-point calls of `expression`, sorted; empty if not all of them have literal arguments. If `direct`, the
+    call with its arguments in canonical form; empty where `expression` is in that form already."""
 
     def to_assert(self) -> str:
         """Return one line of Python that states the case (imports first, separated by semicolons)."""
@@ -134,11 +137,11 @@ class TestCase:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The ordered cases of one tester reply and everything in it that was dropped."""
+    """The ordered cases of one tester reply, and all pieces of it that were dropped."""
 
     cases: tuple[TestCase, ...]
     rejections: tuple[Rejection, ...] = ()
-    """The first ones of them; `n_more_invalid` says what they leave out."""
+    """The first of the dropped pieces; `n_more_invalid` counts those of the others that matter."""
     nonprintable_share: float = 0.0
     """Share of the reply's characters, in [0, 1], that the reading counts as non-printable."""
     n_more_invalid: int = 0

@@ -1,6 +1,6 @@
-"""What was found: verdicts per case, reports per suite, per candidate and per problem.
+"""The judge's results: verdicts per case, and reports per suite, per candidate and per problem.
 
-Order of nesting: `ProblemReport` > `CandidateReport` (axis M) > `SuiteReport` (axis N) > `CaseReport`.
+Nesting: `ProblemReport` > `CandidateReport` (axis M) > `SuiteReport` (axis N) > `CaseReport`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from codea1_env.facts.submissions import Candidate, Rejection, TestCase
 
 
 class Verdict(StrEnum):
-    """What one test case says about one candidate, or what loading says about a candidate."""
+    """The result of one test case on one candidate, or of loading a candidate."""
 
     PASSED = "passed"
-    """Returned within the limits a value equal to the expected one; for a candidate: it loads."""
+    """Returned a value equal to the expected one within the limits; for a candidate: it loads."""
     WRONG_ANSWER = "wrong_answer"
     """Returned another value, or one that is not plain data."""
     RUNTIME_ERROR = "runtime_error"
@@ -24,9 +24,9 @@ class Verdict(StrEnum):
     TIME_LIMIT = "time_limit"
     """Used more processor time than allowed."""
     MEMORY_LIMIT = "memory_limit"
-    """Asked for more memory than allowed."""
+    """Needed more memory than allowed."""
     OUTPUT_LIMIT = "output_limit"
-    """Returned more than may travel."""
+    """Returned a value larger than the limit."""
     NO_CODE = "no_code"
     """Candidate only: the reply holds no program."""
     SYNTAX_ERROR = "syntax_error"
@@ -34,9 +34,9 @@ class Verdict(StrEnum):
     NO_ENTRY_POINT = "no_entry_point"
     """Candidate only: loads, but does not define the entry point."""
     NOT_RUN = "not_run"
-    """Not tried (the candidate is invalid, or its process was restarted too often): no evidence either way."""
+    """Not tried (the candidate is invalid, or its process was restarted too often): no evidence for or against it."""
     INTERNAL_ERROR = "internal_error"
-    """We failed. Never evidence, never part of a reward."""
+    """The sandbox itself failed. Never evidence, never part of a reward."""
 
     @property
     def is_failure(self) -> bool:
@@ -62,11 +62,11 @@ _LOAD_ERRORS = {"SyntaxError": Verdict.SYNTAX_ERROR, "NoEntryPoint": Verdict.NO_
 
 
 def verdict_of(outcome: Outcome, *, loading: bool = False) -> Verdict:
-    """Return what an outcome says by itself; a value is PASSED until it has been compared.
+    """Return the verdict that follows from an outcome alone; a value is PASSED until it is compared.
 
     Args:
         outcome: of a call, or of loading a program.
-        loading: the latter, where two errors have verdicts of their own.
+        loading: whether it is of loading a program: two of its errors have verdicts of their own.
     """
     if loading and outcome.kind is OutcomeKind.ERROR and outcome.error_type in _LOAD_ERRORS:
         return _LOAD_ERRORS[outcome.error_type]
@@ -89,9 +89,9 @@ class ValidCase:
     expected: bytes
     """The solution's value, canonical encoding (`codea1_env.values`)."""
     prediction_right: bool | None
-    """Whether the tester's own value was equal; None where none was asked for."""
+    """Whether the tester's prediction was equal; None where there is none, or the rules ignore it."""
     is_example: bool = False
-    """Whether the statement's own examples give all that it asks (`rules.stated_examples`)."""
+    """Whether the statement's examples answer it (`rules.stated_examples`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,11 @@ class ValidSuite:
     cases: tuple[ValidCase, ...]
     """In the order of the reply."""
     rejections: tuple[Rejection, ...]
-    """Dropped while reading or validating. A case kept with a corrected value also stands here once, as
-    WRONG_PREDICTION."""
+    """The pieces that were dropped while reading or validating. A case that was kept with a corrected value is here
+    too, as WRONG_PREDICTION."""
     n_invalid: int
-    """How many faults the validation rule counts (method.md 1.4); the `invalid` of the reward formulas."""
+    """The number of counted faults (`COUNTED_AS_INVALID`); `invalid` in the reward formulas (release
+    reward.py:541-583)."""
     nonprintable_share: float
     """In [0, 1], copied from the suite."""
     internal_error: bool = False
@@ -118,8 +119,8 @@ class CaseReport:
     case: ValidCase
     verdict: Verdict
     actual: str = ""
-    """What the candidate did instead, for people: a literal, or `Type: message`; at most 300 characters; empty for
-    PASSED and NOT_RUN."""
+    """The candidate's result, for people: a literal, or `Type: message`; at most 300 characters; empty for PASSED and
+    NOT_RUN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,27 +139,27 @@ class SuiteReport:
 
 @dataclass(frozen=True, slots=True)
 class Rechecks:
-    """How often something else than a first comparison of values has decided about one candidate's cases."""
+    """How many of one candidate's cases were decided by more than a first comparison of values."""
 
     equal_answers: int = 0
-    """Cases passed because the candidate answers every call as the solution does."""
-    doubted: int = 0
-    """Cases that say nothing about anyone."""
+    """Cases that passed because the candidate answers every call like the solution."""
+    undecided: int = 0
+    """Cases that the judge cannot decide: no evidence about candidate or tester."""
     rerun: int = 0
-    """Calls that ran again: for memory, time, or because others had used up the job."""
+    """Calls that ran again: for memory, for time, or because other calls had used up the job's resources."""
 
-    def plus(self, *, equal_answers: int = 0, doubted: int = 0, rerun: int = 0) -> Rechecks:
-        """Return these counts and more."""
-        return Rechecks(self.equal_answers + equal_answers, self.doubted + doubted, self.rerun + rerun)
+    def plus(self, *, equal_answers: int = 0, undecided: int = 0, rerun: int = 0) -> Rechecks:
+        """Return these counts plus the given ones."""
+        return Rechecks(self.equal_answers + equal_answers, self.undecided + undecided, self.rerun + rerun)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateReport:
-    """Everything that is known about one candidate."""
+    """All results about one candidate."""
 
     candidate: Candidate
     verdict: Verdict
-    """PASSED iff it is valid: it parses, its module body runs, the entry point is there."""
+    """PASSED iff it is valid: it parses, its module body runs, and it defines the entry point."""
     detail: str = ""
     """Why it is invalid, for people."""
     replayed: tuple[CaseReport, ...] = ()
@@ -168,7 +169,7 @@ class CandidateReport:
     golden_pass_rate: float | None = None
     """Share of golden tests passed, in [0, 1]; None where they were not run."""
     rechecks: Rechecks = field(default_factory=Rechecks, compare=False)
-    """Of the live judging; records do not keep it."""
+    """Counts of the judge; records do not keep them."""
 
     @property
     def is_valid(self) -> bool:
@@ -177,7 +178,7 @@ class CandidateReport:
 
     @property
     def has_internal_error(self) -> bool:
-        """True iff anything that a reward would use could not be found out: mask it."""
+        """True iff our own failure hides anything that a reward would use: mask the reward."""
         return (
             self.verdict is Verdict.INTERNAL_ERROR
             or any(report.verdict is Verdict.INTERNAL_ERROR for report in self.replayed)
@@ -190,28 +191,28 @@ class CandidateReport:
 
 @dataclass(frozen=True, slots=True)
 class ProblemReport:
-    """One problem's candidates and suites, judged."""
+    """The judge's report on one problem's candidates and suites."""
 
     problem_id: str
     candidates: tuple[CandidateReport, ...]
     """(M,)"""
     shares_suites: bool = False
-    """Whether every candidate met the same N suites, in the same order."""
+    """Whether every candidate ran the same N suites, in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldenFinding:
-    """All golden tests of a problem against one program."""
+    """The results of all golden tests of a problem on one program."""
 
     passed: bool | None
-    """Whether all are passed; one failure settles it. None: it could not be found out, for the reason in `masked`."""
+    """Whether the program passes all; False with the first failure. None: unknown, for the reason in `masked`."""
     pass_rate: float | None
-    """Share passed, in [0, 1]; what stands behind a call that hangs or dies counts as failed. None where any could not
-    be found out."""
+    """Share passed, in [0, 1]; tests after a call that hangs or crashes count as failed. None if any result is
+    unknown."""
     verdict: Verdict
-    """Of the first test that is not passed; PASSED if there is none."""
+    """Of the first test that did not pass; PASSED if there is none."""
     detail: str = ""
     masked: str = ""
     """`sandbox` (our failure), `test` (a golden test is broken) or `agent` (no reply) where `passed` is None."""
     program: str = ""
-    """As it was read from a reply (`Referee.golden`); empty if there is none."""
+    """The program read from a reply (`Referee.golden`); empty if there is none."""

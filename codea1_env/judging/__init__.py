@@ -1,1 +1,1 @@
-"""Judging: from candidates and suites to verdicts, by programs that run in the sandbox."""
+"""Judging: run candidates and suites in the sandbox and turn the outcomes into verdicts."""

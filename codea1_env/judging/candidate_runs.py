@@ -1,4 +1,4 @@
-"""Running candidates so that neither luck, nor order, nor a look at what is asked decides what counts."""
+"""Run candidates so that neither chance, nor the order of calls, nor knowledge of the calls decides a verdict."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from codea1_env.facts.outcomes import OutcomeKind
-from codea1_env.rules.confirmation import agreed, is_confirmed
+from codea1_env.rules.confirmation import combined_outcome, is_confirmed
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, JobReport, Sandbox
 
@@ -14,14 +14,14 @@ from codea1_env.sandbox.interface import Job, JobReport, Sandbox
 def run_candidates(
     jobs: Sequence[Job], others: Sequence[Job], sandbox: Sandbox, *, confirm: float, comparison: Comparison
 ) -> list[JobReport]:
-    """Return a report per candidate's job and then one per other job, all run together.
+    """Run all jobs together; return a report per candidate's job, then one per other job.
 
     Args:
-        jobs: one per candidate, with all that is asked of it.
-        others: run as they are.
-        sandbox: where.
+        jobs: one per candidate, with all of its calls.
+        others: further jobs, which run once.
+        sandbox: where all of them run.
         confirm: share of candidates that run twice, the second time in reverse order; both runs must agree.
-        comparison: when they agree.
+        comparison: when two values agree.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
@@ -38,18 +38,18 @@ def run_candidates(
 
 
 def _both(first: JobReport, reverse: JobReport, comparison: Comparison) -> JobReport:
-    """Return what two runs, the second in reverse order, say together."""
+    """Combine the reports of two runs, the second in reverse order."""
     if not (first.loaded and reverse.loaded):
         return first if reverse.loaded else replace(first, load=reverse.load, outcomes=reverse.outcomes[::-1])
     pairs = zip(first.outcomes, reversed(reverse.outcomes), strict=True)
-    outcomes = tuple(agreed(one, other, comparison) for one, other in pairs)
+    outcomes = tuple(combined_outcome(one, other, comparison) for one, other in pairs)
     return replace(first, outcomes=outcomes, cpu_s=first.cpu_s + reverse.cpu_s)
 
 
 def _loaded(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox) -> list[JobReport]:
-    """Return reports in which a program that loads only while nothing is asked of it has failed what was asked.
+    """Return the reports, where a program that loads only without calls has failed its calls.
 
-    Otherwise a candidate could pass for one that does not load wherever it expects to lose.
+    Otherwise a candidate could pose as one that does not load whenever it expects to fail.
     """
     found = list(reports)
     faults = [
@@ -60,8 +60,8 @@ def _loaded(jobs: Sequence[Job], reports: Sequence[JobReport], sandbox: Sandbox)
     alone = sandbox.run([replace(jobs[position], calls=()) for position in faults]) if faults else []
     for position, report in zip(faults, alone, strict=True):
         if report.loaded:
-            fault = found[position].load
+            failure = found[position].load
             found[position] = replace(
-                found[position], load=report.load, outcomes=(fault,) * len(found[position].outcomes)
+                found[position], load=report.load, outcomes=(failure,) * len(found[position].outcomes)
             )
     return found

@@ -1,10 +1,10 @@
-"""Equal answers, equal verdicts: no expression may tell apart what counts as equal.
+"""Equal answers get equal verdicts: an expression must not distinguish values that count as equal.
 
-`str(f(1))`, `f(1) != 0.3` and `list(f('ba'))` have other values for 0.3 and 0.30000000000000004, or for equal dicts in
-another order. So a harness case that the candidate fails is passed all the same if the candidate answers each call that
-the test makes of the *solution* as the solution does (`answers_equal`), in a fresh process and to the end, and has not
-answered otherwise before (`is_equal_so_far`). What the test makes of its answers then does not count (method.md 2.2,
-D15).
+`str(f(1))`, `f(1) != 0.3` and `list(f('ba'))` have different values for 0.3 and 0.30000000000000004, or for equal dicts
+in another order. So a candidate that fails a harness case passes it all the same under two conditions. In a fresh
+process, it answers each call that the test makes of the *solution* like the solution (`answers_equal`), to the last
+call. And it has not answered otherwise in its own run before (`is_equal_so_far`). What the test does with the answers
+then does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SEQUENCES_AND_SETS = tuple(b'{"%b":[' % tag for tag in (b"t", b"q", b"s", b"z")
 
 
 def can_be_repeated(of_solution: Sequence[EntryPointCall]) -> bool:
-    """Whether the record of a test on the solution is whole, and of at least one call."""
+    """Whether the record of a test on the solution is complete and holds at least one call."""
     return bool(of_solution) and all(call is not TOO_MANY and call.answer is not None for call in of_solution)
 
 
@@ -31,15 +31,15 @@ def is_equal_so_far(
     *,
     or_items: bool = False,
 ) -> bool:
-    """Whether the candidate has answered as the solution has, up to the first call with other arguments.
+    """Whether the candidate has answered like the solution, up to the first call with other arguments.
 
-    From there on the test asks other questions because of differences that do not count.
+    After that call the test makes other calls, because of differences that do not count.
 
     Args:
-        of_solution: the calls that one test has made of the solution; see `can_be_repeated`.
-        of_candidate: those that it has made of the candidate.
+        of_solution: the calls that one test makes of the solution; see `can_be_repeated`.
+        of_candidate: the calls that it makes of the candidate.
         comparison: when two values count as equal.
-        or_items: whether it is enough that an answer yields equal items.
+        or_items: whether equal items of an answer suffice.
     """
     for expected, actual in zip(of_solution, of_candidate, strict=False):
         if actual is TOO_MANY or expected.answer is None or actual.answer is None:
@@ -53,11 +53,13 @@ def is_equal_so_far(
 
 
 def answers_equal(expected: Outcome, actual: Outcome, comparison: Comparison) -> bool:
-    """Whether two programs have answered one call alike: value, class of exception or items, and arguments afterwards.
+    """Whether two programs have answered one call alike.
+
+    Alike means: equal values, the same class of exception, or equal items; and equal arguments after the call.
 
     Args:
         expected: the solution's answer.
-        actual: the candidate's.
+        actual: the candidate's answer.
         comparison: when two values count as equal.
     """
     if expected.kind is not actual.kind or not _both(expected.arguments, actual.arguments, comparison):
@@ -70,7 +72,7 @@ def answers_equal(expected: Outcome, actual: Outcome, comparison: Comparison) ->
 
 
 def yields_equal_items(expected: Outcome, actual: Outcome, comparison: Comparison) -> bool:
-    """Whether the candidate's answer is no plain data, but yields the items of the solution's sequence or set."""
+    """Whether the candidate's answer is not plain data but yields the items of the solution's sequence or set."""
     if expected.value is None or actual.items is None:
         return False
     items = actual.items
@@ -83,7 +85,7 @@ def yields_equal_items(expected: Outcome, actual: Outcome, comparison: Compariso
 
 
 def _both(expected: bytes | None, actual: bytes | None, comparison: Comparison) -> bool:
-    """Whether both are missing, or both are there and equal."""
+    """Whether both are missing, or both exist and are equal."""
     if not expected or not actual:
         return expected == actual
     return _equal(expected, actual, comparison)
@@ -92,5 +94,5 @@ def _both(expected: bytes | None, actual: bytes | None, comparison: Comparison) 
 def _equal(expected: bytes, actual: bytes, comparison: Comparison) -> bool:
     try:
         return values_equal(expected, actual, comparison)
-    except Malformed:  # nobody has looked at these bytes before
+    except Malformed:  # these bytes have not been checked before
         return False

@@ -1,9 +1,9 @@
-"""Golden tests against a program: which sandbox jobs they take, and what the reports say.
+"""Golden tests of a program: the sandbox jobs that run them, and the results in the reports.
 
-Value cases share one job; each harness has one of its own. The program never shares a job with an expected value:
-literals are encoded here, anything else is evaluated in a job without the program, once per problem, and the comparison
-happens here. Only that job can show that a test is broken, and an argument that no answer of a program's can be: what
-a program answers, in whatever amount, is never a reason to leave its failure open.
+All value cases share one job; each harness has a job of its own. The program never shares a job with an expected value.
+This module encodes literals itself, evaluates other expected values in a job without the program, once per problem, and
+compares the values here. Only that job, or an argument that is not plain data, can show that a test is broken. No
+answer of a program, of whatever size, can make its own failure count as a broken test.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from codea1_env.sandbox.interface import (
 )
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
-"""Generous, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
+"""Large, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""
 
 _MAX_NAMED = 5
 _MAX_SHOWN = 200  # characters
 _TOO_LONG = (
-    f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to know more"
+    f"is longer than {GOLDEN_LIMITS.value_bytes:,} bytes, the `value_bytes` of GOLDEN_LIMITS: raise it to find out"
 )
 _TOO_LONG_TO_COMPARE = (
     f"the expected value has more than {values.MAX_BYTES:,} bytes or {values.MAX_NODES:,} nodes (MAX_BYTES, MAX_NODES"
@@ -55,30 +55,30 @@ _CHECK = "(check(candidate), None)[1]"
 
 @dataclass(frozen=True, slots=True)
 class GoldenResult:
-    """One golden test against one program."""
+    """The result of one golden test on one program."""
 
     verdict: Verdict
     detail: str = ""
-    """Why it is not passed, for people; at most 300 characters of the program's own words."""
+    """Why it did not pass, for people; at most 300 characters of the program's own text."""
     broken_test: bool = False
-    """The test itself is at fault: its expected value cannot be evaluated, or it needs what cannot be carried between
-    processes, or more than the limits let through. Says nothing about the program."""
+    """The test itself is broken: its expected value cannot be evaluated, or it needs values that cannot be sent between
+    processes or exceed the limits. No evidence about the program."""
     is_opaque: bool = False
     """An argument or a result of the test is not plain data."""
 
     @property
     def passed(self) -> bool | None:
-        """Whether the program passes; None where it could not be found out (our failure, or a broken test)."""
+        """Whether the program passes; None if unknown (our own failure, or a broken test)."""
         if self.broken_test or self.verdict is Verdict.INTERNAL_ERROR:
             return None
         return self.verdict is Verdict.PASSED
 
 
 def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
-    """Do nothing unless `rules` pay for golden tests.
+    """Raise an error if `rules` pay for golden tests and a problem has none.
 
     Raises:
-        UserError: they do, and a problem has none, so that nothing could ever be paid for it.
+        UserError: a problem has no golden tests, so its rewards could never be computed.
     """
     if not rules.reward.needs_golden:
         return
@@ -92,7 +92,7 @@ def require_golden_tests(problems: Sequence[Problem], rules: Ruleset) -> None:
 
 
 class ExpectedValues:
-    """Evaluates expected values that are no literals, each once. Thread-safe; our own failures are not remembered."""
+    """Evaluates expected values that are no literals, each once. Thread-safe; it does not cache our own failures."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits = GOLDEN_LIMITS) -> None:
         self._sandbox = sandbox
@@ -101,7 +101,7 @@ class ExpectedValues:
         self._known: dict[Call, Outcome] = {}
 
     def of(self, problems: Iterable[Problem]) -> Mapping[Call, Outcome]:
-        """Return what every expected value of these problems is, by the call that evaluates it.
+        """Return the outcome of every expected value of these problems, by the call that evaluates it.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.
@@ -142,7 +142,7 @@ def golden_results(
         problem: as given to `golden_jobs`.
         reports: the reports on its jobs, in their order.
         expected: from `ExpectedValues.of` the problem.
-        comparison: when a value case's values are equal; harnesses compare as they please.
+        comparison: when a value case's values are equal; harnesses compare values themselves.
     """
     cases = _cases(problem)
     of_cases = iter(_case_results(cases, reports[0], expected, comparison) if cases else ())
@@ -151,17 +151,17 @@ def golden_results(
 
 
 def golden_pass_rate(results: Iterable[GoldenResult]) -> float | None:
-    """Return the share of tests passed, in [0, 1]; None where there are none or any could not be found out."""
+    """Return the share of tests passed, in [0, 1]; None if there are none or any result is unknown."""
     passed = [result.passed for result in results]
     return None if not passed or None in passed else sum(map(bool, passed)) / len(passed)
 
 
 def load_failure(report: JobReport) -> GoldenResult | None:
-    """Return what every test of a program that did not load has for a result; None if it loaded."""
+    """Return the result that every test has if the program did not load; None if it loaded."""
     load = report.load
     if report.loaded:
         return None
-    return GoldenResult(verdict_of(load, loading=True), f"the program does not load: {load.said}")
+    return GoldenResult(verdict_of(load, loading=True), f"the program does not load: {load.summary}")
 
 
 def _cases(problem: Problem) -> list[GoldenCase]:
@@ -216,9 +216,9 @@ def _evaluated(case: GoldenCase, expected: Mapping[Call, Outcome]) -> Outcome:
 
 def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:
     """Return the result of a case whose expected value could not be evaluated."""
-    if outcome.kind in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR):  # of which the test is innocent
-        return GoldenResult(Verdict.INTERNAL_ERROR, f"{case.expression}: {outcome.said}")
-    why = _TOO_LONG if outcome.kind is OutcomeKind.OUTPUT_LIMIT else f"cannot be evaluated: {outcome.said}"
+    if outcome.kind in (OutcomeKind.NOT_RUN, OutcomeKind.INTERNAL_ERROR):  # not a fault of the test
+        return GoldenResult(Verdict.INTERNAL_ERROR, f"{case.expression}: {outcome.summary}")
+    why = _TOO_LONG if outcome.kind is OutcomeKind.OUTPUT_LIMIT else f"cannot be evaluated: {outcome.summary}"
     is_opaque = outcome.kind is OutcomeKind.OPAQUE
     shown = case.expected if len(case.expected) <= _MAX_SHOWN else f"{case.expected[:_MAX_SHOWN]}..."
     detail = f"the expected value {shown} {why}"
@@ -247,11 +247,11 @@ def _harness_result(report: JobReport) -> GoldenResult:
     if outcome.kind is OutcomeKind.VALUE:
         return GoldenResult(Verdict.PASSED)
     if outcome.kind is OutcomeKind.ERROR and outcome.error_type == "AssertionError":
-        return GoldenResult(Verdict.WRONG_ANSWER, f"check: {outcome.said}")
+        return GoldenResult(Verdict.WRONG_ANSWER, f"check: {outcome.summary}")
     return _failed(outcome, "check")
 
 
 def _failed(outcome: Outcome, what: str) -> GoldenResult:
     is_opaque = outcome.kind is OutcomeKind.OPAQUE
     is_test = is_opaque and outcome.error_type == OPAQUE_ARGUMENT
-    return GoldenResult(verdict_of(outcome), f"{what}: {outcome.said}", broken_test=is_test, is_opaque=is_opaque)
+    return GoldenResult(verdict_of(outcome), f"{what}: {outcome.summary}", broken_test=is_test, is_opaque=is_opaque)

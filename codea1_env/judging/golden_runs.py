@@ -1,4 +1,4 @@
-"""Programs against golden tests, many at once, each distinct one once."""
+"""Run many programs against golden tests together, each distinct program once."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, Limits, Sandbox
 
 PROGRAM_LIMITS = replace(GOLDEN_LIMITS, max_restarts=0)
-"""A program has failed once a call hangs or kills its process, so that the rest need not run."""
+"""A program has failed as soon as a call hangs or kills its process, so the rest need not run."""
 
 _CASE_CPU_S = 5.0
-"""For a value case, which is one call; the limit above is for harnesses, which make up to a thousand."""
+"""For a value case, which is one call; the larger limit above is for harnesses of up to a thousand calls."""
 
 
 def run_golden(
@@ -36,17 +36,17 @@ def run_golden(
     """Return one finding per program, in order.
 
     Args:
-        programs: each with its problem, which has golden tests; an empty program has failed.
+        programs: each with its problem, which has golden tests; an empty program counts as failed.
         sandbox: where they run.
         comparison: when values are equal.
-        limits: bounds per call; value cases get at most 5 s of processor.
+        limits: bounds per call; value cases get at most 5 s of processor time.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
     distinct = dict.fromkeys((problem.id, program) for problem, program in programs if program)
     problems = {problem.id: problem for problem, _ in programs}
-    plans = {key: [_hurried(job) for job in golden_jobs(problems[key[0]], key[1], limits)] for key in distinct}
+    plans = {key: [_with_case_limit(job) for job in golden_jobs(problems[key[0]], key[1], limits)] for key in distinct}
     jobs = [job for plan in plans.values() for job in plan]
     reports = iter(sandbox.run(jobs) if jobs else ())
     expected = ExpectedValues(sandbox, limits).of(problems.values())
@@ -58,7 +58,7 @@ def run_golden(
     return [found[problem.id, program] if program else nothing for problem, program in programs]
 
 
-def _hurried(job: Job) -> Job:
+def _with_case_limit(job: Job) -> Job:
     if job.harness.source:
         return job
     return replace(job, limits=replace(job.limits, cpu_s=min(job.limits.cpu_s, _CASE_CPU_S)))

@@ -1,13 +1,13 @@
-"""Problem, candidates and suites in; the whole matrix of verdicts out. Needs no environment.
+"""The judge: from problems, candidates and suites to all verdicts. It needs no environment.
 
-Theory of operation. For each problem, every distinct case of every suite runs on the *solution* twice, in two
-processes, the second time in reverse order; `rules.validation` keeps what agrees. Then each *candidate* runs, in a
-process of its own, the replayed cases and the valid cases of the suites written for it, each distinct one once. Only
-encoded values come back, and they are compared here. All problems of a batch share two calls of the sandbox, so that
-it is never idle while there is work.
+How it works. For each problem, every distinct case of every suite runs on the *solution* twice, in two processes, the
+second time in reverse order; `rules.validation` keeps the cases on which both runs agree. Then each *candidate* runs,
+in a process of its own, the replayed cases and the valid cases of its suites, each distinct one once. The sandbox
+returns only encoded values, and this module compares them. All problems of a batch share two calls of the sandbox, so
+that the sandbox always has work.
 
-What runs where: an entry-point call with literal arguments runs in the program's process; any other expression runs
-in a harness process with a stand-in for the entry point. So tests, solution and candidate never share a process.
+Where expressions run: an entry-point call with literal arguments runs in the program's process; any other expression
+runs in a harness process with a stand-in for the entry point. So tests, solution and candidate never share a process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from codea1_env.facts.verdicts import (
 )
 from codea1_env.judging.candidate_runs import run_candidates
 from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_pass_rate, golden_results
-from codea1_env.judging.rechecks import Answered, recheck_failures
+from codea1_env.judging.rechecks import CandidateOutcomes, recheck_failures
 from codea1_env.judging.solution_values import (
     SolutionValues,
     SuiteCalls,
@@ -47,13 +47,13 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
-from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_doubted
+from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_undecided
 from codea1_env.sandbox.interface import Call, JobReport, Limits, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """What the agents handed in for one problem: M candidates, N suites for each, and what is replayed to all."""
+    """One problem with M candidates, N suites for each of them, and the cases that all of them replay."""
 
     problem: Problem
     candidates: tuple[Candidate, ...]
@@ -63,7 +63,7 @@ class Duel:
     replayed: tuple[ValidCase, ...] = ()
     """Cases of the Mistake Book."""
     shares_suites: bool = False
-    """Whether every candidate meets the same N suites: then `suites` holds M times the same."""
+    """Whether every candidate runs the same N suites: then all M items of `suites` are equal."""
 
     def __post_init__(self) -> None:
         if len(self.candidates) != len(self.suites):
@@ -94,7 +94,7 @@ class Judge:
         Args:
             sandbox: where programs run.
             rules: how suites are validated and values compared.
-            limits: bounds per call for candidates; solutions must do with half of them.
+            limits: bounds per call for candidates; solutions get half of them.
             golden: whether to run golden tests; None: iff the reward scheme needs them.
         """
         self.sandbox = sandbox
@@ -106,7 +106,7 @@ class Judge:
         self._expected = ExpectedValues(sandbox)
 
     def check(self, candidates: Sequence[tuple[Problem, Candidate]]) -> list[CandidateCheck]:
-        """Load each problem's candidate and call nothing."""
+        """Load each problem's candidate without calling it; return one check per candidate, in order."""
         jobs = [program_job(problem, it.program, (), self.limits) for problem, it in candidates if it.program]
         reports = iter(self.sandbox.run(jobs) if jobs else ())
         return [self._checked(next(reports) if candidate.program else None, candidate) for _, candidate in candidates]
@@ -114,12 +114,12 @@ class Judge:
     def judge(self, duels: Sequence[Duel]) -> list[ProblemReport]:
         """Return one report per duel, in order."""
         validated = self._validate(duels)
-        entries = [
-            _Entry(duel, duel.candidates[m], validated[d][m])
+        tasks = [
+            _CandidateTask(duel, duel.candidates[m], validated[d][m])
             for d, duel in enumerate(duels)
             for m in range(len(duel.candidates))
         ]
-        reports = iter(self._judge_candidates(entries))
+        reports = iter(self._judge_candidates(tasks))
         return [
             ProblemReport(duel.problem.id, tuple(next(reports) for _ in duel.candidates), duel.shares_suites)
             for duel in duels
@@ -130,22 +130,22 @@ class Judge:
     def _validate(self, duels: Sequence[Duel]) -> list[list[tuple[ValidSuite, ...]]]:
         """Return (D, M, N) validated suites."""
         max_bytes = self.limits.value_bytes
-        asked = [
+        suite_calls = [
             [[SuiteCalls.of(suite, max_bytes) for suite in suites] for suites in _distinct(duel)] for duel in duels
         ]
         answers = self._solutions.answers(
             [
                 (duel.problem, chain.from_iterable(chain.from_iterable(of_duel)))
-                for duel, of_duel in zip(duels, asked, strict=True)
+                for duel, of_duel in zip(duels, suite_calls, strict=True)
             ]
         )
         validated = [
             [
-                tuple(map(validated_by, suites, [each.evidence(known) for each in questions]))
-                for suites, questions in zip(_distinct(duel), of_duel, strict=True)
+                tuple(map(validate_suite, suites, [calls.evidence(known) for calls in group]))
+                for suites, group in zip(_distinct(duel), of_duel, strict=True)
             ]
-            for duel, of_duel, known in zip(duels, asked, answers, strict=True)
-            for validated_by in (self._validation(duel.problem),)
+            for duel, of_duel, known in zip(duels, suite_calls, answers, strict=True)
+            for validate_suite in (self._validation(duel.problem),)
         ]
         return [
             found * len(duel.candidates) if duel.shares_suites else found
@@ -165,49 +165,53 @@ class Judge:
 
     # -- candidates --
 
-    def _judge_candidates(self, entries: Sequence[_Entry]) -> list[CandidateReport]:
-        run = [entry for entry in entries if entry.candidate.program]
+    def _judge_candidates(self, tasks: Sequence[_CandidateTask]) -> list[CandidateReport]:
+        run = [task for task in tasks if task.candidate.program]
         found = iter(self._run(run) if run else ())
         rate_of_none = 0.0 if self.golden else None
         return [
             next(found)
-            if entry.candidate.program
-            else self._report(entry, self._checked(None, entry.candidate), None, rate_of_none)
-            for entry in entries
+            if task.candidate.program
+            else self._report(task, self._checked(None, task.candidate), None, rate_of_none)
+            for task in tasks
         ]
 
-    def _run(self, entries: Sequence[_Entry]) -> Iterator[CandidateReport]:
-        jobs = [program_job(e.duel.problem, e.candidate.program, e.expected, self.limits) for e in entries]
-        goldens = [golden_jobs(e.duel.problem, e.candidate.program) if self.golden else () for e in entries]
+    def _run(self, tasks: Sequence[_CandidateTask]) -> Iterator[CandidateReport]:
+        jobs = [program_job(e.duel.problem, e.candidate.program, e.expected, self.limits) for e in tasks]
+        goldens = [golden_jobs(e.duel.problem, e.candidate.program) if self.golden else () for e in tasks]
         others = [job for golden in goldens for job in golden]
-        expected = self._expected.of(entry.duel.problem for entry in entries if self.golden)
+        expected = self._expected.of(task.duel.problem for task in tasks if self.golden)
         comparison = self.rules.comparison
         reports = run_candidates(jobs, others, self.sandbox, confirm=self.rules.confirm, comparison=comparison)
-        answered = [
-            entry.answered(replace(report, outcomes=self._outcomes(report)))
-            for entry, report in zip(entries, reports, strict=False)
+        outcomes = [
+            task.outcomes(replace(report, outcomes=self._outcomes(report)))
+            for task, report in zip(tasks, reports, strict=False)
         ]
-        answered = recheck_failures(answered, self.sandbox, limits=self.limits, comparison=comparison)
+        outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=comparison)
         of_golden = iter(reports[len(jobs) :])
-        for entry, golden, report, answers in zip(entries, goldens, reports, answered, strict=False):
-            rate = self._golden_rate(entry.duel.problem, tuple(islice(of_golden, len(golden))), expected)
-            yield self._report(entry, self._checked(report, entry.candidate), answers, rate)
+        for task, golden, report, answers in zip(tasks, goldens, reports, outcomes, strict=False):
+            rate = self._golden_rate(task.duel.problem, tuple(islice(of_golden, len(golden))), expected)
+            yield self._report(task, self._checked(report, task.candidate), answers, rate)
 
     def _report(
-        self, entry: _Entry, check: CandidateCheck, answers: Answered | None, golden_pass_rate: float | None
+        self,
+        task: _CandidateTask,
+        check: CandidateCheck,
+        answers: CandidateOutcomes | None,
+        golden_pass_rate: float | None,
     ) -> CandidateReport:
-        doubted: Mapping[Call, RejectionReason] = {}
+        undecided: Mapping[Call, RejectionReason] = {}
         if answers is None or check.verdict is not Verdict.PASSED:
-            judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in entry.cases])
+            judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in task.cases])
         else:
-            judged = map(self._case_report, entry.cases, map(answers.outcomes.__getitem__, entry.asked))
-            doubted = answers.doubted
+            judged = map(self._case_report, task.cases, map(answers.outcomes.__getitem__, task.calls))
+            undecided = answers.undecided
         return CandidateReport(
-            candidate=entry.candidate,
+            candidate=task.candidate,
             verdict=check.verdict,
             detail=check.detail,
-            replayed=_silenced(islice(judged, len(entry.duel.replayed)), doubted),
-            suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), doubted) for suite in entry.suites),
+            replayed=_without_evidence(islice(judged, len(task.duel.replayed)), undecided),
+            suites=tuple(_suite_report(suite, islice(judged, len(suite.cases)), undecided) for suite in task.suites),
             golden_pass_rate=golden_pass_rate,
             rechecks=answers.rechecks if answers is not None else Rechecks(),
         )
@@ -216,10 +220,10 @@ class Judge:
         if report is None:
             return CandidateCheck(Verdict.NO_CODE, candidate.rejection.detail if candidate.rejection else "")
         verdict = verdict_of(report.load, loading=True)
-        # The release calls a program valid if its module body runs (R:585-600); its calls then fail one by one.
+        # In the release a program is valid if its module body runs (reward.py:585-600); its calls then fail one by one.
         if verdict is Verdict.NO_ENTRY_POINT and self.rules.reading is Reading.RELEASE:
             verdict = Verdict.PASSED
-        return CandidateCheck(verdict, report.load.said)
+        return CandidateCheck(verdict, report.load.summary)
 
     def _outcomes(self, report: JobReport) -> tuple[Outcome, ...]:
         if verdict_of(report.load, loading=True) is not Verdict.NO_ENTRY_POINT:
@@ -229,7 +233,7 @@ class Judge:
 
     def _case_report(self, case: ValidCase, outcome: Outcome) -> CaseReport:
         if outcome.value is None:
-            return CaseReport(case, verdict_of(outcome), outcome.said)
+            return CaseReport(case, verdict_of(outcome), outcome.summary)
         same = values_equal(case.expected, outcome.value, self.rules.comparison)
         if same:
             return CaseReport(case, Verdict.PASSED)
@@ -246,39 +250,42 @@ class Judge:
 
 
 def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
-    """Return the groups of suites, a shared one once."""
+    """Return the groups of suites; a shared group appears once."""
     return duel.suites[:1] if duel.shares_suites else duel.suites
 
 
-def _silenced(reports: Iterable[CaseReport], doubted: Mapping[Call, RejectionReason]) -> tuple[CaseReport, ...]:
-    """Return `reports` in which doubted cases say nothing."""
-    if not doubted:
+def _without_evidence(
+    reports: Iterable[CaseReport], undecided: Mapping[Call, RejectionReason]
+) -> tuple[CaseReport, ...]:
+    """Return `reports` with NOT_RUN for undecided cases, so that they are no evidence."""
+    if not undecided:
         return tuple(reports)
     return tuple(
-        CaseReport(each.case, Verdict.NOT_RUN) if call_of_case(each.case.case) in doubted else each for each in reports
+        CaseReport(each.case, Verdict.NOT_RUN) if call_of_case(each.case.case) in undecided else each
+        for each in reports
     )
 
 
 def _suite_report(
-    suite: ValidSuite, reports: Iterable[CaseReport], doubted: Mapping[Call, RejectionReason]
+    suite: ValidSuite, reports: Iterable[CaseReport], undecided: Mapping[Call, RejectionReason]
 ) -> SuiteReport:
-    """Return a suite's report without doubted cases."""
-    if not doubted:
+    """Return a suite's report without undecided cases."""
+    if not undecided:
         return SuiteReport(suite, tuple(reports))
     kept, lost = list[CaseReport](), list[tuple[ValidCase, RejectionReason]]()
     for each in reports:
-        reason = doubted.get(call_of_case(each.case.case))
+        reason = undecided.get(call_of_case(each.case.case))
         if reason is None:
             kept.append(each)
         else:
             lost.append((each.case, reason))
-    return SuiteReport(without_doubted(suite, lost), tuple(kept))
+    return SuiteReport(without_undecided(suite, lost), tuple(kept))
 
 
-class _Entry:
-    """One candidate of one duel with its validated suites, and what to ask it."""
+class _CandidateTask:
+    """One candidate of one duel with its validated suites, and the calls that it has to answer."""
 
-    __slots__ = ("asked", "candidate", "cases", "duel", "expected", "suites")
+    __slots__ = ("calls", "candidate", "cases", "duel", "expected", "suites")
 
     def __init__(self, duel: Duel, candidate: Candidate, suites: tuple[ValidSuite, ...]) -> None:
         self.duel = duel
@@ -286,22 +293,22 @@ class _Entry:
         self.suites = suites
         self.cases = (*duel.replayed, *chain.from_iterable(suite.cases for suite in suites))
         """Replayed ones first, then those of each suite."""
-        self.asked = [call_of_case(case.case) for case in self.cases]
+        self.calls = [call_of_case(case.case) for case in self.cases]
         """One per case."""
-        self.expected = dict(zip(self.asked, (case.expected for case in self.cases), strict=True))
+        self.expected = dict(zip(self.calls, (case.expected for case in self.cases), strict=True))
         """The solution's value for each distinct one."""
 
-    def answered(self, report: JobReport) -> Answered:
-        """Put the outcomes beside the calls."""
+    def outcomes(self, report: JobReport) -> CandidateOutcomes:
+        """Return the outcomes of a report by call."""
         budget = ValueBudget()
         outcomes = dict(zip(self.expected, budget.take_values(report.outcomes, self.expected.values()), strict=True))
         are_recorded = any(report.entry_point_calls)
         records = dict(zip(self.expected, report.entry_point_calls, strict=False)) if are_recorded else {}
-        return Answered(
+        return CandidateOutcomes(
             self.duel.problem, self.candidate.program, self._groups(), self.expected, outcomes, budget, records
         )
 
     def _groups(self) -> tuple[tuple[Call, ...], ...]:
-        asked = iter(self.asked)
+        calls = iter(self.calls)
         sizes = (len(self.duel.replayed), *(len(suite.cases) for suite in self.suites))
-        return tuple(tuple(islice(asked, size)) for size in sizes)
+        return tuple(tuple(islice(calls, size)) for size in sizes)

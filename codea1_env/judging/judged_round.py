@@ -1,4 +1,4 @@
-"""What the environment knows when a round has been judged: the unit that is pictured, recorded and scored again."""
+"""A judged round: the unit that is rendered, recorded and scored again."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class JudgedRound:
     """From 0."""
     coder_reply: str
     tester_reply: str | None
-    """None where the tester was not asked, because the candidate is invalid."""
+    """None where the tester had no turn, because the candidate is invalid."""
     report: ProblemReport
-    """One candidate and one suite, which is empty where the tester was not asked."""
+    """One candidate and one suite; the suite is empty where the tester had no turn."""
     rewards: CandidateRewards
     book: BookDelta | None
-    """What this round changed in the Mistake Book; None where there is no book or the round is masked."""
+    """The changes of the Mistake Book in this round; None if there is no book or the round is masked."""

@@ -1,4 +1,4 @@
-"""Whether problems are fit to be played: every solution against its own golden tests and examples, several times."""
+"""Check problems before they are played: run every solution several times on its own golden tests and examples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
 
 SLOW_S = 5.0
-"""Of known rows, those that are right take below 2.7 s or above 10 s of a quiet core; a crowded one can double that."""
+"""Right solutions of known data sets take below 2.7 s or above 10 s on an idle core; a busy core can double that."""
 
 _BATCH_PROBLEMS = 16
 
@@ -35,20 +35,20 @@ _T = TypeVar("_T")
 
 
 class CheckStatus(StrEnum):
-    """What is to be said about one problem."""
+    """The result of the check of one problem."""
 
     OK = "ok"
     """The solution passes all golden tests and examples in every run."""
     WRONG = "wrong"
-    """The solution fails one, or a test is itself broken."""
+    """The solution fails a test, or a test is itself broken."""
     FLAKY = "flaky"
-    """It depends on the run, or on the order of the tests."""
+    """The results depend on the run, or on the order of the tests."""
     SLOW = "slow"
-    """Right, but over the time that was allowed for."""
+    """The solution is right, but slower than allowed."""
     UNSUPPORTED = "unsupported"
-    """A test passes to it, or gets from it, what cannot be carried between processes: a function, an open file."""
+    """An argument or a result of a test cannot be sent between processes, for example a function or an open file."""
     UNTESTED = "untested"
-    """It has no golden tests that could tell: its solution loads, and passes the examples if there are any."""
+    """It has no golden tests; its solution loads, and passes the examples if there are any."""
     UNPARSABLE = "unparsable"
     """The solution does not load, or an example cannot be read."""
     INTERNAL = "internal"
@@ -57,19 +57,19 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProblemCheck:
-    """What was found about one problem."""
+    """The check of one problem."""
 
     problem_id: str
     status: CheckStatus
     detail: str = ""
-    """One sentence; "" where all is well."""
+    """One sentence; empty for OK."""
     cpu_s: float = 0.0
     """Processor seconds of the slowest run, all tests together."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run of one solution against everything that is known about it."""
+    """One run of one solution on all of its tests."""
 
     results: tuple[GoldenResult, ...]
     """Golden tests first, then examples, whatever the order in which they ran."""
@@ -92,7 +92,7 @@ def check_problems(
     Args:
         problems: a set, or any iterable.
         sandbox: where the solutions run.
-        runs: how often; every second run takes the tests in reverse order, so that hidden state shows.
+        runs: runs per solution; every second one takes the tests in reverse order, to reveal hidden state.
         slow_s: processor seconds per run above which a right solution is reported as slow.
         limits: bounds per call.
         progress: called with (problems done, problems in all) after each batch.
@@ -128,13 +128,13 @@ class _Plan:
         self.jobs = [_jobs(order, limits) for order in self.orders]
 
     def name_of(self, position: int) -> str:
-        """What to call the test at this position."""
+        """Return the name of the test at this position, for messages."""
         n_golden = len(self.problem.golden)
         return f"golden test {position + 1}" if position < n_golden else f"example {position - n_golden + 1}"
 
 
 def _reversed_in(run: int, items: tuple[_T, ...]) -> tuple[_T, ...]:
-    """Every second run goes backwards; applied twice it changes nothing."""
+    """Reverse the items in every second run; applied twice it changes nothing."""
     return items if run % 2 == 0 else items[::-1]
 
 
@@ -178,7 +178,7 @@ def _status(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[CheckStat
     if loads:
         if len(loads) < len(runs):
             return CheckStatus.FLAKY, f"in one run {loads[0].detail}, in another it does"
-        return _blamed(loads[0], CheckStatus.UNPARSABLE), loads[0].detail
+        return _failure_status(loads[0], CheckStatus.UNPARSABLE), loads[0].detail
     if plan.fault:
         return CheckStatus.UNPARSABLE, plan.fault
     return _status_of_tests(plan, runs, slow_s)
@@ -192,14 +192,14 @@ def _status_of_tests(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[
         detail = f"{plan.name_of(position)}: {bad.detail}"
         if any(result.passed for result in results):
             return CheckStatus.FLAKY, f"passed in one run, not in another: {detail}"
-        return _blamed(bad, CheckStatus.WRONG), detail
+        return _failure_status(bad, CheckStatus.WRONG), detail
     slowest = max(run.cpu_s for run in runs)
     if slowest > slow_s:
         return CheckStatus.SLOW, f"one run takes {slowest:.1f} s of processor time"
     return (CheckStatus.OK, "") if plan.problem.golden else (CheckStatus.UNTESTED, "it has no golden tests")
 
 
-def _blamed(result: GoldenResult, otherwise: CheckStatus) -> CheckStatus:
+def _failure_status(result: GoldenResult, otherwise: CheckStatus) -> CheckStatus:
     if result.is_opaque:
         return CheckStatus.UNSUPPORTED
     return CheckStatus.SLOW if result.verdict is Verdict.TIME_LIMIT else otherwise

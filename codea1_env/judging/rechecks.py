@@ -1,17 +1,18 @@
-"""Failures that something other than the candidate could explain are checked again before they count.
+"""Recheck failures that something other than the candidate could explain, before they count.
 
-All cases of a candidate share its process, and those that are no plain calls share another one. So:
+All cases of a candidate share its process, and its harness cases share another one. So:
 
-- What runs out of memory runs again alone, since earlier calls may have kept too much of it.
-- What takes long runs again if the solution takes so long that more time is due (`rules.limits`).
-- What was not run, because others used up the job's restarts or its time to sleep, runs again, each suite by itself.
-- What fails a case that is no plain call is compared call by call (`equal_answers`): the case may tell apart answers
-  that count as equal. The solution runs the same cases in the same company first.
+- A call that runs out of memory runs again alone, since earlier calls may have kept too much of it.
+- A call that takes too long runs again if the solution is so slow that the candidate gets more time (`rules.limits`).
+- A call that was not run, because others had used up the job's restarts or its time to sleep, runs again with the other
+  such calls of its suite.
+- A failed harness case is compared call by call (`equal_answers`), since it may distinguish answers that count as
+  equal. Before that, the solution runs all calls of the candidate in the same order.
 
-What the judge cannot know is *doubted*, and says nothing about anyone: a case on which the solution no longer confirms
-its value, because it depends on the time, on an address or on what another case has left behind; one whose harness
-process has broken its channel; one that uses a result which cannot cross between processes, though it holds the right
-items.
+The judge cannot decide some cases. Such an *undecided* case is no evidence about anyone: the solution no longer
+confirms its value, because it depends on the time, on an address or on state that another case has left; or its harness
+process has broken its channel; or it uses a result that cannot be sent between processes, though the result has the
+right items.
 """
 
 from __future__ import annotations
@@ -33,39 +34,39 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import values_equal
 from codea1_env.sandbox.interface import BROKEN_HARNESS, SLEPT, Call, Job, JobReport, Limits, Place, Sandbox
 
-_CEILING = 8.0  # times the ordinary limit: as long as a hard question may take a candidate
-# Times the ordinary limit that all calls of one candidate together may take when they run again: for lack of memory;
-# for lack of time; call by call.
+_CEILING = 8.0  # times the ordinary limit: the longest limit of a single call
+# Times the ordinary limit that all calls of one candidate together may take when they run again: after a lack of
+# memory, after a lack of time, and one by one.
 _MEMORY_FACTOR, _TIME_FACTOR, _REPEAT_FACTOR = 16, 32.0, 16.0
 _SELF_ENDED = frozenset({OutcomeKind.VALUE, OutcomeKind.ERROR, OutcomeKind.OPAQUE})
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What one candidate has answered."""
+class CandidateOutcomes:
+    """The outcomes of one candidate's calls."""
 
     problem: Problem
     program: str
     groups: tuple[tuple[Call, ...], ...]
-    """What belongs together: the replayed cases, and each suite."""
+    """The calls of the replayed cases, then those of each suite."""
     expected: Mapping[Call, bytes]
     """The solution's value for each call, in the order in which they ran."""
     outcomes: Mapping[Call, Outcome]
     """One per call."""
     budget: ValueBudget
-    """For what is compared: these outcomes have been taken from it."""
+    """For further values to compare; these outcomes are already subtracted."""
     entry_point_calls: Mapping[Call, tuple[EntryPointCall, ...]] = field(default_factory=dict)
-    """How harness calls have called the candidate, where that is recorded."""
-    doubted: Mapping[Call, RejectionReason] = field(default_factory=dict)
-    """Calls that say nothing, and why: FLAKY (the tester's fault) or UNKNOWABLE (nobody's)."""
+    """The candidate's calls that each harness call has made, where they are recorded."""
+    undecided: Mapping[Call, RejectionReason] = field(default_factory=dict)
+    """Undecided calls and the reason: FLAKY (the tester's fault) or UNKNOWABLE (nobody's fault)."""
     rechecks: Rechecks = field(default_factory=Rechecks)
 
     def of_kind(self, *kinds: OutcomeKind) -> list[Call]:
-        """Return the calls that ended so."""
+        """Return the calls whose outcomes are of these kinds."""
         return [call for call, outcome in self.outcomes.items() if outcome.kind in kinds]
 
     def failed_harness_calls(self, comparison: Comparison) -> list[Call]:
-        """Return the calls, plain ones apart, whose answers are failures."""
+        """Return the harness calls whose outcomes are failures."""
         return [
             call
             for call, outcome in self.outcomes.items()
@@ -74,8 +75,8 @@ class Answered:
             and (outcome.value is None or not values_equal(self.expected[call], outcome.value, comparison))
         ]
 
-    def with_report(self, calls: Sequence[Call], report: JobReport) -> Answered:
-        """Return this with the answers of another job in place of those to the same calls."""
+    def with_report(self, calls: Sequence[Call], report: JobReport) -> CandidateOutcomes:
+        """Return a copy in which the outcomes of another job replace those of the same calls."""
         expected = [self.expected[call] for call in calls]
         outcomes = dict(zip(calls, self.budget.take_values(report.outcomes, expected), strict=True))
         records = dict(zip(calls, report.entry_point_calls, strict=False))
@@ -86,61 +87,62 @@ class Answered:
             rechecks=self.rechecks.plus(rerun=len(calls)),
         )
 
-    def affordable(self, call: Call, of_solution: Sequence[EntryPointCall]) -> Iterator[EntryPointCall]:
-        """Yield how a harness call has called the candidate, beside its calls of the solution, within the budget."""
+    def within_budget(self, call: Call, of_solution: Sequence[EntryPointCall]) -> Iterator[EntryPointCall]:
+        """Yield the candidate's calls by a harness call, paired with the solution's to charge the budget."""
         for expected, actual in zip(of_solution, self.entry_point_calls.get(call, ()), strict=False):
             if expected.answer is not None and actual.answer is not None:
                 answer = self.budget.take(actual.answer, expected.answer)
                 yield actual._replace(answer=answer)
             else:
-                yield actual  # TOO_MANY stays itself
+                yield actual  # TOO_MANY is compared by identity
 
-    def with_doubts(self, doubted: Mapping[Call, RejectionReason]) -> Answered:
-        """Return this where these calls say nothing."""
-        return replace(self, doubted={**self.doubted, **doubted}, rechecks=self.rechecks.plus(doubted=len(doubted)))
+    def with_undecided(self, undecided: Mapping[Call, RejectionReason]) -> CandidateOutcomes:
+        """Return a copy in which these calls are undecided."""
+        return replace(
+            self, undecided={**self.undecided, **undecided}, rechecks=self.rechecks.plus(undecided=len(undecided))
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Again:
-    """Calls of one candidate, or of its problem's solution, once more."""
+class _Rerun:
+    """Another run of some calls, of one candidate or of its problem's solution."""
 
     position: int
     calls: tuple[Call, ...]
     limits: Limits
     of_solution: bool = False
 
-    def job(self, answered: Sequence[Answered]) -> Job:
-        each = answered[self.position]
+    def job(self, candidates: Sequence[CandidateOutcomes]) -> Job:
+        each = candidates[self.position]
         program = each.problem.solution if self.of_solution else each.program
         return program_job(each.problem, program, self.calls, self.limits)
 
 
 def recheck_failures(
-    answered: Sequence[Answered], sandbox: Sandbox, *, limits: Limits, comparison: Comparison
-) -> list[Answered]:
-    """Return the answers that count, in the order of the candidates; nothing runs if all is clear.
+    candidates: Sequence[CandidateOutcomes], sandbox: Sandbox, *, limits: Limits, comparison: Comparison
+) -> list[CandidateOutcomes]:
+    """Return the final outcomes, in the order of the candidates; nothing runs if there are no failures to recheck.
 
     Args:
-        answered: of each candidate.
-        sandbox: where to run again.
+        candidates: the outcomes of each candidate.
+        sandbox: where calls run again.
         limits: of candidates.
         comparison: when two values count as equal.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = _rerun(answered, sandbox, limits)
-    disputes = [
-        _Dispute(position, tuple(failed), tuple(each.expected))
+    found = _rerun_starved(candidates, sandbox, limits)
+    failures = [
+        _FailedCalls(position, tuple(failed), tuple(each.expected))
         for position, each in enumerate(found)
         if (failed := each.failed_harness_calls(comparison))
     ]
-    solutions = _run([_Again(one.position, one.company, limits, of_solution=True) for one in disputes], found, sandbox)
+    solutions = _run([_Rerun(it.position, it.all_calls, limits, of_solution=True) for it in failures], found, sandbox)
     repeats: list[_Repeat] = []
-    for dispute, report in zip(disputes, solutions, strict=True):
-        each, of_dispute = dispute.against_solution(found[dispute.position], report, comparison)
-        found[dispute.position] = each
-        repeats += of_dispute
+    for failure, report in zip(failures, solutions, strict=True):
+        found[failure.position], to_repeat = failure.against_solution(found[failure.position], report, comparison)
+        repeats += to_repeat
     n_of = Counter(repeat.position for repeat in repeats)
     jobs = [
         repeat.job(found[repeat.position], replace(limits, job_factor=_REPEAT_FACTOR / n_of[repeat.position]))
@@ -153,42 +155,42 @@ def recheck_failures(
 
 
 @dataclass(frozen=True, slots=True)
-class _Dispute:
-    """Harness calls that one candidate has failed."""
+class _FailedCalls:
+    """The harness calls that one candidate has failed."""
 
     position: int
     failed: tuple[Call, ...]
-    company: tuple[Call, ...]
+    all_calls: tuple[Call, ...]
     """All calls of the candidate, in their order."""
 
     def against_solution(
-        self, each: Answered, report: JobReport, comparison: Comparison
-    ) -> tuple[Answered, list[_Repeat]]:
-        """Return what stands after the solution has run in the same company, and which calls are to be repeated."""
-        doubted, settled = dict[Call, RejectionReason](), dict[Call, Outcome]()
-        outcomes = dict(zip(self.company, report.outcomes, strict=True))
-        records = dict(zip(self.company, report.entry_point_calls, strict=False))
+        self, each: CandidateOutcomes, report: JobReport, comparison: Comparison
+    ) -> tuple[CandidateOutcomes, list[_Repeat]]:
+        """Return the outcomes after the solution has run the same calls, and the calls to repeat one by one."""
+        undecided, internal_errors = dict[Call, RejectionReason](), dict[Call, Outcome]()
+        outcomes = dict(zip(self.all_calls, report.outcomes, strict=True))
+        records = dict(zip(self.all_calls, report.entry_point_calls, strict=False))
         repeats = []
         for call in self.failed:
             expected, found, failure = each.expected[call], outcomes[call], each.outcomes[call]
             record = records.get(call, ())
             if found.kind is OutcomeKind.INTERNAL_ERROR:
-                settled[call] = found
-            # To the last bit, as when the suite was validated; nan is nan, whatever the comparison of answers says.
+                internal_errors[call] = found
+            # Floats agree to the last bit, as in the suite's validation; nan equals nan under every comparison.
             elif found.value is None or not values.equal(expected, found.value, nan_equal=True):
-                doubted[call] = RejectionReason.FLAKY
+                undecided[call] = RejectionReason.FLAKY
             elif failure.error_type == BROKEN_HARNESS and failure.kind is OutcomeKind.CRASHED:
-                doubted[call] = RejectionReason.UNKNOWABLE
+                undecided[call] = RejectionReason.UNKNOWABLE
             elif failure.kind in _SELF_ENDED and can_be_repeated(record):
                 or_items = failure.kind is OutcomeKind.OPAQUE
-                if is_equal_so_far(record, each.affordable(call, record), comparison, or_items=or_items):
+                if is_equal_so_far(record, each.within_budget(call, record), comparison, or_items=or_items):
                     repeats.append(_Repeat(self.position, call, record, or_items))
-        return replace(each.with_doubts(doubted), outcomes={**each.outcomes, **settled}), repeats
+        return replace(each.with_undecided(undecided), outcomes={**each.outcomes, **internal_errors}), repeats
 
 
 @dataclass(frozen=True, slots=True)
 class _Repeat:
-    """The calls that one case has made of the solution, for one candidate in a fresh process."""
+    """The calls that one case makes of the solution, to be repeated by one candidate in a fresh process."""
 
     position: int
     call: Call
@@ -196,12 +198,12 @@ class _Repeat:
     may_use_items: bool
     """Whether the candidate's own run ended because the test used a result that cannot be sent."""
 
-    def job(self, each: Answered, limits: Limits) -> Job:
+    def job(self, each: CandidateOutcomes, limits: Limits) -> Job:
         calls = [Call(arguments=call.arguments) for call in self.record]
         return program_job(each.problem, each.program, calls, limits)
 
-    def judged(self, each: Answered, report: JobReport, comparison: Comparison) -> Answered:
-        """Return what stands after the repetition."""
+    def judged(self, each: CandidateOutcomes, report: JobReport, comparison: Comparison) -> CandidateOutcomes:
+        """Return the outcomes after the repetition."""
         pairs = [
             (expected.answer, each.budget.take(actual, expected.answer))
             for expected, actual in zip(self.record, report.outcomes, strict=True)
@@ -217,67 +219,70 @@ class _Repeat:
                 each, outcomes={**each.outcomes, self.call: passed}, rechecks=each.rechecks.plus(equal_answers=1)
             )
         if self.may_use_items and all(yields_equal_items(*pair, comparison) for pair in different):
-            return each.with_doubts({self.call: RejectionReason.UNKNOWABLE})
+            return each.with_undecided({self.call: RejectionReason.UNKNOWABLE})
         return each
 
 
-def _rerun(answered: Sequence[Answered], sandbox: Sandbox, limits: Limits) -> list[Answered]:
-    """Return the answers after what ran out of memory, time or restarts has run again, within what is due to it."""
-    crowded = [
-        _Again(position, (question,), limits)
-        for position, each in enumerate(answered)
+def _rerun_starved(
+    candidates: Sequence[CandidateOutcomes], sandbox: Sandbox, limits: Limits
+) -> list[CandidateOutcomes]:
+    """Run calls again that ran out of memory, time or restarts, within their limits."""
+    out_of_memory = [
+        _Rerun(position, (call,), limits)
+        for position, each in enumerate(candidates)
         if len(each.outcomes) > 1
-        for question in each.of_kind(OutcomeKind.MEMORY_LIMIT)[:_MEMORY_FACTOR]
+        for call in each.of_kind(OutcomeKind.MEMORY_LIMIT)[:_MEMORY_FACTOR]
     ]
-    timing = [
-        _Again(position, tuple(questions), limits, of_solution=True)
-        for position, each in enumerate(answered)
-        if (questions := each.of_kind(OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN))
+    timed_solutions = [
+        _Rerun(position, tuple(calls), limits, of_solution=True)
+        for position, each in enumerate(candidates)
+        if (calls := each.of_kind(OutcomeKind.TIME_LIMIT, OutcomeKind.NOT_RUN))
     ]
-    settled = list(answered)
-    reports = _run([*crowded, *timing], answered, sandbox)
-    for one, report in zip(crowded, reports, strict=False):
-        settled[one.position] = settled[one.position].with_report(one.calls, report)
-    late = [
-        again
-        for one, report in zip(timing, reports[len(crowded) :], strict=True)
-        for again in _regrouped(one, report, answered[one.position], limits)
+    found = list(candidates)
+    reports = _run([*out_of_memory, *timed_solutions], candidates, sandbox)
+    for rerun, report in zip(out_of_memory, reports, strict=False):
+        found[rerun.position] = found[rerun.position].with_report(rerun.calls, report)
+    out_of_time = [
+        rerun
+        for timed, report in zip(timed_solutions, reports[len(out_of_memory) :], strict=True)
+        for rerun in _regrouped(timed, report, candidates[timed.position], limits)
     ]
-    for again, report in zip(late, _run(late, settled, sandbox), strict=True):
-        settled[again.position] = settled[again.position].with_report(again.calls, report)
-    return settled
+    for rerun, report in zip(out_of_time, _run(out_of_time, found, sandbox), strict=True):
+        found[rerun.position] = found[rerun.position].with_report(rerun.calls, report)
+    return found
 
 
-def _regrouped(timed: _Again, report: JobReport, each: Answered, limits: Limits) -> Iterator[_Again]:
-    """Yield what a candidate is to run again, each group by itself, with the time that its calls take the solution."""
+def _regrouped(timed: _Rerun, report: JobReport, each: CandidateOutcomes, limits: Limits) -> Iterator[_Rerun]:
+    """Yield the calls that a candidate runs again, each group by itself, with limits that follow the solution's
+    time."""
     rule = Calibration(floor_s=limits.cpu_s, ceiling_s=limits.cpu_s * _CEILING)
     used_s = dict(zip(timed.calls, report.call_s, strict=False))
-    allowed_s = {question: calibrated_cpu_s(used_s.get(question, 0.0), rule) for question in timed.calls}
+    allowed_s = {call: calibrated_cpu_s(used_s.get(call, 0.0), rule) for call in timed.calls}
     done: set[Call] = set()
     left_s = limits.cpu_s * _TIME_FACTOR
     for group in each.groups:
-        asked = tuple(
-            question
-            for question in dict.fromkeys(group)
-            if question in allowed_s
-            and question not in done
-            and (_lacked_company(each.outcomes[question]) or allowed_s[question] > limits.cpu_s)
+        calls = tuple(
+            call
+            for call in dict.fromkeys(group)
+            if call in allowed_s
+            and call not in done
+            and (_was_starved(each.outcomes[call]) or allowed_s[call] > limits.cpu_s)
         )
-        done.update(asked)
-        if asked:
-            cpu_s = max(allowed_s[question] for question in asked)
-            factor = min(limits.job_factor, len(asked), left_s / cpu_s)
+        done.update(calls)
+        if calls:
+            cpu_s = max(allowed_s[call] for call in calls)
+            factor = min(limits.job_factor, len(calls), left_s / cpu_s)
             left_s -= cpu_s * factor
             if factor < 1:
                 return
-            # Who hangs again has had its chance.
-            yield _Again(timed.position, asked, replace(limits, cpu_s=cpu_s, max_restarts=0, job_factor=factor))
+            # No restarts: a call that hangs again has failed.
+            yield _Rerun(timed.position, calls, replace(limits, cpu_s=cpu_s, max_restarts=0, job_factor=factor))
 
 
-def _lacked_company(outcome: Outcome) -> bool:
-    """Whether it was other calls that used up the restarts or the time to sleep."""
+def _was_starved(outcome: Outcome) -> bool:
+    """Whether other calls had used up the restarts or the time to sleep."""
     return outcome.kind is OutcomeKind.NOT_RUN or outcome.error_type == SLEPT
 
 
-def _run(asked: Sequence[_Again], answered: Sequence[Answered], sandbox: Sandbox) -> list[JobReport]:
-    return sandbox.run([again.job(answered) for again in asked]) if asked else []
+def _run(reruns: Sequence[_Rerun], candidates: Sequence[CandidateOutcomes], sandbox: Sandbox) -> list[JobReport]:
+    return sandbox.run([rerun.job(candidates) for rerun in reruns]) if reruns else []

@@ -1,4 +1,4 @@
-"""What solutions return, found by two runs in two processes and remembered, so that candidates and rounds share it."""
+"""The solutions' values: each call runs twice, in two processes, and a cache shares the results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import repeat
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
-from codea1_env.judging.vacuity import under_changes
+from codea1_env.judging.vacuity import change_evidence
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.validation import SolutionEvidence
@@ -21,10 +21,10 @@ _MAX_REMEMBERED = 65_536
 
 
 def limits_of_solutions(limits: Limits) -> Limits:
-    """Return what solutions must do with where candidates have `limits`.
+    """Return the limits of solutions where candidates have `limits`.
 
-    Otherwise a test could be so near to a limit that the solution passes, and a right program that is a little slower
-    or larger fails.
+    They are stricter. Otherwise the solution could pass a test just within a limit, and a right program that is a
+    little slower or larger would fail it.
     """
     return replace(
         limits,
@@ -36,15 +36,15 @@ def limits_of_solutions(limits: Limits) -> Limits:
 
 
 def call_of_case(case: TestCase) -> Call:
-    """Return what a case evaluates."""
+    """Return the call that evaluates a case."""
     return _called(case.expression, case.imports, direct=case.direct)
 
 
 def call_of_prediction(case: TestCase, max_bytes: int) -> Call | None:
-    """Return what has to be evaluated to know what a case predicts; None if it predicts nothing or it is known.
+    """Return the call that evaluates a case's prediction; None if there is none, or its value is known already.
 
-    A literal harms nobody, so that it needs no second process. One that is longer than `max_bytes` is left to the
-    sandbox, which says so.
+    A literal runs in the program's process, since it is harmless. The sandbox also evaluates a known value that is
+    longer than `max_bytes`, because the sandbox reports its length.
     """
     if case.prediction is None or (case.predicted is not None and len(case.predicted) <= max_bytes):
         return None
@@ -60,7 +60,7 @@ Answers = Mapping[Call, SolutionEvidence]
 
 @dataclass(frozen=True, slots=True)
 class SuiteCalls:
-    """What a suite asks of the solution."""
+    """The calls that a suite makes of the solution."""
 
     calls: tuple[Call, ...]
     """One per case."""
@@ -69,7 +69,7 @@ class SuiteCalls:
 
     @classmethod
     def of(cls, suite: Suite, max_bytes: int) -> SuiteCalls:
-        """Return what a suite asks under a bound on the length of values."""
+        """Return the calls of a suite under a bound on the length of values."""
         cases = suite.cases
         predictions = tuple(call_of_prediction(case, max_bytes) for case in cases)
         return cls(tuple(map(call_of_case, cases)), predictions)
@@ -79,7 +79,7 @@ class SuiteCalls:
         yield from filter(None, self.predictions)
 
     def evidence(self, answers: Answers) -> list[SolutionEvidence]:
-        """Return what the solution did with each case."""
+        """Return the solution's outcomes for each case."""
         return [
             answers[call] if prediction is None else answers[call]._replace(prediction=answers[prediction].first)
             for call, prediction in zip(self.calls, self.predictions, strict=True)
@@ -87,10 +87,11 @@ class SuiteCalls:
 
 
 class SolutionValues:
-    """Remembers up to 65,536 answers, the problems used last. Thread-safe; our own failures are never remembered."""
+    """Caches up to 65,536 answers, of the most recently used problems. Thread-safe; it does not cache our own
+    failures."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits, *, finds_vacuous: bool = False) -> None:
-        """Make an empty memory.
+        """Make an empty cache.
 
         Args:
             sandbox: where the solutions run.
@@ -103,70 +104,72 @@ class SolutionValues:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, ...], dict[Call, SolutionEvidence]] = OrderedDict()
 
-    def answers(self, asked: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
-        """Return all answers to the questions about each problem, in the order of `asked`."""
-        found = [self._recalled(problem, questions) for problem, questions in asked]
-        open_questions = [
-            (problem, missing) for (problem, _), (_, missing) in zip(asked, found, strict=True) if missing
+    def answers(self, calls_by_problem: Sequence[tuple[Problem, Iterable[Call]]]) -> list[Answers]:
+        """Return the answers to the calls of each problem, in the order of `calls_by_problem`."""
+        found = [self._cached(problem, calls) for problem, calls in calls_by_problem]
+        open_calls = [
+            (problem, missing) for (problem, _), (_, missing) in zip(calls_by_problem, found, strict=True) if missing
         ]
-        answered = iter(self._found_out(open_questions))
-        for (problem, _), (known, missing) in zip(asked, found, strict=True):
+        answered = iter(self._evaluated(open_calls))
+        for (problem, _), (known, missing) in zip(calls_by_problem, found, strict=True):
             if missing:
                 new = next(answered)
                 known.update(new)
-                self._remember(problem, new)
+                self._cache(problem, new)
         return [known for known, _ in found]
 
-    def _found_out(self, asked: Sequence[tuple[Problem, Sequence[Call]]]) -> list[dict[Call, SolutionEvidence]]:
-        """Ask all questions about a problem together, and those once more that only their company left unanswered."""
-        found = self._put(asked)
+    def _evaluated(
+        self, calls_by_problem: Sequence[tuple[Problem, Sequence[Call]]]
+    ) -> list[dict[Call, SolutionEvidence]]:
+        """Run all calls of a problem together, then again those that failed only because of the others."""
+        found = self._run_twice(calls_by_problem)
         again = [
-            (position, questions)
+            (position, calls)
             for position, answers in enumerate(found)
-            for questions in _apart(answers, self._limits.max_restarts + 1)
+            for calls in _retry_groups(answers, self._limits.max_restarts + 1)
         ]
-        answered = self._put([(asked[position][0], questions) for position, questions in again])
+        answered = self._run_twice([(calls_by_problem[position][0], calls) for position, calls in again])
         for (position, _), answers in zip(again, answered, strict=True):
             found[position].update(answers)
         if self._finds_vacuous:
-            self._find_vacuous([problem for problem, _ in asked], found)
+            self._find_vacuous([problem for problem, _ in calls_by_problem], found)
         return found
 
     def _find_vacuous(self, problems: Sequence[Problem], found: Sequence[dict[Call, SolutionEvidence]]) -> None:
-        """Add to the evidence what becomes of it when the solution's answers are changed."""
+        """Add to the evidence the values under changed answers of the solution."""
         answered = list(zip(problems, found, strict=True))
-        for answers, changes in zip(found, under_changes(answered, self._sandbox, self._limits), strict=True):
-            answers.update({call: answers[call]._replace(under_changes=each) for call, each in changes.items()})
+        for answers, changes in zip(found, change_evidence(answered, self._sandbox, self._limits), strict=True):
+            answers.update({call: answers[call]._replace(change_evidence=each) for call, each in changes.items()})
 
-    def _put(self, asked: Sequence[tuple[Problem, Sequence[Call]]]) -> list[dict[Call, SolutionEvidence]]:
+    def _run_twice(
+        self, calls_by_problem: Sequence[tuple[Problem, Sequence[Call]]]
+    ) -> list[dict[Call, SolutionEvidence]]:
         jobs = [
             job
-            for problem, questions in asked
-            for job in _both_orders(program_job(problem, problem.solution, questions, self._limits))
+            for problem, calls in calls_by_problem
+            for job in _both_orders(program_job(problem, problem.solution, calls, self._limits))
         ]
         reports = iter(self._sandbox.run(jobs) if jobs else ())
         found = []
-        for _, questions in asked:
+        for _, calls in calls_by_problem:
             first, second = next(reports), next(reports)
-            calls = first.entry_point_calls or ((),) * len(questions)
-            evidence = map(SolutionEvidence, _outcomes(first), _outcomes(second)[::-1], repeat(None), calls)
-            found.append(dict(zip(questions, evidence, strict=False)))
+            records = first.entry_point_calls or ((),) * len(calls)
+            evidence = map(SolutionEvidence, _outcomes(first), _outcomes(second)[::-1], repeat(None), records)
+            found.append(dict(zip(calls, evidence, strict=False)))
         return found
 
-    def _recalled(self, problem: Problem, questions: Iterable[Call]) -> tuple[dict[Call, SolutionEvidence], list[Call]]:
-        distinct = dict.fromkeys(questions)
+    def _cached(self, problem: Problem, calls: Iterable[Call]) -> tuple[dict[Call, SolutionEvidence], list[Call]]:
+        distinct = dict.fromkeys(calls)
         with self._lock:
             known = self._known.get(_key(problem), {})
-            recalled = {question: known[question] for question in distinct if question in known}
-        return recalled, [question for question in distinct if question not in recalled]
+            recalled = {call: known[call] for call in distinct if call in known}
+        return recalled, [call for call in distinct if call not in recalled]
 
-    def _remember(self, problem: Problem, new: dict[Call, SolutionEvidence]) -> None:
+    def _cache(self, problem: Problem, new: dict[Call, SolutionEvidence]) -> None:
         with self._lock:
             known = self._known.setdefault(_key(problem), {})
             known.update(
-                (question, runs)
-                for question, runs in new.items()
-                if not runs.internal_error and runs.under_changes.is_known
+                (call, runs) for call, runs in new.items() if not runs.internal_error and runs.change_evidence.is_known
             )
             self._known.move_to_end(_key(problem))
             while len(self._known) > 1 and sum(map(len, self._known.values())) > _MAX_REMEMBERED:
@@ -176,9 +179,9 @@ class SolutionValues:
 
 
 def program_job(problem: Problem, program: str, calls: Iterable[Call], limits: Limits) -> Job:
-    """Return the job that asks a program for all calls.
+    """Return the job that makes a program answer all calls.
 
-    The statement's imports are everyone's: the program's, and those of tests that use them unasked.
+    The imports of the statement hold for the program and for tests, which may use them without an import of their own.
     """
     harness = Harness(problem.imports, is_trusted=False)
     return Job(program, problem.entry_point, tuple(calls), problem.imports, harness, limits)
@@ -188,27 +191,27 @@ def _both_orders(job: Job) -> tuple[Job, Job]:
     return job, replace(job, calls=job.calls[::-1])
 
 
-def _apart(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
-    """Yield what must be asked again, in groups that cannot keep each other from an answer.
+def _retry_groups(answers: Answers, n_together: int) -> Iterator[tuple[Call, ...]]:
+    """Yield the calls to run again, in groups that are small enough not to fail because of each other.
 
-    A tester's suites share the solution's process with those of others. Calls that hang use up its restarts, so that
-    the rest is not run; calls whose memory is kept leave too little for the others; all share in the time to sleep.
+    The suites of several testers share the solution's process. Calls that hang use up its restarts, so the rest is not
+    run. Calls that keep memory leave too little for the others. All calls share the time to sleep.
     """
     if len(answers) == 1:
         return
     kinds = {
-        question: (runs.first.kind, runs.second.kind)
-        for question, runs in answers.items()
+        call: (runs.first.kind, runs.second.kind)
+        for call, runs in answers.items()
         if runs.first.value is None or runs.second.value is None
     }
-    unheard = [question for question, ended in kinds.items() if OutcomeKind.NOT_RUN in ended]
-    for start in range(0, len(unheard), n_together):
-        yield tuple(unheard[start : start + n_together])
+    not_run = [call for call, ended in kinds.items() if OutcomeKind.NOT_RUN in ended]
+    for start in range(0, len(not_run), n_together):
+        yield tuple(not_run[start : start + n_together])
     slept = {each for each in kinds if SLEPT in (answers[each].first.error_type, answers[each].second.error_type)}
     yield from (
-        (question,)
-        for question, ended in kinds.items()
-        if (OutcomeKind.MEMORY_LIMIT in ended or question in slept) and OutcomeKind.NOT_RUN not in ended
+        (call,)
+        for call, ended in kinds.items()
+        if (OutcomeKind.MEMORY_LIMIT in ended or call in slept) and OutcomeKind.NOT_RUN not in ended
     )
 
 
@@ -217,7 +220,7 @@ def _key(problem: Problem) -> tuple[str, ...]:
 
 
 def _outcomes(report: JobReport) -> tuple[Outcome, ...]:
-    """A solution that does not load answers every question with why."""
+    """Return the outcomes; a solution that does not load fails every call with its load error."""
     return report.outcomes if report.loaded else (report.load,) * len(report.outcomes)
 
 

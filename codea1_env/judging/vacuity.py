@@ -1,14 +1,15 @@
-"""Tests that test nothing: what becomes of a case when the solution's answers are changed.
+"""Vacuous cases: evaluate each case again under changed answers of the solution.
 
-A case that is no plain call is evaluated again, without any program, with the answers that the solution gave in its
-first run, changed in each of `N_CHANGES` ways (`sandbox.inside.changes`). It is vacuous if it has the solution's value
-under at least one change, and another value under none (`rules.validation.UnderChanges`). What raises, hangs or ends
-its process says nothing, nor does a case with an answer that cannot be carried.
+A case that is not direct is evaluated again, without any program. It gets the answers of the solution's first run,
+changed in each of `N_CHANGES` ways (`sandbox.inside.changes`). The case is vacuous if it keeps the solution's value
+under at least one change and has another value under none (`rules.validation.ChangeEvidence`). An evaluation that
+raises, hangs or ends its process is no evidence. A case with an answer that cannot be sent between processes is
+skipped.
 
-Where a case may look at an argument after a call, whether it does is found out likewise: it has another value, or
-raises, when arguments are changed and answers are not (`UnderChanges.sees_arguments`).
+The same method shows whether a case that may read an argument after a call does so: it has another value, or raises,
+when the arguments are changed and the answers are not (`ChangeEvidence.sees_arguments`).
 
-A tester wrote these expressions, so they run in the sandbox, and what comes back is compared here.
+Testers write these expressions, so they run in the sandbox, and this module compares the values.
 """
 
 from __future__ import annotations
@@ -20,28 +21,28 @@ from codea1_env import values
 from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import may_see_arguments
-from codea1_env.rules.validation import SolutionEvidence, UnderChanges
+from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
 from codea1_env.sandbox.inside.changes import CHANGES_OF_ARGUMENTS, N_CHANGES, N_TELLING, NoChange
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
 _MAX_JOB_BYTES = 1 << 20  # of records
-_ROUNDS = (range(1), range(1, N_TELLING), range(N_TELLING, N_CHANGES))  # most cases are false under the first
+_ROUNDS = (range(1), range(1, N_TELLING), range(N_TELLING, N_CHANGES))  # most cases are false under the first change
 
 
-def under_changes(
+def change_evidence(
     answered: Sequence[tuple[Problem, Mapping[Call, SolutionEvidence]]], sandbox: Sandbox, limits: Limits
-) -> list[dict[Call, UnderChanges]]:
-    """Return what becomes of each harness call under changed answers, as far as that can be found out.
+) -> list[dict[Call, ChangeEvidence]]:
+    """Return the values of each harness call under changed answers.
 
     Args:
-        answered: what the solution of each problem did.
+        answered: each problem with its solution's outcomes by call.
         sandbox: where the calls are evaluated.
-        limits: of solutions; each evaluation has less time.
+        limits: of solutions; each evaluation gets less time.
 
     Returns:
-        One per problem; calls are missing where nothing can be changed. A call that is false under one of the first
-        changes does not meet the others.
+        One mapping per problem, without the calls whose answers cannot be changed. A call that is false under one of
+        the first changes is not evaluated under the others.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
@@ -51,8 +52,8 @@ def under_changes(
         cpu_s=min(_CPU_S, limits.cpu_s),
         max_restarts=min(_MAX_RESTARTS, limits.max_restarts),
     )
-    found: list[dict[Call, UnderChanges]] = [
-        {call: UnderChanges() for call, evidence in answers.items() if _can_be_changed(call, evidence)}
+    found: list[dict[Call, ChangeEvidence]] = [
+        {call: ChangeEvidence() for call, evidence in answers.items() if _can_be_changed(call, evidence)}
         for _, answers in answered
     ]
     for numbers in _ROUNDS:
@@ -62,11 +63,11 @@ def under_changes(
             for trial in _trials(position, problem, _undecided(found[position]), answers, numbers)
         ]
         _run(trials, found, answered, sandbox, limits)
-    _find_blind(found, answered, sandbox, limits)
+    _find_argument_blind(found, answered, sandbox, limits)
     return found
 
 
-def _undecided(found: Mapping[Call, UnderChanges]) -> Iterator[Call]:
+def _undecided(found: Mapping[Call, ChangeEvidence]) -> Iterator[Call]:
     return (call for call, so_far in found.items() if so_far.is_known and not so_far.n_false)
 
 
@@ -87,22 +88,22 @@ class _Trial:
 
     position: int
     problem: Problem
-    asked: tuple[Call, ...]
+    calls: tuple[Call, ...]
     changes: range
 
     @property
     def pairs(self) -> list[tuple[Call, int]]:
-        """Each call under each change; the changes with which a test may take long are the last."""
-        return [(call, change) for change in self.changes for call in self.asked]
+        """Each call with each change; the changes that may slow a test down come last."""
+        return [(call, change) for change in self.changes for call in self.calls]
 
     def job(self, answers: Mapping[Call, SolutionEvidence], limits: Limits) -> Job:
         name, imports = self.problem.entry_point, self.problem.imports
-        record_of = {call: number for number, call in enumerate(self.asked)}
+        record_of = {call: number for number, call in enumerate(self.calls)}
         calls = tuple(
             call._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
             for call, change in self.pairs
         )
-        records = tuple(answers[call].entry_point_calls for call in self.asked)
+        records = tuple(answers[call].entry_point_calls for call in self.calls)
         return Job(f"{name} = print", name, calls, "", Harness(imports, is_trusted=False, records=records), limits)
 
 
@@ -113,18 +114,18 @@ def _trials(
     answers: Mapping[Call, SolutionEvidence],
     changes: range,
 ) -> Iterator[_Trial]:
-    """Yield the trials of some calls, none with too long records."""
-    asked: list[Call] = []
+    """Yield the trials of some calls; the records of each trial are limited to `_MAX_JOB_BYTES`."""
+    batch: list[Call] = []
     n_bytes = 0
     for call in calls:
         n_more = _record_bytes(answers[call])
-        if asked and n_bytes + n_more > _MAX_JOB_BYTES:
-            yield _Trial(position, problem, tuple(asked), changes)
-            asked, n_bytes = [], 0
-        asked.append(call)
+        if batch and n_bytes + n_more > _MAX_JOB_BYTES:
+            yield _Trial(position, problem, tuple(batch), changes)
+            batch, n_bytes = [], 0
+        batch.append(call)
         n_bytes += n_more
-    if asked:
-        yield _Trial(position, problem, tuple(asked), changes)
+    if batch:
+        yield _Trial(position, problem, tuple(batch), changes)
 
 
 def _record_bytes(evidence: SolutionEvidence) -> int:
@@ -135,44 +136,49 @@ def _record_bytes(evidence: SolutionEvidence) -> int:
 
 def _run(
     trials: Sequence[_Trial],
-    found: Sequence[dict[Call, UnderChanges]],
+    found: Sequence[dict[Call, ChangeEvidence]],
     answered: Sequence[tuple[Problem, Mapping[Call, SolutionEvidence]]],
     sandbox: Sandbox,
     limits: Limits,
 ) -> None:
-    """Count what the trials show; calls that were not run because others hang are tried once more, each alone."""
+    """Run the trials and count their outcomes; calls that were not run because others hang run once more, each
+    alone."""
     alone: list[_Trial] = []
     for trial, outcomes in _reported(trials, answered, sandbox, limits):
         not_run = {call for (call, _), outcome in outcomes if outcome.kind is OutcomeKind.NOT_RUN}
-        if len(trial.asked) > 1:
-            alone += [replace(trial, asked=(call,)) for call in trial.asked if call in not_run]
+        if len(trial.calls) > 1:
+            alone += [replace(trial, calls=(call,)) for call in trial.calls if call in not_run]
             outcomes = [pair for pair in outcomes if pair[0][0] not in not_run]  # noqa: PLW2901
         _count(outcomes, found[trial.position], answered[trial.position][1])
     for trial, outcomes in _reported(alone, answered, sandbox, limits):
         _count(outcomes, found[trial.position], answered[trial.position][1])
 
 
-def _find_blind(
-    found: Sequence[dict[Call, UnderChanges]],
+def _find_argument_blind(
+    found: Sequence[dict[Call, ChangeEvidence]],
     answered: Sequence[tuple[Problem, Mapping[Call, SolutionEvidence]]],
     sandbox: Sandbox,
     limits: Limits,
 ) -> None:
-    """Find the calls that can look at an argument, are not vacuous, and do not see what becomes of any."""
+    """Find the calls that may read an argument, are not vacuous, and do not depend on the changes of any argument."""
     trials = [
         trial
         for position, (problem, answers) in enumerate(answered)
-        for trial in _trials(position, problem, _looking(found[position], answers), answers, CHANGES_OF_ARGUMENTS)
+        for trial in _trials(
+            position, problem, _may_read_arguments(found[position], answers), answers, CHANGES_OF_ARGUMENTS
+        )
     ]
     for trial, outcomes in _reported(trials, answered, sandbox, limits):
         of_problem, answers = found[trial.position], answered[trial.position][1]
-        for asked in trial.asked:
-            ends = [end for (call, _), end in outcomes if call == asked and end.error_type != NoChange.__name__]
-            if ends and all(_is_same(answers[asked], end) for end in ends):
-                of_problem[asked] = of_problem[asked]._replace(sees_arguments=False)
+        for call in trial.calls:
+            found_values = [each for (of, _), each in outcomes if of == call and each.error_type != NoChange.__name__]
+            if found_values and all(_is_same(answers[call], each) for each in found_values):
+                of_problem[call] = of_problem[call]._replace(sees_arguments=False)
 
 
-def _looking(found: Mapping[Call, UnderChanges], answers: Mapping[Call, SolutionEvidence]) -> Iterator[Call]:
+def _may_read_arguments(
+    found: Mapping[Call, ChangeEvidence], answers: Mapping[Call, SolutionEvidence]
+) -> Iterator[Call]:
     for call, so_far in found.items():
         if so_far.n_false and may_see_arguments(call.expression, answers[call].entry_point_calls):
             yield call
@@ -192,7 +198,7 @@ def _reported(
         yield trial, list(zip(trial.pairs, report.outcomes, strict=True))
 
 
-def _count(outcomes: _Outcomes, found: dict[Call, UnderChanges], answers: Mapping[Call, SolutionEvidence]) -> None:
+def _count(outcomes: _Outcomes, found: dict[Call, ChangeEvidence], answers: Mapping[Call, SolutionEvidence]) -> None:
     for (call, _), outcome in outcomes:
         if outcome.kind is OutcomeKind.INTERNAL_ERROR:
             found[call] = found[call]._replace(is_known=False)
@@ -202,7 +208,7 @@ def _count(outcomes: _Outcomes, found: dict[Call, UnderChanges], answers: Mappin
 
 
 def _is_same(evidence: SolutionEvidence, outcome: Outcome) -> bool:
-    """Whether a case has the value that it has of the solution."""
+    """Whether a case has the same value as with the solution's answers."""
     if outcome.value is None:
         return False
     expected = evidence.first.value or b""

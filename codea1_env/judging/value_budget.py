@@ -1,8 +1,8 @@
-"""One budget for all values of a candidate that are compared here: what is beyond it has failed, and is not looked at.
+"""One budget for all values of a candidate that are compared here: a value beyond the budget has failed, uncompared.
 
-Each value has bounds of its own (`values.MAX_NODES`), but a candidate may answer hundreds of questions. What could be
-equal by its length costs nothing: twice as long as expected, and room for one number in full per item, since floats
-within tolerance are written with up to 24 characters (`0.30000000000000004` for `0.3`).
+Each value has its own bounds (`values.MAX_NODES`), but a candidate may answer hundreds of calls. A value whose length
+is plausible costs nothing: up to twice the expected length, plus 24 bytes per item, since a float within the tolerance
+may be written with up to 24 characters (`0.30000000000000004` for `0.3`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 
-_BYTES = 1 << 20  # comparing so many takes half a second to a second and a half
+_BYTES = 1 << 20  # comparing that many takes 0.5 to 1.5 seconds
 _LENGTHS = 2
 _ITEM = 24  # bytes: the longest text of a float
 _SHORT = 256  # bytes
@@ -22,13 +22,13 @@ _SPENT = Outcome(
 
 
 class ValueBudget:
-    """What is left to one candidate, over all its runs."""
+    """The remaining budget of one candidate, over all its runs."""
 
     def __init__(self) -> None:
         self._n_left = _BYTES
 
     def take(self, outcome: Outcome, expected: Outcome) -> Outcome:
-        """Return what a program has answered, or an OUTPUT_LIMIT where the budget does not suffice to compare it."""
+        """Return a program's outcome, or an OUTPUT_LIMIT if the budget does not suffice to compare it."""
         n_bytes = _length(outcome)
         if n_bytes > _SHORT and outcome.value != expected.value:
             self._n_left -= max(0, n_bytes - _LENGTHS * _length(expected) - _ITEM * _n_items(expected))
@@ -36,20 +36,20 @@ class ValueBudget:
         return outcome
 
     def take_values(self, outcomes: Sequence[Outcome], expected: Iterable[bytes]) -> Sequence[Outcome]:
-        """Return what a program has answered to several calls, likewise.
+        """Return a program's outcomes of several calls, each as `take` returns it.
 
         Args:
             outcomes: one per call.
             expected: the encoded right values.
         """
-        if max(map(_length, outcomes), default=0) <= _SHORT:  # most are
+        if max(map(_length, outcomes), default=0) <= _SHORT:  # most outcomes
             return outcomes
         right = (Outcome(OutcomeKind.VALUE, value) for value in expected)
         return [*map(self.take, outcomes, right)]
 
 
 def _n_items(outcome: Outcome) -> int:
-    """Return about how many leaves the values of an outcome have."""
+    """Return the approximate number of leaves in the values of an outcome."""
     return sum(part.count(b",") + 1 for part in (outcome.value, outcome.items, outcome.arguments) if part)
 
 

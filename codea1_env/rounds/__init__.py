@@ -1,1 +1,1 @@
-"""Rounds: replies are read, candidates judged, rewards computed, the Mistake Book updated."""
+"""Rounds: read replies, judge candidates, compute rewards, update the Mistake Book."""

@@ -1,4 +1,4 @@
-"""What an environment's episodes are about: the next problem, or the one in reset's options; and the Mistake Book."""
+"""The source of an environment's episodes: the next problem, or the one in reset's options; and the Mistake Book."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Episode:
     number: int
     """From 0 to 2**63 - 1, drawn at random."""
     replays: bool
-    """Whether cases of the Mistake Book are replayed."""
+    """Whether the episode replays cases of the Mistake Book."""
 
     @property
     def id(self) -> str:
-        """The number as infos and records have it."""
+        """The number as infos and records write it."""
         return f"{self.number:016x}"
 
 
 class EpisodeSource:
-    """Draws an environment's episodes; all that is random in the environment is drawn here."""
+    """Draws an environment's episodes; it is the environment's only source of randomness."""
 
     def __init__(
         self,
@@ -53,10 +53,10 @@ class EpisodeSource:
         """Open the book.
 
         Args:
-            problems: to draw from, without replacement until every one was drawn once.
-            rules: how the book is kept.
+            problems: to draw from, without replacement until each has been drawn once.
+            rules: decide whether and how the book changes.
             book: a Mistake Book, or the path of one; None: a new one in memory.
-            options: names of reset options that the environment itself knows.
+            options: names of further reset options, which the environment itself reads.
 
         Raises:
             UserError: the book holds verdicts of another version of the judge.
@@ -70,10 +70,10 @@ class EpisodeSource:
         self._queue: list[int] = []
 
     def checked(self, options: object) -> Mapping[str, Any]:
-        """Return reset options; unknown ones are logged, as PettingZoo's conformance tests ask for.
+        """Return reset options; log unknown ones, as PettingZoo's conformance tests require.
 
         Raises:
-            UserError: no mapping, or a key that looks like a slip.
+            UserError: the options are no mapping, or a key looks like a misspelled option.
         """
         if not isinstance(options, Mapping):
             raise UserError(f"reset options must be a mapping, not {type(options).__name__} ({options!r:.100})")
@@ -85,7 +85,7 @@ class EpisodeSource:
         return options
 
     def seeded(self, seed: int | None) -> np.random.Generator:
-        """Return what draws; with a seed, all that is random starts anew from it.
+        """Return the random generator; a seed restarts it, and with it everything random.
 
         Raises:
             UserError: the seed is no whole number, or negative.
@@ -99,7 +99,7 @@ class EpisodeSource:
         """Return the next episode.
 
         Raises:
-            UserError: an option has no such value, or the rules pay for golden tests that the problem has not.
+            UserError: an option has an invalid value, or the rules pay for golden tests and the problem has none.
         """
         rng = self.seeded(seed)
         if options.get("problem") is not None:
@@ -114,14 +114,14 @@ class EpisodeSource:
         return Episode(problem, int(rng.integers(2**63)), bool(options.get("replay", True)))
 
     def replayed(self, episode: Episode) -> tuple[ValidCase, ...]:
-        """Return the cases of the book that the episode's next round replays."""
+        """Return the book's cases that the episode's next round replays."""
         if not episode.replays or self._rules.book.update is BookUpdate.OFF:
             return ()
         entries = self.book.retrieve(episode.problem.id, self._rules.book, rng=self._rng)
         return tuple(entry.to_valid_case() for entry in entries)
 
     def record(self, report: ProblemReport, provenance: Provenance) -> BookDelta | None:
-        """Take a round into the book; None where the rules keep none."""
+        """Record a round in the book and return the changes; None if the rules keep no book."""
         if self._rules.book.update is BookUpdate.OFF:
             return None
         return self.book.record(report, self._rules.book, provenance)

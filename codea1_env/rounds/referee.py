@@ -1,4 +1,4 @@
-"""Problems, rules, a sandbox and limits: what judges raw replies for whoever brings a trainer, a driver or a script.
+"""The referee: judges raw replies for trainers, drivers and scripts, with given problems, rules, sandbox and limits.
 
 ::
 
@@ -30,12 +30,12 @@ from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 Reply: TypeAlias = str | AgentUnavailable | Sequence[Mapping[str, Any]]
-"""A raw reply; why there is none; or chat messages, of which the last one's `content` is the reply."""
+"""A raw reply; the reason why there is none; or chat messages, whose last `content` is the reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What one program and the suite that it met are worth."""
+    """The rewards of one program and of the suite that it ran."""
 
     problem_id: str
     coder: float | None
@@ -45,12 +45,12 @@ class Scored:
     masked_because: str = ""
     """Why `coder`, or the `tester` of a suite, is None; empty if neither is."""
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """By role the weighted terms, which add up to the reward; {} where masked."""
+    """By role, the weighted terms, which add up to the reward; {} where masked."""
     report: CandidateReport | None = None
-    """All verdicts; None: the sandbox failed as a whole."""
+    """All verdicts; None: the sandbox could not be used at all."""
 
     def record(self) -> dict[str, Any]:
-        """Return all but the report as plain data for a log: JSON without nan."""
+        """Return all fields but the report as plain data for a log: JSON without nan."""
         cases = [case for suite in self.report.suites for case in suite.cases] if self.report is not None else []
         return {
             "problem_id": self.problem_id,
@@ -67,7 +67,7 @@ class Scored:
 class Referee:
     """Judges replies about a set of problems under one ruleset. Thread-safe where the sandbox is.
 
-    It pickles: elsewhere the sandbox is opened again by its name, and what is known of solutions is found out anew.
+    It pickles: the receiving process opens the sandbox by its name and starts with an empty cache of solutions' values.
     """
 
     def __init__(
@@ -79,18 +79,18 @@ class Referee:
         limits: Limits | None = None,
         golden: bool | None = None,
     ) -> None:
-        """Make a referee; nothing is started before the first reply is judged.
+        """Make a referee; it starts nothing before it judges the first reply.
 
         Args:
-            problems: what `load_problems` takes.
+            problems: a source that `load_problems` takes.
             rules: a preset's name or a ruleset.
             sandbox: a back end or its name; users of the same name in a process share one.
             limits: bounds per call of a program; None: the defaults of `Limits`.
-            golden: whether reports tell golden pass rates; None: iff the rules pay for golden tests.
+            golden: whether reports state golden pass rates; None: iff the rules pay for golden tests.
 
         Raises:
-            UserError: an argument has no such value, there are no problems, or the rules pay for golden tests that a
-                problem has not.
+            UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
+                problem has none.
         """
         self.problems = load_problems(problems)
         self.rules = of_type("rules", preset(rules) if isinstance(rules, str) else rules, Ruleset)
@@ -106,13 +106,13 @@ class Referee:
         """Begin a round of a batch of trees; their problems need not be among the referee's.
 
         Args:
-            trees: what is played about each problem.
-            options: how.
-            in_background: whether replies are read and judged in a thread of the referee's, one for all its rounds,
-                while the caller goes on; False: in the caller's thread, when it waits.
+            trees: one per problem to play.
+            options: how the trees are played.
+            in_background: True: the referee's thread, one for all of its rounds, reads and judges replies while the
+                caller continues; False: the caller's thread does so when it waits.
 
         Raises:
-            UserError: one is no tree, or the rules pay for golden tests that a problem has not.
+            UserError: one is no tree, or the rules pay for golden tests and a problem has none.
         """
         trees = [of_type("trees", tree, Tree) for tree in as_lists(trees=trees)[0]]
         require_golden_tests([tree.problem for tree in trees], self.rules)
@@ -126,23 +126,23 @@ class Referee:
         *,
         replayed: Mapping[str, Sequence[ValidCase]] | None = None,
     ) -> list[Scored]:
-        """Return what programs and the suites that they meet are worth, each pair by itself, in order; waits.
+        """Return the rewards of programs and their suites, each pair by itself, in order; waits.
 
-        All pairs share the calls of the sandbox, so hand over a whole batch. Schemes that compare candidates (`cure`,
+        All pairs share the calls of the sandbox, so pass a whole batch. Schemes that compare candidates (`cure`,
         `learnability`) compare nothing here: open a `Tree` for them.
 
         Args:
             problem_ids: (B,) of problems of the referee; may repeat.
             programs: (B,) a coder's reply each.
             suites: (B,) a tester's reply each, None where there is none; None: there are none at all.
-            replayed: by problem, cases of the Mistake Book that every program meets.
+            replayed: by problem, the cases of the Mistake Book that every program runs.
 
         Returns:
-            (B,). What the sandbox fails at is masked.
+            (B,). Where the sandbox fails, rewards are masked.
 
         Raises:
-            UnknownName: no problem of that id.
-            UserError: different numbers, or a reply is neither text nor chat messages.
+            UnknownName: there is no problem of that id.
+            UserError: the lengths differ, or a reply is neither text nor chat messages.
         """
         given = {"problem_ids": problem_ids, "programs": programs} | ({} if suites is None else {"suites": suites})
         ids, replies, *tests = as_lists(**given)
@@ -172,13 +172,13 @@ class Referee:
         *,
         replayed: Mapping[str, Sequence[ValidCase]] | None = None,
     ) -> list[Scored]:
-        """Return what `rewards` does without blocking the event loop."""
+        """Return the result of `rewards` without blocking the event loop."""
         return await asyncio.to_thread(self.rewards, problem_ids, programs, suites, replayed=replayed)
 
     def golden(self, problem_ids: Sequence[str], programs: Sequence[Reply]) -> list[GoldenFinding]:
-        """Return how programs fare with all golden tests of their problems, in order; waits.
+        """Run programs on all golden tests of their problems and return the findings, in order; waits.
 
-        Programs are read and values compared by the referee's rules; the limits are those of evaluations
+        The referee's rules decide how programs are read and values compared; the limits are those of evaluations
         (`golden_runs.PROGRAM_LIMITS`). Each distinct program of a problem runs once.
 
         Args:
@@ -186,15 +186,15 @@ class Referee:
             programs: (B,) a coder's reply each.
 
         Raises:
-            UnknownName: no problem of that id.
-            UserError: different numbers, or a reply is neither text nor chat messages.
+            UnknownName: there is no problem of that id.
+            UserError: the lengths differ, or a reply is neither text nor chat messages.
             SandboxError: the sandbox cannot be used at all.
         """
         ids, given = as_lists(problem_ids=problem_ids, programs=programs)
         problems, replies = list(map(self.problems.by_id, ids)), list(map(_reply, given))
         read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
-        asked = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
-        found = run_golden(asked, self.sandbox, self.rules.comparison)
+        to_run = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
+        found = run_golden(to_run, self.sandbox, self.rules.comparison)
         return [
             GoldenFinding(None, None, Verdict.INTERNAL_ERROR, str(reply), "agent")
             if isinstance(reply, AgentUnavailable)
@@ -207,7 +207,7 @@ class Referee:
         ]
 
     def close(self) -> None:
-        """End the referee's thread. The sandbox is shared and stays."""
+        """End the referee's thread. The sandbox is shared and stays open."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
@@ -221,9 +221,7 @@ class Referee:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._sandbox_name not in names("sandboxes") and ":" not in self._sandbox_name:
-            raise UserError(
-                f"a referee is sent with its sandbox's name, and none is registered as {self._sandbox_name!r}"
-            )
+            raise UserError(f"a referee pickles its sandbox by name, and none is registered as {self._sandbox_name!r}")
         settings = {"sandbox": self._sandbox_name, "limits": self.judge.limits, "golden": self.judge.golden}
         return _reopened, (self.problems, self.rules, settings)
 
@@ -248,7 +246,7 @@ def _suites(given: Reply | None) -> tuple[str | AgentUnavailable, ...]:
 
 
 def _scored(judged: JudgedTree, n: int) -> Scored:
-    """Return one candidate of a tree, which has at most one suite."""
+    """Return the rewards of one candidate of a tree, which has at most one suite."""
     coder, has_suite = float(judged.coder_rewards[n]), bool(judged.suites[n])
     tester = float(judged.tester_rewards[n, 0])
     rewards = judged.rewards[n] if judged.rewards else None

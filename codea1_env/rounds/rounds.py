@@ -1,4 +1,4 @@
-"""The round that everything goes through: replies in; read, checked, judged and scored; a batch of trees at a time.
+"""Rounds: read, check, judge and score the replies for a batch of trees. Except for the audit, all judging runs here.
 
 ::
 
@@ -8,12 +8,13 @@
     for judged in rounds.results():                                     # waits for the verdicts
         judged.coder_rewards, judged.tester_rewards, judged.report, judged.book_report
 
-Who writes the replies is no concern of the round: a driver submits those of agents, or programs and suites that it
-has already, without looking at the turns. `submit_programs` and `submit_suites` return at once; reading and running go
-on in the referee's thread, batch after batch in the order of submission. So a driver overlaps agents and sandbox by
-holding several `Rounds`: it submits the next one's programs before it waits for the first.
+A driver submits the replies of agents, or programs and suites that it has already; for those it does not need the
+turns. `submit_programs` and `submit_suites` return at once. The referee's thread then reads and judges the batches in
+the order of submission. So a driver with several `Rounds` overlaps agents and sandbox: it submits the programs of the
+next one before it waits for the first.
 
-The Mistake Book is read before, by whoever owns it (`Tree.replayed`), and written after (`JudgedTree.book_report`).
+The owner of the Mistake Book reads it before the round (`Tree.replayed`) and writes it after the round
+(`JudgedTree.book_report`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from codea1_env.errors import AgentUnavailable, SandboxError, UserError
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
-from codea1_env.observations import Seen, turn_info
+from codea1_env.observations import ObservationFields, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
 from codea1_env.rules.replies import read_candidate, read_suite
@@ -44,25 +45,25 @@ _ROLES: tuple[Role, ...] = ("coder", "tester")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An agent is to reply."""
+    """A request for one reply of an agent."""
 
     observation: Observation
-    """As of `codea1_env.code_a1_v0`."""
+    """As in `codea1_env.code_a1_v0`."""
     info: Info
-    """What the environment's infos hold when an agent acts, and what the label adds."""
+    """The environment's infos of an agent that acts, plus the label's `extra`."""
     seed: tuple[int, ...] = ()
-    """What the randomness of the reply descends from."""
+    """The seed key of the reply's randomness."""
     tree: int = 0
-    """Position of its tree among those that were opened."""
+    """Position of its tree among the trees of the round."""
     candidate: int = 0
-    """Of the tree; for a tester the one that its suite is for, 0 where the suite is for all."""
+    """Candidate of the tree; for a tester, the candidate that its suite is for, or 0 if the suite is for all."""
     suite: int = 0
-    """Within its group; 0 for a coder."""
+    """Position of the suite within its group; 0 for a coder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What tells one turn from all others."""
+    """Identifies one turn."""
 
     episode_id: str
     seed: tuple[int, ...] = ()
@@ -75,7 +76,7 @@ Labels = Callable[[Tree, Role, int, int], Label]
 
 
 def tree_labels(tree: Tree, role: Role, candidate: int, suite: int) -> Label:
-    """Name a turn by its place: `NAME-CANDIDATE-SUITE`, and the seed key (*tree.seed, role, candidate, suite)."""
+    """Label a turn by its position: id `NAME-CANDIDATE-SUITE`, seed key (*tree.seed, role, candidate, suite)."""
     return Label(f"{tree.name}-{candidate}-{suite}", (*tree.seed, _ROLES.index(role), candidate, suite))
 
 
@@ -85,27 +86,27 @@ class RoundOptions:
 
     labels: Labels = tree_labels
     shows_program: bool = True
-    """Whether a tester sees the program; a suite for all candidates is written blind in any case."""
+    """Whether a tester sees the program; the tester of a suite for all candidates never does."""
     skips_invalid: bool = True
-    """Whether no suite is wanted for a program that does not load, which takes a check of each program."""
+    """Whether testers have no turn for a program that does not load. Each program is then loaded before their turns."""
     masks_sandbox_errors: bool = False
-    """Whether trees are masked where the sandbox cannot be used at all; else SandboxError is raised by what waits."""
+    """Whether trees are masked if the sandbox cannot be used at all; else the methods that wait raise SandboxError."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Programs:
-    """Of one tree."""
+    """The programs of one tree."""
 
     candidates: tuple[Candidate, ...]
     """(N,)"""
-    settled: tuple[CandidateCheck | None, ...]
-    """(N,): what a candidate is that is not judged; None where it is, and suites are wanted for it."""
+    early_checks: tuple[CandidateCheck | None, ...]
+    """(N,) the result of a candidate that is not judged; None for a candidate that is judged and gets suites."""
 
 
 class Rounds:
     """One round of a batch of trees, in phases: coder_turns, submit_programs, tester_turns, submit_suites, results.
 
-    Waits in `tester_turns` (only where programs are checked) and in `results`. Not thread-safe.
+    `tester_turns` waits if programs are checked, and `results` waits. Not thread-safe.
     """
 
     def __init__(
@@ -116,13 +117,13 @@ class Rounds:
         *,
         executor: Executor | None = None,
     ) -> None:
-        """Open a batch; `Referee.open` does it for you.
+        """Open a batch; usually called by `Referee.open`.
 
         Args:
-            trees: at least none.
+            trees: may be empty.
             judge: judges all of them.
             options: how they are played.
-            executor: of one thread, where reading and running go on; None: in the caller's, when it waits.
+            executor: has one thread, which reads and judges; None: the caller's thread does so when it waits.
         """
         self.trees = tuple(trees)
         self.judge_s = 0.0
@@ -140,41 +141,44 @@ class Rounds:
         return [self._turn(t, "coder", n, 0) for t, tree in enumerate(self.trees) for n in range(tree.n_candidates)]
 
     def submit_programs(self, programs: Sequence[Program]) -> None:
-        """Take all programs, in the order of `coder_turns`, and start to read and check them.
+        """Submit all programs, in the order of `coder_turns`, and start to read and check them.
 
         Raises:
-            ValueError: there are more or fewer.
+            ValueError: their number differs from the number of turns.
         """
         n_wanted = sum(tree.n_candidates for tree in self.trees)
         if len(programs) != n_wanted:
             raise ValueError(f"{len(programs)} programs for {n_wanted} turns")
         given = iter(programs)
         self._replies = [tuple(islice(given, tree.n_candidates)) for tree in self.trees]
-        self._programs = self._begun(self._read_and_check)
+        self._programs = self._start(self._read_and_check)
 
     def candidates(self) -> list[tuple[Candidate, ...]]:
-        """Return what was read in the programs, (N,) per tree; waits for the checks.
+        """Return the candidates read from the programs, (N,) per tree; waits for the checks.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        return [each.candidates for each in self._written()]
+        return [each.candidates for each in self._read_programs()]
 
-    def settled(self) -> list[tuple[Verdict | None, ...]]:
-        """Return the verdicts on programs that are not worth a suite, None where they are, (N,) per tree; waits.
+    def early_verdicts(self) -> list[tuple[Verdict | None, ...]]:
+        """Return the verdicts on programs that get no suites, None for all others, (N,) per tree; waits.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        return [tuple(None if check is None else check.verdict for check in each.settled) for each in self._written()]
+        return [
+            tuple(None if check is None else check.verdict for check in each.early_checks)
+            for each in self._read_programs()
+        ]
 
     # -- testers --
 
     def tester_turns(self) -> list[Turn]:
         """Return M turns per group of each tree, tree by tree, group by group; waits for the checks.
 
-        There is none for a program that is masked, or that does not load if `skips_invalid`. Suites for all candidates
-        are wanted whatever these are, so that their turns can be had before.
+        A program that is masked has no turns, and, if `skips_invalid`, neither has a program that does not load. Suites
+        for all candidates do not depend on the programs, so their turns are available before them.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.
@@ -187,10 +191,10 @@ class Rounds:
         ]
 
     def submit_suites(self, suites: Sequence[Tests]) -> None:
-        """Take all suites, in the order of `tester_turns`, and start to judge.
+        """Submit all suites, in the order of `tester_turns`, and start to judge.
 
         Raises:
-            ValueError: there are more or fewer.
+            ValueError: their number differs from the number of turns.
             SandboxError: as `tester_turns`.
         """
         sizes = [self._sizes(t) for t in range(len(self.trees))]
@@ -201,43 +205,43 @@ class Rounds:
         self.submit_groups([[tuple(islice(given, size)) for size in of_tree] for of_tree in sizes])
 
     def submit_groups(self, groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
-        """Take suites that a driver has already, any number for each group of each tree, and start to judge.
+        """Submit suites that a driver has already, any number for each group of each tree, and start to judge.
 
         Args:
-            groups: (T, G, any)
+            groups: (T, G, any number) of T trees with G groups each.
 
         Raises:
-            ValueError: a tree has another number of groups.
+            ValueError: the number of groups of a tree is wrong.
         """
         if [len(of_tree) for of_tree in groups] != [tree.n_groups for tree in self.trees]:
-            raise ValueError("there must be one group of suites for each of every tree")
+            raise ValueError("there must be one group of suites for each group of every tree")
         self._groups = [list(map(tuple, of_tree)) for of_tree in groups]
-        self._reports = self._begun(self._judged)
+        self._reports = self._start(self._judged)
 
-    # -- otherwise --
+    # -- both --
 
     def give_up(self, why: str) -> None:
-        """End all trees, masked, because an agent could not be asked; nothing more runs.
+        """End all trees, masked, because an agent gave no reply; nothing more runs.
 
         Args:
-            why: stands in every candidate's report, so it must be the same in every process.
+            why: the detail of every candidate's report, so it must be the same in every process.
         """
         if self._programs is None:
             self.submit_programs([AgentUnavailable(why) for tree in self.trees for _ in range(tree.n_candidates)])
         else:
             given_up = CandidateCheck(Verdict.INTERNAL_ERROR, why)
-            found = [replace(each, settled=(given_up,) * len(each.settled)) for each in self._programs()]
+            found = [replace(each, early_checks=(given_up,) * len(each.early_checks)) for each in self._programs()]
             self._programs = lambda: found
         self.submit_groups([[()] * tree.n_groups for tree in self.trees])
 
     def fork(self, **options: Any) -> Rounds:
-        """Return another round of the same programs, which are not read and checked again: for other suites.
+        """Return another round of the same programs, for other suites; it does not read and check them again.
 
         Args:
             options: fields of `RoundOptions` that differ.
 
         Raises:
-            RuntimeError: there are no programs yet.
+            RuntimeError: no programs have been submitted.
         """
         if self._programs is None:
             raise RuntimeError("fork needs submit_programs first")
@@ -246,7 +250,7 @@ class Rounds:
         return other
 
     def results(self) -> list[JudgedTree]:
-        """Return one judged tree per tree, in order; waits. Where no tester has a turn, no suites need be submitted.
+        """Return one judged tree per tree, in order; waits. If no tester has a turn, no suites need be submitted.
 
         Raises:
             RuntimeError: programs or suites have not been submitted.
@@ -265,28 +269,28 @@ class Rounds:
     def __reduce__(self) -> tuple[Any, ...]:
         raise UserError("a round stays in its process: pickle an environment before its first reset")
 
-    # -- how it is done --
+    # -- implementation --
 
-    def _begun(self, work: Callable[[], _T]) -> Callable[[], _T]:
-        """Return what waits for the work."""
+    def _start(self, work: Callable[[], _T]) -> Callable[[], _T]:
+        """Start the work and return a function that waits for its result."""
         return cache(work) if self._executor is None else self._executor.submit(work).result
 
-    def _written(self) -> list[_Programs]:
+    def _read_programs(self) -> list[_Programs]:
         if self._programs is None:
             raise RuntimeError("submit_programs comes first")
         return self._programs()
 
     def _sizes(self, t: int) -> list[int]:
-        """Return how many suites are wanted of each group."""
+        """Return the number of tester turns of each group."""
         tree = self.trees[t]
         if tree.suites_per is SuitesPer.PROBLEM or not tree.n_suites:
             return [tree.n_suites] * tree.n_groups
-        return [tree.n_suites if settled is None else 0 for settled in self._written()[t].settled]
+        return [tree.n_suites if check is None else 0 for check in self._read_programs()[t].early_checks]
 
     def _turn(self, t: int, role: Role, n: int, m: int) -> Turn:
         tree, shown = self.trees[t], ""
         if role == "tester" and self._options.shows_program and tree.suites_per is SuitesPer.CANDIDATE:
-            shown = self._written()[t].candidates[n].program
+            shown = self._read_programs()[t].candidates[n].program
         label = self._options.labels(tree, role, n, m)
         info = turn_info(
             tree.problem,
@@ -296,7 +300,7 @@ class Rounds:
             tests_per_suite=self._judge.rules.tests_per_suite,
             program=shown,
         )
-        return Turn(Seen(tree.problem, 0, shown).to_dict(), {**info, **label.extra}, label.seed, t, n, m)
+        return Turn(ObservationFields(tree.problem, 0, shown).to_dict(), {**info, **label.extra}, label.seed, t, n, m)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -311,22 +315,22 @@ class Rounds:
             tuple(candidate_of(reply, tree.problem, self._judge.rules) for reply in replies)
             for tree, replies in zip(self.trees, self._replies, strict=True)
         ]
-        settled = [list(map(_missing, replies)) for replies in self._replies]
+        early_checks = [list(map(_missing, replies)) for replies in self._replies]
         places = [
             (t, n)
             for t, tree in enumerate(self.trees)
             if self._checks(tree)
             for n in range(tree.n_candidates)
-            if settled[t][n] is None
+            if early_checks[t][n] is None
         ]
         with self._timed():
             checks = self._checked([(self.trees[t], read[t][n]) for t, n in places])
         for (t, n), check in zip(places, checks, strict=True):
-            settled[t][n] = None if check.verdict is Verdict.PASSED else check
-        return [_Programs(candidates, tuple(known)) for candidates, known in zip(read, settled, strict=True)]
+            early_checks[t][n] = None if check.verdict is Verdict.PASSED else check
+        return [_Programs(candidates, tuple(known)) for candidates, known in zip(read, early_checks, strict=True)]
 
     def _checks(self, tree: Tree) -> bool:
-        """Whether it has to be known which of its programs load before suites are written."""
+        """Whether the programs of a tree must be loaded before its suites are written."""
         return self._options.skips_invalid and tree.suites_per is SuitesPer.CANDIDATE and tree.n_suites > 0
 
     def _checked(self, programs: Sequence[tuple[Tree, Candidate]]) -> list[CandidateCheck]:
@@ -338,7 +342,7 @@ class Rounds:
             return [CandidateCheck(Verdict.INTERNAL_ERROR)] * len(programs)
 
     def _judged(self) -> Sequence[ProblemReport | None]:
-        written = self._written()
+        written = self._read_programs()
         duels = list(map(self._duel, self.trees, written, self._groups))
         try:
             with self._timed():
@@ -347,29 +351,31 @@ class Rounds:
             if not self._options.masks_sandbox_errors:
                 raise
             return [None] * len(duels)
-        return list(map(self._with_settled, reports, written))
+        return list(map(self._with_early_checks, reports, written))
 
     def _duel(self, tree: Tree, written: _Programs, groups: Sequence[Sequence[Tests]]) -> Duel:
-        # Those that are settled run no more: the judge gets an empty program in their place.
+        # Candidates with an early check do not run again: the judge gets an empty program in their place.
         candidates = tuple(
-            candidate if settled is None else Candidate("")
-            for candidate, settled in zip(written.candidates, written.settled, strict=True)
+            candidate if check is None else Candidate("")
+            for candidate, check in zip(written.candidates, written.early_checks, strict=True)
         )
         read = tuple(tuple(self._suite(tree, reply) for reply in group) for group in groups)
         if tree.suites_per is SuitesPer.PROBLEM:
             return Duel.crossed(tree.problem, candidates, read[0], tree.replayed)
         return Duel(tree.problem, candidates, read, tree.replayed)
 
-    def _with_settled(self, report: ProblemReport, written: _Programs) -> ProblemReport:
-        """Return a report in which stands, of those that ran no more, what was known before."""
+    def _with_early_checks(self, report: ProblemReport, written: _Programs) -> ProblemReport:
+        """Return the report with the early checks of those candidates that did not run again."""
         candidates = [
-            found if check is None else self._settled(found, candidate, check)
-            for found, candidate, check in zip(report.candidates, written.candidates, written.settled, strict=True)
+            found if check is None else self._with_early_check(found, candidate, check)
+            for found, candidate, check in zip(report.candidates, written.candidates, written.early_checks, strict=True)
         ]
         return replace(report, candidates=tuple(candidates))
 
-    def _settled(self, report: CandidateReport, candidate: Candidate, check: CandidateCheck) -> CandidateReport:
-        # The empty program in its place has failed golden tests, as it would have; of a masked one nothing is known.
+    def _with_early_check(
+        self, report: CandidateReport, candidate: Candidate, check: CandidateCheck
+    ) -> CandidateReport:
+        # The empty program in its place has failed the golden tests, as it would; the rate of a masked one is unknown.
         rate = None if check.verdict is Verdict.INTERNAL_ERROR else report.golden_pass_rate
         return replace(report, candidate=candidate, verdict=check.verdict, detail=check.detail, golden_pass_rate=rate)
 
@@ -383,7 +389,7 @@ class Rounds:
 
 
 def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
-    """Return what is read in a reply: an empty candidate where none came."""
+    """Return the candidate read from a reply; an empty one if there was no reply."""
     if not isinstance(reply, str):
         return reply if isinstance(reply, Candidate) else Candidate("")
     bound = rules.max_program_bytes
@@ -391,5 +397,5 @@ def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
 
 
 def _missing(reply: Program) -> CandidateCheck | None:
-    """Return what a program counts as that was not given; None if it was."""
+    """Return the early check of a reply that did not come; None if it came."""
     return CandidateCheck(Verdict.INTERNAL_ERROR, str(reply)) if isinstance(reply, AgentUnavailable) else None

@@ -1,4 +1,4 @@
-"""One `Rounds` that several environments play at the same time, each its own tree of it."""
+"""One `Rounds` that several environments play together; each of them plays one tree."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Replies = Sequence[str | AgentUnavailable]
 
 
 class SharedRound:
-    """Gathers the replies of all trees and hands them on when the last of a phase has come. Not thread-safe."""
+    """Collects the replies of all trees and submits them when those of the last tree have come. Not thread-safe."""
 
     def __init__(self, rounds: Rounds) -> None:
         self.rounds = rounds
         self._sent: dict[Role, dict[int, list[str | AgentUnavailable]]] = {"coder": {}, "tester": {}}
 
     def turns(self, role: Role) -> list[list[Turn]]:
-        """Return who of a role is to act, by tree; those of testers wait for the load checks.
+        """Return the turns of a role, by tree; those of testers wait for the load checks.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.
@@ -30,11 +30,11 @@ class SharedRound:
         return self._coder_turns if role == "coder" else self._tester_turns
 
     def submit(self, role: Role, place: int, replies: Replies) -> None:
-        """Take the replies of one tree, in the order of its turns; the same ones once more change nothing.
+        """Submit the replies of one tree, in the order of its turns; submitting the same ones again has no effect.
 
         Raises:
-            ValueError: there are more or fewer than turns.
-            RuntimeError: they differ from those that were submitted before, which have been read by now.
+            ValueError: their number differs from the number of turns.
+            RuntimeError: they differ from earlier replies, which may have been read already.
         """
         sent = self._sent[role]
         if place in sent:
@@ -43,17 +43,17 @@ class SharedRound:
             return
         sent[place] = list(replies)
         if len(sent) == len(self.rounds.trees):
-            gathered = [reply for tree in range(len(sent)) for reply in sent[tree]]
-            (self.rounds.submit_programs if role == "coder" else self.rounds.submit_suites)(gathered)
+            all_replies = [reply for tree in range(len(sent)) for reply in sent[tree]]
+            (self.rounds.submit_programs if role == "coder" else self.rounds.submit_suites)(all_replies)
             if not self._has_testers:
                 self.rounds.submit_suites(())
 
-    def settled(self, place: int) -> tuple[Verdict | None, ...]:
-        """Return the verdicts on programs of one tree that are not worth a suite, None where they are: (N,); waits."""
-        return self.rounds.settled()[place]
+    def early_verdicts(self, place: int) -> tuple[Verdict | None, ...]:
+        """Return the verdicts on programs of one tree that get no suites, None for all others: (N,); waits."""
+        return self.rounds.early_verdicts()[place]
 
     def wait(self) -> None:
-        """Wait for what the last replies have started.
+        """Wait for the work that the last replies have started.
 
         Raises:
             SandboxError: the sandbox cannot be used at all.

@@ -1,7 +1,7 @@
-"""One problem with N candidates and M suites, as it is opened, and what came of it once it was judged. Pure.
+"""Trees: one problem with N candidates and M suites, before and after it is judged. Pure.
 
-The two-agent game's round is the tree of one candidate and one suite; a GRPO group, an evaluation's samples and a
-matrix of programs and suites are larger ones. `codea1_env.rounds.rounds` plays them.
+A round of the two-agent game is a tree of one candidate and one suite. A GRPO group, the samples of an evaluation and a
+matrix of programs and suites are larger trees. `codea1_env.rounds.rounds` plays them.
 """
 
 from __future__ import annotations
@@ -23,41 +23,42 @@ from codea1_env.rules.rewards import score_group
 from codea1_env.rules.ruleset import Ruleset
 
 Program: TypeAlias = str | Candidate | AgentUnavailable
-"""A coder's raw reply, a program that was read before, or why there is none: nobody's fault, so it is masked."""
+"""A coder's raw reply, a program that was read before, or the reason why there is none; that is masked."""
 Tests: TypeAlias = str | Suite | AgentUnavailable
-"""A tester's raw reply, a suite that was read before, or why there is none."""
+"""A tester's raw reply, a suite that was read before, or the reason why there is none."""
 Rewards = NDArray[np.float64]
 
 
 class SuitesPer(StrEnum):
-    """Whom a suite is written for, and so which suites form a group."""
+    """For what a suite is written, and therefore which suites form a group."""
 
     CANDIDATE = "candidate"
     """M suites for each candidate, run against it only."""
     PROBLEM = "problem"
-    """M suites per problem, written blind and run against every candidate; one group (the paper's self-play)."""
+    """M suites per problem, written without the programs and run against every candidate; one group (the paper's
+    self-play)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What is played about one problem.
+    """The shape of what is played about one problem.
 
     Raises:
-        ValueError: fewer than one candidate, or fewer than no suites.
+        ValueError: there is less than one candidate, or the number of suites is negative.
     """
 
     problem: Problem
     n_candidates: int = 1
     """N."""
     n_suites: int = 1
-    """M: of each group; 0: there is no tester."""
+    """M, per group; 0: there is no tester."""
     suites_per: SuitesPer = SuitesPer.CANDIDATE
     replayed: tuple[ValidCase, ...] = ()
-    """Cases of the Mistake Book that every candidate meets; whoever owns the book has read them."""
+    """Cases of the Mistake Book that every candidate runs; the owner of the book has read them."""
     name: str = ""
-    """Begins the `episode_id` of its turns."""
+    """Prefix of the `episode_id` of its turns."""
     seed: tuple[int, ...] = ()
-    """What the randomness of its replies descends from: begins the seed key of its turns."""
+    """Prefix of the seed key of its turns."""
 
     def __post_init__(self) -> None:
         if self.n_candidates < 1 or self.n_suites < 0:
@@ -71,27 +72,28 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedTree:
-    """One tree with its verdicts and rewards. N candidates; G groups of M suites, one for each candidate or one."""
+    """One tree with its verdicts and rewards: N candidates, G groups of M suites; G is N, or 1 for shared suites."""
 
     tree: Tree
     programs: tuple[Program, ...]
     """(N,) as they were submitted."""
     suites: tuple[tuple[Tests, ...], ...]
-    """(G, M) as they were submitted; (G, 0) where none was wanted, because the program does not load or is masked."""
+    """(G, M) as they were submitted; (G, 0) where the program does not load or is masked."""
     report: ProblemReport | None
-    """(N,) candidates, each with the suites of its group; None: the sandbox failed as a whole, so all is masked."""
+    """(N,) candidates, each with the suites of its group; None: the sandbox could not be used, so all is masked."""
     rewards: tuple[CandidateRewards, ...]
-    """(N,) what the rules pay for the report, with parts; () without a report. What is masked for a reply that did
-    not come is masked in the two arrays only."""
+    """(N,) the rewards of the report under the rules, with parts; () without a report. Only the two arrays below mask
+    rewards for a missing reply."""
     coder_rewards: Rewards
-    """(N,), nan where masked: the sandbox failed on it, its reply did not come or, if it loads, that of a suite of
-    its group, or the rules mask it."""
+    """(N,), nan where masked: the sandbox failed on the program, its reply is missing, it loads but the reply of a
+    suite of its group is missing, or the rules mask it."""
     tester_rewards: Rewards
-    """(G, M), nan where masked or not wanted. A suite of all candidates earns its mean over those that load."""
+    """(G, M), nan where masked or where there was no turn. A suite for all candidates gets its mean over those that
+    load."""
 
     @property
     def book_report(self) -> ProblemReport | None:
-        """What the Mistake Book's owner records (`MistakeBook.record`); None: our own failure has hidden evidence."""
+        """The report for `MistakeBook.record`; None if our own failure hides evidence."""
         if self.report is None:
             return None
         judged = zip(self.programs, self.report.candidates, strict=True)
@@ -99,18 +101,18 @@ class JudgedTree:
         return None if is_hidden else self.report
 
     def group_of(self, candidate: int) -> tuple[Tests, ...]:
-        """Return the suites that a candidate met, as they were submitted."""
+        """Return the suites that a candidate ran, as they were submitted."""
         return self.suites[candidate if self.tree.suites_per is SuitesPer.CANDIDATE else 0]
 
     def why_masked(self, candidate: int) -> str:
-        """Return why a reward of a candidate or of a suite of its group is nan; ask only where one is."""
+        """Return why a reward of a candidate or of a suite of its group is nan; call it only if one is."""
         for reply in (self.programs[candidate], *self.group_of(candidate)):
             if is_unavailable(reply):
                 return str(reply) or "an agent was unavailable"
         report = self.report.candidates[candidate] if self.report is not None else None
         if report is None or report.has_internal_error:
             return (report and report.detail) or "the sandbox failed"
-        return "nothing is known that the rules pay for"
+        return "the rules mask it: there is no evidence"
 
 
 def is_unavailable(reply: Program | Tests) -> bool:
@@ -125,14 +127,14 @@ def scored_tree(
     report: ProblemReport | None,
     rules: Ruleset,
 ) -> JudgedTree:
-    """Return a tree with its rewards under some rules.
+    """Return a tree with its rewards under the given rules.
 
     Args:
         tree: as it was opened.
-        programs: (N,)
-        suites: (G, M)
-        report: of the judge; None: the sandbox failed.
-        rules: what is paid.
+        programs: (N,) as submitted.
+        suites: (G, M) as submitted.
+        report: of the judge; None: the sandbox could not be used.
+        rules: the reward scheme and its parameters.
     """
     rewards = score_group(report, rules) if report is not None else ()
     found = JudgedTree(
@@ -145,9 +147,9 @@ def scored_tree(
         tester_rewards=_tester_rewards(tree, suites, report, rewards),
     )
     for n, judged in enumerate(report.candidates if report is not None else ()):
-        # A suite that did not come might have failed a program that loads.
-        met = found.group_of(n) if judged.is_valid else ()
-        if not any(map(is_unavailable, (found.programs[n], *met))):
+        # A missing suite might have failed a program that loads.
+        suites_run = found.group_of(n) if judged.is_valid else ()
+        if not any(map(is_unavailable, (found.programs[n], *suites_run))):
             found.coder_rewards[n] = rewards[n].coder.value
     return found
 
@@ -163,7 +165,7 @@ def _tester_rewards(
     for n, each in enumerate(rewards):
         found[n, : len(each.testers)] = [reward.value for reward in each.testers]
     if tree.suites_per is SuitesPer.PROBLEM:
-        if report is not None:  # an invalid program says nothing about a suite
+        if report is not None:  # an invalid program is no evidence about a suite
             found[[not each.is_valid for each in report.candidates]] = np.nan
         found = mean_over_candidates(found)[np.newaxis]
     for g, group in enumerate(suites):
@@ -172,16 +174,16 @@ def _tester_rewards(
 
 
 def mean_over_candidates(rewards: Rewards) -> Rewards:
-    """Return what each suite is worth that all candidates of a problem have met.
+    """Return the reward of each suite that all candidates of a problem have run.
 
-    The paper leaves open how; the mean over valid candidates is the natural choice (method.md 5, Self-Play).
+    arXiv 2603.15611 does not define it for self-play; the mean over valid candidates is the natural choice.
 
     Args:
         rewards: shape (..., N, M), of M suites against each of N candidates; nan where a candidate is invalid or the
             reward masked.
 
     Returns:
-        Shape (..., M): means over what is not nan; nan where nothing is left.
+        Shape (..., M): means over the values that are not nan; nan if there are none.
     """
     rewards = np.asarray(rewards, dtype=np.float64)
     known = ~np.isnan(rewards)

@@ -1,15 +1,16 @@
-"""What the games of one coder and one tester share as PettingZoo environments: turns, spaces, infos and pictures."""
+"""The common part of the PettingZoo environments with one coder and one tester: turns, spaces, infos and rendering."""
 
 from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from gymnasium import spaces
 from pettingzoo import AECEnv
 
-from codea1_env.errors import one_of, whole_number
+from codea1_env.errors import UserError, one_of, whole_number
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.observations import judged_info, turn_info
 from codea1_env.problems import Problem
@@ -18,9 +19,31 @@ from codea1_env.rules.ruleset import Ruleset
 CODER = "coder_0"
 TESTER = "tester_0"
 MAX_CYCLES = 1_000_000
-"""Most rounds of an episode: what a space of round numbers and a patient reader of records can hold."""
+"""Most rounds of an episode."""
 
 _log = logging.getLogger(__name__)
+
+
+_Game = TypeVar("_Game", bound="TwoAgentEnv")
+
+
+def simultaneous(make: Callable[..., _Game], given: dict[str, Any], forced: Mapping[str, Any]) -> _Game:
+    """Return a game in which both agents act at once, for `aec_to_parallel`.
+
+    Args:
+        make: the game's class.
+        given: the arguments of the caller.
+        forced: the arguments that can have only one value in such a game.
+
+    Raises:
+        UserError: an argument has another value than the forced one.
+    """
+    for name, value in forced.items():
+        if given.setdefault(name, value) != value:
+            raise UserError(f"blind_parallel_env: {name} can only be {value!r}, since both agents act at once")
+    game = make(**given)
+    game.metadata = {**game.metadata, "is_parallelizable": True}
+    return game
 
 
 class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is untyped
@@ -41,14 +64,14 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
     _episode_id: str
 
     def __init__(self, *, tester_view: str, max_cycles: int, render_mode: str | None) -> None:
-        """Check what all games take.
+        """Check the arguments that all games have.
 
         Raises:
-            UserError: an argument has no such value.
+            UserError: an argument has an invalid value.
         """
         super().__init__()
         self.tester_view = one_of("tester_view", tester_view, ("white_box", "black_box"))
-        self.told_view = self.tester_view  # what the tester's infos call it
+        self.reported_view = self.tester_view  # its name in the tester's infos
         modes = self.metadata["render_modes"]
         self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, modes)
         self.max_cycles = whole_number("max_cycles", max_cycles, most=MAX_CYCLES)
@@ -74,13 +97,13 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
         """Take the action of `agent_selection`; None only for an agent that is done.
 
         Raises:
-            UserError: it is no action of this game.
+            UserError: it is not a legal action.
         """
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        accepted = self._accepted(agent, action)
+        accepted = self._checked_action(agent, action)
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
         self._act(agent, accepted)
@@ -89,7 +112,7 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
             self.render()
 
     def render(self) -> str | None:
-        """Picture the last judged round; prints (`human`) or returns (`ansi`) it."""
+        """Render the last judged round; prints (`human`) or returns (`ansi`) it."""
         if self.render_mode is None:
             _log.warning("render() without a render_mode; use env(render_mode='ansi')")
             return None
@@ -112,10 +135,10 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
 
     @abstractmethod
     def _begin_round(self) -> None:
-        """Give the turn to the coder, and both agents their infos."""
+        """Set the turn to the coder and the infos of both agents."""
 
     @abstractmethod
-    def _accepted(self, agent: str, action: Any) -> Any:
+    def _checked_action(self, agent: str, action: Any) -> Any:
         """Return the action, checked."""
 
     @abstractmethod
@@ -128,7 +151,7 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
 
     def _give_turn_to_tester(self) -> None:
         self.agent_selection = TESTER
-        # Added to what judging the previous round left: its reward reaches the tester on this turn.
+        # Keep the infos of the previous round's judging: its reward reaches the tester on this turn.
         self.infos[TESTER] |= self._turn_info(TESTER)
 
     def _end_round(self, judged: JudgedRound) -> None:
@@ -158,5 +181,5 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
             round_=self._round,
             tests_per_suite=self.rules.tests_per_suite,
             program=self._shown_program(),
-            tester_view=self.told_view,
+            tester_view=self.reported_view,
         )

@@ -1,1 +1,1 @@
-"""The rules of the game, pure: values in, values out."""
+"""The rules of the game as pure functions: no processes, no files, no clock."""

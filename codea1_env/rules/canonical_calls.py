@@ -1,7 +1,8 @@
-"""Which calls of the entry point a case makes, each written in one way, so that a question put twice is seen to be one.
+"""The calls of the entry point that a case makes, in canonical form, so that equal calls have equal texts.
 
-`f(17)`, `f(n=17)`, `f(34 // 2)` and `[f(i) for i in [17]]` make the same call, and so does `f(17, None)` where that is
-the solution's default. Of a plain call the text says so; of any other case, what it has called when the solution ran.
+`f(17)`, `f(n=17)`, `f(34 // 2)` and `[f(i) for i in [17]]` make the same call. So does `f(17, None)` if None is the
+solution's default. The calls of a direct case are read from its text. The calls of any other case are those that it
+made in the solution's run.
 """
 
 from __future__ import annotations
@@ -25,42 +26,42 @@ _MUTABLE_TAGS = frozenset("sdqBnk")
 _MAX_PARSED = 65_536  # characters; syntax trees take much memory
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # told apart by identity, which costs nothing
+@dataclass(frozen=True, slots=True, eq=False)  # compared by identity, which is cheap
 class CanonicalCalls:
-    """How the calls of one problem's entry point are written."""
+    """The canonical form of the calls of one problem's entry point."""
 
     entry_point: str
     parameters: tuple[str, ...]
-    """Names of the solution's positional parameters, in order; empty where its text does not tell."""
+    """Names of the solution's positional parameters, in order; empty where its text does not show them."""
     defaults: Mapping[str, str] = field(default_factory=dict)
-    """By parameter, those of the solution's defaults that are literals, written as arguments are."""
-    endings: tuple[str, ...] = ()
-    """How calls end whose last argument may be such a default; others need not be parsed."""
+    """By parameter, the source of those defaults of the solution that are literals."""
+    default_endings: tuple[str, ...] = ()
+    """The endings of calls whose last argument may be such a default; other calls need not be parsed."""
 
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, solution: str, entry_point: str) -> CanonicalCalls:
-        """Return those of a problem's entry point."""
-        made = _arguments(solution, entry_point)
-        if made is None:
+        """Return the canonical form for a problem's entry point."""
+        parameters = _parameters(solution, entry_point)
+        if parameters is None:
             return cls(entry_point, ())
-        places = [*made.posonlyargs, *made.args]
-        optional = [*places[len(places) - len(made.defaults) :], *made.kwonlyargs]
-        defaults = zip(optional, map(_literal, [*made.defaults, *made.kw_defaults]), strict=True)
+        positional = [*parameters.posonlyargs, *parameters.args]
+        optional = [*positional[len(positional) - len(parameters.defaults) :], *parameters.kwonlyargs]
+        defaults = zip(optional, map(_literal, [*parameters.defaults, *parameters.kw_defaults]), strict=True)
         known = {argument.arg: text for argument, text in defaults if text is not None}
-        endings = tuple(f"{text})" for text in known.values())
-        return cls(entry_point, tuple(argument.arg for argument in places), known, endings)
+        default_endings = tuple(f"{text})" for text in known.values())
+        return cls(entry_point, tuple(argument.arg for argument in positional), known, default_endings)
 
     def of_case(
         self, case: TestCase, record: Sequence[EntryPointCall] = (), *, sees_arguments: bool = False
     ) -> tuple[str, ...]:
-        """Return the calls that a case makes of the solution, each once; empty if they are not known.
+        """Return the distinct calls that a case makes of the solution; empty if they are not known.
 
         Args:
-            case: of the strict reading.
-            record: its calls in the solution's run; none of a plain call.
-            sees_arguments: whether the case asks what becomes of its arguments, too: then it makes calls that no plain
-                one makes.
+            case: a case of the strict reading.
+            record: its calls in the solution's run; empty for a direct case.
+            sees_arguments: whether the case also tests how a call changes its arguments. Its calls then differ from
+                those of a direct case.
         """
         if case.direct:
             return (self._positional(case.calls[0] if case.calls else case.expression),)
@@ -72,9 +73,9 @@ class CanonicalCalls:
         return tuple(found)
 
     def _positional(self, call: str) -> str:
-        """Return a call with literal arguments, named ones in the places that they have in the solution."""
-        ends_with_default = call.endswith(self.endings)
-        if "=" not in call and not ends_with_default:  # most
+        """Return a call with literal arguments, whose keyword arguments are positional where the solution allows it."""
+        ends_with_default = call.endswith(self.default_endings)
+        if "=" not in call and not ends_with_default:  # most calls
             return call
         try:
             (statement,) = parse(call).body
@@ -93,7 +94,7 @@ class CanonicalCalls:
         text = "" if source is None else source.expression
         if text.startswith("((") and text.endswith("), {})"):
             call = f"{self.entry_point}({text[2:-6].removesuffix(',')})"
-            if not call.endswith(self.endings):
+            if not call.endswith(self.default_endings):
                 return call
         if not text or len(text) > _MAX_PARSED:
             return repr(arguments)
@@ -112,7 +113,7 @@ class CanonicalCalls:
         return repr(arguments)
 
     def _written(self, args: Sequence[ast.expr], keywords: Mapping[str, ast.expr]) -> str:
-        """Return a call as short as it can be put: what equals a default is left out, unless something follows."""
+        """Return the shortest form of a call: omit arguments that equal a default, unless another argument follows."""
         texts, named = [*map(ast.unparse, args)], {name: ast.unparse(value) for name, value in keywords.items()}
         given = {**self.defaults, **named}
         for name in self.parameters[: len(args)]:
@@ -136,18 +137,20 @@ def calls_of(
     *,
     sees_arguments: bool = False,
 ) -> tuple[str, ...]:
-    """Return what a case calls: written canonically, or, without that, as the case writes it."""
+    """Return the calls of a case: in canonical form, or as the case writes them if `canonical` is None."""
     if canonical is not None:
         return canonical.of_case(case, record, sees_arguments=sees_arguments)
     return (case.expression,) if case.direct else case.calls
 
 
 def may_see_arguments(expression: str, record: Iterable[EntryPointCall]) -> bool:
-    """Whether an expression can look at an argument after a call: it names what a call can change."""
-    return _BINDS_NAMES.search(expression) is not None and any(_can_be_changed(call.arguments) for call in record)
+    """Whether an expression can read an argument after a call: it binds names, and a call has a mutable argument."""
+    return _BINDS_NAMES.search(expression) is not None and any(
+        _has_mutable_arguments(call.arguments) for call in record
+    )
 
 
-def _can_be_changed(arguments: bytes) -> bool:
+def _has_mutable_arguments(arguments: bytes) -> bool:
     try:
         node = tree.parse(arguments)
     except values.Malformed:
@@ -164,16 +167,16 @@ def _is_mutable(node: Any) -> bool:
     return node.tag in _MUTABLE_TAGS or (node.tag == "t" and any(map(_is_mutable, node.payload)))
 
 
-def _arguments(solution: str, entry_point: str) -> ast.arguments | None:
-    """Return the parameters of the one definition of a function; None where its calls may mean something else."""
+def _parameters(solution: str, entry_point: str) -> ast.arguments | None:
+    """Return the parameters of the only definition of a function; None if other code may rebind or wrap it."""
     try:
         tree_of_solution = parse(solution)
     except UnreadableError:
         return None
     found = [node for node in ast.walk(tree_of_solution) if entry_point in _names_bound(node)]
     match found:
-        case [ast.FunctionDef(decorator_list=[]) as made] if made in tree_of_solution.body:
-            return None if made.args.posonlyargs and made.args.kwarg else made.args
+        case [ast.FunctionDef(decorator_list=[]) as function] if function in tree_of_solution.body:
+            return None if function.args.posonlyargs and function.args.kwarg else function.args
     return None
 
 
@@ -189,7 +192,7 @@ def _names_bound(node: ast.AST) -> Sequence[str]:
 
 
 def _literal(node: ast.expr | None) -> str | None:
-    """Return a default as `_written` has arguments; None where there is none, or it is no literal."""
+    """Return the source of a default in the form that `_written` uses; None if there is none, or it is no literal."""
     try:
         source = values.to_source(encoded_literal(node)) if node is not None else None
         return None if source is None else ast.unparse(ast.parse(source.expression, mode="eval"))

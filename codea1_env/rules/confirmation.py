@@ -1,4 +1,7 @@
-"""A second run of some candidates, reversed, in another process: a right answer must not depend on luck or on order."""
+"""Confirmation runs: some candidates run twice, the second time in reverse order and in another process.
+
+A right answer must depend neither on chance nor on the order of the calls.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,14 @@ _BITS = 64
 
 
 def is_confirmed(program: str, share: float) -> bool:
-    """Whether a candidate is one of those that run twice: decided by its text, so that every run decides the same.
+    """Whether a candidate runs twice. A hash of its text decides, so every process decides the same.
 
     Args:
         program: source of the candidate.
-        share: of all programs, in [0, 1].
+        share: share of all programs that run twice, in [0, 1].
 
     Raises:
-        ValueError: no such share.
+        ValueError: the share is outside [0, 1].
     """
     if not 0 <= share <= 1:
         raise ValueError(f"a share lies between 0 and 1, not {share}")
@@ -27,16 +30,16 @@ def is_confirmed(program: str, share: float) -> bool:
     return int.from_bytes(digest.digest()) < share * (1 << _BITS)
 
 
-def agreed(first: Outcome, second: Outcome, comparison: Comparison) -> Outcome:
-    """Return what two runs of one call say together; a value only if both gave it.
+def combined_outcome(first: Outcome, second: Outcome, comparison: Comparison) -> Outcome:
+    """Combine the outcomes of two runs of one call: a value only if both runs returned it.
 
-    Our own failure in either is our failure. Whatever else is not a value in both is a fault of the program, the first
-    run's if it has one. NOT_RUN says nothing, so the other run decides.
+    INTERNAL_ERROR in either run gives INTERNAL_ERROR. NOT_RUN is no evidence, so the other run decides. Otherwise a
+    failure in either run counts, the first run's if both failed. Different values give an ERROR of type `Flaky`.
 
     Args:
-        first: of the run in order.
-        second: of the run in reverse order, in another process.
-        comparison: when two values count as the same.
+        first: outcome of the run in order.
+        second: outcome of the run in reverse order, in another process.
+        comparison: when two values count as equal.
     """
     for kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
         if kind in (first.kind, second.kind):

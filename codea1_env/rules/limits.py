@@ -1,7 +1,7 @@
-"""How much processor time a candidate gets, given what the solution used: as little as is fair, as stable as can be.
+"""The processor time of a candidate, derived from the time that the solution used.
 
-A fixed limit is too long for quick problems, where each endless loop costs all of it, and too short for slow ones.
-Timings are never the same twice, so the limit takes few values, each twice the one before: the same solution gives the
+A fixed limit is too long for quick problems, where each endless loop uses all of it, and too short for slow ones.
+Timings vary between runs. So the limit takes few values, each twice the one before, and the same solution gives the
 same limit in nearly every run, on an idle and on a loaded machine.
 """
 
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """From the solution's processor time to the limit of candidates."""
+    """How the limit of candidates follows from the solution's processor time."""
 
     factor: float = 10.0
-    """How many times as long as the solution a candidate may take, at least."""
+    """A candidate may take at least this many times as long as the solution."""
     floor_s: float = 2.0
-    """Shortest limit: below it, what is measured is the machine's mood."""
+    """Shortest limit: shorter times mostly measure the load of the machine."""
     ceiling_s: float = 32.0
     """Longest limit."""
 
     def __post_init__(self) -> None:
         if self.factor < 1 or not 0 < self.floor_s <= self.ceiling_s:
-            raise ValueError(f"a limit must lie between a floor above 0 and a ceiling, and above one time: {self}")
+            raise ValueError(f"needs factor >= 1 and 0 < floor_s <= ceiling_s: {self}")
 
 
 def calibrated_cpu_s(solution_s: float, calibration: Calibration | None = None) -> float:
@@ -31,13 +31,13 @@ def calibrated_cpu_s(solution_s: float, calibration: Calibration | None = None) 
 
     Args:
         solution_s: processor seconds that the solution used for the same call (`JobReport.call_s`).
-        calibration: by default ten times as long, between 2 and 32 seconds.
+        calibration: None: ten times as long, between 2 and 32 seconds.
 
     Returns:
         The floor times a power of two, at most the ceiling.
 
     Raises:
-        ValueError: a negative time, or none at all (nan).
+        ValueError: the time is negative or nan.
     """
     rule = calibration or Calibration()
     if not solution_s >= 0:

@@ -1,13 +1,13 @@
-"""The Mistake Book's rules: what a round changes, and which cases are replayed. Pure; storage is `book.store`.
+"""The Mistake Book's rules: what a round changes, and which cases are replayed. Pure; `book.store` stores the book.
 
-Theory of operation. `changes` boils one judged round down to one `BookChange` per case. `entry_after` says what one
-change makes of one entry, and is the only place where an update rule is written down: `apply_changes` maps it over a
-whole book in memory, the store maps it over the few rows that a round touches. Replays come before new failures, so
-an entry may leave and come back, younger, within one round, as in the release.
+How it works. `changes` turns one judged round into one `BookChange` per case. `entry_after` applies one change to one
+entry, and is the only implementation of the update rules: `apply_changes` maps it over a whole book in memory, and the
+store maps it over the few rows that a round changes. Replays come before new failures, so an entry may be removed and
+added again, as a new entry, within one round, as in the release.
 
-Everything that an entry holds is plain data that crossed a process boundary: the expected value is an encoding, never
-program text to be spliced, so a case cannot turn into another one on its way into the book and back
-(method.md 2.2, D8 to D11).
+An entry holds plain data only. The expected value is an encoding and never program text, so a case cannot turn into
+another case when it is stored and loaded. In the release it can: it stores program text without unescaping it
+(reward.py:694, 716), so a case with a newline or a quote comes back as another one.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from codea1_env.rules.ruleset import BookRetrieval, BookRules, BookUpdate
 
 @dataclass(frozen=True, slots=True)
 class BookKey:
-    """What makes two cases of one problem the same case."""
+    """The identity of a case within one problem: two cases with equal keys are the same case."""
 
     expression: str
     imports: tuple[str, ...]
     expected: bytes
-    """Canonical encoding (`codea1_env.values`), so a set has one spelling whatever the hash seed (D11)."""
+    """Canonical encoding (`codea1_env.values`), so that a set has the same bytes under every hash seed."""
 
     @classmethod
     def of(cls, case: ValidCase) -> BookKey:
-        """Return the key of a confirmed case; the tester's own prediction is no part of it."""
+        """Return the key of a confirmed case; the tester's prediction is not part of it."""
         return cls(case.case.expression, case.case.imports, case.expected)
 
     def digest(self) -> bytes:
-        """Return 16 bytes that stand for the key, the same on every machine."""
-        text = json.dumps([self.expression, *self.imports]).encode()  # holds no NUL: nothing can run into the value
+        """Return a 16-byte hash of the key, the same on every machine."""
+        text = json.dumps([self.expression, *self.imports]).encode()  # holds no NUL, which separates it from the value
         return hashlib.blake2b(text + b"\0" + self.expected, digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where an entry comes from. Strings and round numbers only, no clock and no host: equal runs give equal books."""
+    """The origin of an entry. It holds neither time nor host, so equal runs give equal books."""
 
     run: str = ""
     episode_id: str = ""
@@ -56,32 +56,32 @@ class Provenance:
     coder: str = ""
     tester: str = ""
     program_sha256: str = ""
-    """Hexadecimal digest of the first program that failed; filled in from the report, as are the next two."""
+    """Hexadecimal digest of the first program that failed. It comes from the report, as do the next two fields."""
     verdict: str = ""
-    """How that program failed."""
+    """The verdict on that program."""
     actual: str = ""
-    """What that program did, for people (`CaseReport.actual`)."""
+    """The result of that program, for people (`CaseReport.actual`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookEntry:
-    """One case of one problem that once beat a program."""
+    """One case of one problem that a program has failed."""
 
     key: BookKey
     direct: bool
     """As in `TestCase`: whether the expression may run inside the program's process."""
     frequency: int
-    """At least 1; what RELEASE counts up and down, and what MOST_FREQUENT ranks by."""
+    """At least 1. RELEASE increments and decrements it, and MOST_FREQUENT ranks by it."""
     n_failed: int
-    """At least 1: evaluations that a program failed."""
+    """Evaluations that a program failed; at least 1."""
     n_evaluated: int
     """Evaluations in the rounds that changed the entry, passed or failed; at least `n_failed`."""
     added_round: int
-    """Number of the problem's round that added it; a problem's first round is 1."""
+    """Number of the problem's round that added it; the first round of a problem is 1."""
     last_replayed_round: int
     """Number of the problem's round that last replayed it; 0: never."""
     sequence: int
-    """Age order within its problem, from 1; a smaller number is older."""
+    """Order of age within its problem, from 1; a smaller number is older."""
     provenance: Provenance = field(default_factory=Provenance)
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class BookEntry:
 
     @property
     def last_tried_round(self) -> int:
-        """Number of the problem's last round that replayed it; of the one that added it if none did."""
+        """Number of the problem's last round that replayed it, or of the round that added it if none did."""
         return max(self.added_round, self.last_replayed_round)
 
     @property
@@ -106,7 +106,7 @@ class BookEntry:
         return self.n_failed / self.n_evaluated
 
     def to_valid_case(self) -> ValidCase:
-        """Return the case to replay; the solution's value stands, the tester's prediction does not."""
+        """Return the case to replay, with the solution's value and without the tester's prediction."""
         key = self.key
         return ValidCase(TestCase(key.expression, None, key.imports, self.direct), key.expected, None)
 
@@ -122,9 +122,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class BookChange:
-    """What one round's counted candidates did to one case.
+    """How often the counted candidates of one round passed and failed one case.
 
-    A case that was replayed and also newly written has two changes, the replay first.
+    A case that was both replayed and newly written has two changes, the replay first.
     """
 
     key: BookKey
@@ -138,25 +138,25 @@ class BookChange:
 
 @dataclass(frozen=True, slots=True)
 class BookDelta:
-    """What one recorded round did to one problem's entries; size before + added - removed - evicted = `size`."""
+    """How one recorded round changed one problem's entries; size before + added - removed - evicted = `size`."""
 
     added: int = 0
-    """Newcomers, and entries that left and came back in the same round."""
+    """New entries, and entries that were removed and added again in the same round."""
     removed: int = 0
-    """Entries that left because candidates passed them."""
+    """Entries that were removed because candidates passed them."""
     evicted: int = 0
-    """Entries that left because the book holds at most `max_entries`."""
+    """Entries that were removed because the book holds at most `max_entries`."""
     incremented: int = 0
-    """Entries that stayed and gained frequency."""
+    """Entries that stayed and whose frequency rose."""
     decremented: int = 0
-    """Entries that stayed and lost frequency."""
+    """Entries that stayed and whose frequency fell."""
     size: int = 0
     """The problem's entries afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What an entry that arrives now is stamped with."""
+    """The round, the age order and the origin that a new entry gets."""
 
     round: int
     sequence: int
@@ -164,21 +164,21 @@ class Arrival:
 
 
 def changes(report: ProblemReport, rules: BookRules) -> tuple[BookChange, ...]:
-    """Return what one round changes, in the order in which it must be applied; nothing if `rules.update` is OFF.
+    """Return the changes of one round, in the order in which they must be applied; () if `rules.update` is OFF.
 
-    Only valid candidates without an internal error count, and NOT_RUN and INTERNAL_ERROR are evidence for nothing.
-    Every replayed case has a change, even one without evidence (it was tried, so it is no longer the stalest); then
-    come newly failing cases in the order of their first failures, counted over suites and candidates. QUALITY also
-    needs new cases that nobody failed: they lower the quality of an entry that is already there.
+    Only valid candidates without an internal error count. NOT_RUN and INTERNAL_ERROR are no evidence. Every replayed
+    case has a change, even without evidence, since it was tried and is no longer the stalest. Newly failing cases
+    follow in the order of their first failures; failures in several suites and of several candidates add up. QUALITY
+    also needs the new cases that no candidate failed: they lower the quality of an existing entry.
 
-    Source: release R:1071-1096, T:119-156 (decrements before increments, multiplicity counts).
+    Source: release reward.py:1071-1096, trainer_a1.py:119-156 (decrements before increments, multiplicity counts).
     """
     if rules.update is BookUpdate.OFF:
         return ()
     counted = [candidate for candidate in report.candidates if candidate.is_valid and not candidate.has_internal_error]
     replays = {BookKey.of(case.case): _Tally(case.case) for each in report.candidates for case in each.replayed}
     new: dict[BookKey, _Tally] = {}
-    failed: dict[BookKey, _Tally] = {}  # in the order of the first failures, which is the order of arrival
+    failed: dict[BookKey, _Tally] = {}  # in the order of the first failures, which becomes the order of age
     for candidate in counted:
         for case in candidate.replayed:
             replays[BookKey.of(case.case)].count(candidate, case)
@@ -224,21 +224,24 @@ class _Tally:
 
 
 def entry_after(entry: BookEntry | None, change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
-    """Return what `change` makes of the entry with its key; None: not in the book afterwards.
+    """Return the entry after a change of the case with its key; None: the book does not hold it afterwards.
 
-    Replay of an entry that is still there:
-        RELEASE: frequency falls by 1 per pass, not below 0; REMOVE_ON_PASS: to 0 with the first pass;
-        then, with `count_replay_failures`, it rises by 1 per failure (not after a REMOVE_ON_PASS removal);
-        at 0 the entry leaves. A replay of an entry that has gone changes nothing.
-    New failures: frequency rises by 1 each; an unknown case arrives with as many (under QUALITY only if the share of
-        its evaluations that failed is at least `min_quality`). A case that nobody failed never arrives.
+    Replay of an existing entry:
+        Under RELEASE the frequency falls by 1 per pass, not below 0; under REMOVE_ON_PASS it falls to 0 with the first
+        pass. With `count_replay_failures` it then rises by 1 per failure, except after a removal by REMOVE_ON_PASS. At
+        0 the entry is removed. A replay of an entry that is no longer there changes nothing.
+    New failures: the frequency rises by 1 each. An unknown case becomes an entry with that frequency; under QUALITY
+        only if the share of its evaluations that failed is at least `min_quality`. A case that no candidate failed
+        never becomes an entry.
 
-    Source: release T:119-156; paper 3.3 (REMOVE_ON_PASS) and A.3 (`count_replay_failures`); method.md 2.1, A9, A10.
+    Source: release trainer_a1.py:119-156; arXiv 2603.15611, 3.3 (REMOVE_ON_PASS) and A.3 (`count_replay_failures`).
+    The paper removes an entry that is passed in 3.3, and counts frequencies in A.3 and appendix D. The release does not
+    count a replayed case that fails again.
     """
     if change.is_replay:
         return None if entry is None else _after_replay(entry, change, rules, arrival.round)
     if entry is None:
-        return _newcomer(change, rules, arrival)
+        return _new_entry(change, rules, arrival)
     return replace(
         entry,
         frequency=entry.frequency + change.n_failed,
@@ -266,7 +269,7 @@ def _after_replay(entry: BookEntry, change: BookChange, rules: BookRules, round_
     )
 
 
-def _newcomer(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
+def _new_entry(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEntry | None:
     n_evaluated = change.n_failed + change.n_passed
     if change.failure is None:
         return None
@@ -287,20 +290,20 @@ def _newcomer(change: BookChange, rules: BookRules, arrival: Arrival) -> BookEnt
 
 def apply_changes(
     entries: Iterable[BookEntry],
-    wanted: Iterable[BookChange],
+    book_changes: Iterable[BookChange],
     rules: BookRules,
     *,
-    round: int,  # noqa: A002  -- the word of the game; the builtin is not needed here
+    round: int,  # noqa: A002  -- the game's word; the builtin is not needed here
     provenance: Provenance | None = None,
 ) -> tuple[BookEntry, ...]:
-    """Return one problem's entries after a round, oldest first: the reference that `book.store` must agree with.
+    """Return one problem's entries after a round, oldest first. `book.store` must give the same result.
 
-    Changes are applied in order; a newcomer is one younger than the youngest entry there. At last, while there are
-    more than `rules.max_entries`, the one of least `strength` leaves, the oldest of equals first.
+    Changes are applied in order. A new entry gets the largest `sequence` plus 1. Finally, while there are more than
+    `rules.max_entries` entries, the one with the least `strength` is removed, the oldest first among equals.
     """
     book = {entry.key: entry for entry in sorted(entries, key=lambda entry: entry.sequence)}
     origin = provenance or Provenance()
-    for change in wanted:
+    for change in book_changes:
         youngest = next(reversed(book.values()), None)
         arrival = Arrival(round, youngest.sequence + 1 if youngest else 1, origin)
         after = entry_after(book.get(change.key), change, rules, arrival)
@@ -315,7 +318,7 @@ def apply_changes(
 
 
 def strength(entry: BookEntry, rules: BookRules) -> float:
-    """Return what decides who leaves a full book: quality under QUALITY, else frequency."""
+    """Return the value by which a full book keeps its entries: quality under QUALITY, else frequency."""
     return entry.quality if rules.update is BookUpdate.QUALITY else entry.frequency
 
 
@@ -324,12 +327,12 @@ def select_replayed(
 ) -> tuple[BookEntry, ...]:
     """Return at most `rules.n_replayed` entries of one problem, in the order of replay.
 
-    `n_stalest` of the slots go to the entries tried longest ago (older first on ties) among those that the other slots
-    leave over. Newcomers queue behind what is there, so every entry's turn comes, again and again, however many
-    arrive; in the release all but the first `n_replayed` can be out of reach for good (method.md 2.2, D14).
-    The other slots hold the most frequent ones, older first on ties (release R:1041-1052; it sorts its list in place,
-    so there a tie may also go to the one that was ahead before), or are drawn from `rng` without replacement with
-    probability proportional to quality.
+    `n_stalest` of the slots go to the entries that were tried longest ago, older first on ties, among those that the
+    other slots do not take. New entries come after the existing ones, so every entry is replayed again and again,
+    however many are added. In the release all but the first `n_replayed` can become unreachable.
+    The other slots hold the most frequent entries, older first on ties (release reward.py:1041-1052, which sorts its
+    list in place, so there a tie may also go to the entry that was first before). Or they are sampled with `rng`,
+    without replacement, with probability proportional to quality.
 
     Raises:
         UserError: QUALITY_SAMPLED without `rng`.
@@ -338,7 +341,7 @@ def select_replayed(
     n_slots = max(0, rules.n_replayed)
     n_first = n_slots - min(max(0, rules.n_stalest), n_slots)
     if rules.retrieval is BookRetrieval.QUALITY_SAMPLED:
-        first = _drawn(by_age, n_first, rng)
+        first = _sampled(by_age, n_first, rng)
     else:
         first = sorted(by_age, key=lambda entry: -entry.frequency)[:n_first]
     taken = {entry.sequence for entry in first}
@@ -347,9 +350,9 @@ def select_replayed(
     return (*first, *stalest[: n_slots - n_first])
 
 
-def _drawn(by_age: list[BookEntry], n: int, rng: np.random.Generator | None) -> list[BookEntry]:
+def _sampled(by_age: list[BookEntry], n: int, rng: np.random.Generator | None) -> list[BookEntry]:
     if rng is None:
-        raise UserError("replaying by quality draws lots: pass a numpy Generator")
+        raise UserError("replaying by quality samples entries at random: pass a numpy Generator")
     if not by_age:
         return []
     qualities = np.array([entry.quality for entry in by_age])
@@ -358,10 +361,10 @@ def _drawn(by_age: list[BookEntry], n: int, rng: np.random.Generator | None) -> 
 
 
 def combined(mine: BookEntry, other: BookEntry) -> BookEntry:
-    """Return one entry for a case that stands in two books.
+    """Return one entry for a case that two books hold.
 
-    Counts add up; age and provenance are those of the entry added in the earlier round (mine on ties); the place in
-    the age order is mine.
+    Counts add up. The round and the provenance are those of the entry added in the earlier round (`mine` on ties). The
+    order of age is that of `mine`.
     """
     older = other if other.added_round < mine.added_round else mine
     return replace(

@@ -1,15 +1,15 @@
-"""Replies of models become candidates and suites, in one of two readings; any text at all is accepted.
+"""Read the replies of models into candidates and suites, in one of two readings; any text is accepted.
 
-STRICT is ours. A coder's program is found as `rules.reading.strict_programs` says, a tester's asserts as
-`strict_suites` says: operators are respected, the entry point must be called, every dropped piece has a reason. What a
-test may mention is in `allowed_names`; naming anything else, or the entry point without calling it, is FORBIDDEN_NAME.
-What a reasoning model thinks before it answers is no part of either (`thinking`).
+STRICT is the reading of this project. `rules.reading.strict_programs` finds a coder's program, and `strict_suites`
+reads a tester's asserts: operators are respected, the entry point must be called, and every dropped piece has a reason.
+`allowed_names` lists the names that a test may use; any other name, and the entry point without a call, is
+FORBIDDEN_NAME. The thinking of a reasoning model is not part of its answer (`thinking`).
 
-RELEASE is what the Code-A1 release does (`rules.reading.release`), for comparison.
+RELEASE is the reading of the Code-A1 release (`rules.reading.release`), for comparison.
 
-In both, a rejection whose reason `rules.validation` counts as invalid is a failed attempt at a test; the other reasons
-(NOT_AN_ASSERT, NO_COMPARISON, NO_CODE, ...) are for people. Duplicates are kept: whether two cases are the same depends
-on the solution's values.
+In both, a rejection counts as a failed attempt at a test if its reason is in `COUNTED_AS_INVALID`. The other reasons
+(NOT_AN_ASSERT, NO_COMPARISON, NO_CODE, ...) are for people. Duplicates are kept here, since the solution's values
+decide whether two cases are the same.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ from codea1_env.rules.reading.thinking import without_thinking
 from codea1_env.rules.ruleset import Reading
 
 MAX_CHARACTERS = 262_144
-"""Longest reply that is read, unless the caller says otherwise; some sixteen times the release's longest reply."""
+"""Longest reply that is read, unless the caller says otherwise; about sixteen times the release's longest reply."""
 
 MAX_NODES = 8_192
-"""Most nodes of syntax in all of a reply's cases that are no plain ones, with names filled in: reading them takes this
-process about half a second."""
+"""Most syntax nodes in all non-plain cases of a reply, with names inlined: reading them takes about half a second."""
 
 MAX_RELEASE_CASES = 512
-"""Most cases of a reply in the RELEASE reading, which itself knows no bound: each may take a program's whole time."""
+"""Most cases of a reply in the RELEASE reading. The release has no such limit, but each case may use a program's whole
+time."""
 
 MAX_TOKENS = 65_536
-"""Most words, numbers and signs of a reply that is read: parsing them takes up to half a second and 100 MB."""
+"""Most words, numbers and signs in a reply: parsing them takes up to half a second and 100 MB."""
 
 MAX_FIELDS = 8_192
-"""Most braces of a reply that is read and seems to hold an f-string: Python parses each replacement field by itself."""
+"""Most braces in a reply that may hold an f-string: Python parses each replacement field by itself."""
 
-_MAX_FIELD_STEPS = 1 << 28  # for each field, Python passes over its f-string up to there
+_MAX_FIELD_STEPS = 1 << 28  # for each field, Python scans its f-string from the start
 _TOKEN = re.compile(r"\w+|[^\w \t]")
 _F_STRING = re.compile(r"(?<!\w)(?:[fF][rR]?|[rR][fF])['\"]")
 
 _SURPLUS = f"at most {MAX_RELEASE_CASES} cases of a reply are run"
-_UNFINISHED = "is still thinking where it ends: no answer follows"
+_UNFINISHED = "the reply ends within its thinking, before an answer"
 
-# Joiners have no picture of their own, but emoji and several scripts are written with them.
+# Zero-width joiners are invisible, but emoji and several scripts need them.
 _HARMLESS = frozenset(string.whitespace) | {"\u200c", "\u200d"}
 
 
 def read_candidate(
     reply: str, reading: Reading, *, entry_point: str = "", max_program_bytes: int | None = None
 ) -> Candidate:
-    """Return the program in a coder's reply, or why there is none.
+    """Return the program in a coder's reply, or the reason why there is none.
 
     Args:
         reply: any text.
-        reading: STRICT takes fences of any style, several blocks, or bare code; RELEASE the first ```` ```python ````
-            block, else the whole reply.
+        reading: STRICT reads fences of any style, several blocks, or bare code; RELEASE reads the first
+            ```` ```python ```` block, else the whole reply.
         entry_point: the function that the program must define, used to choose among blocks; may be empty.
-        max_program_bytes: a longer program is TOO_LONG, in UTF-8, as is a reply of more than `MAX_CHARACTERS`,
-            `MAX_TOKENS` or `MAX_FIELDS`; None: no such bound.
+        max_program_bytes: a program that is longer in UTF-8 is TOO_LONG; None: no such bound. A reply of more than
+            `MAX_CHARACTERS`, `MAX_TOKENS` or `MAX_FIELDS` is TOO_LONG in any case.
     """
-    rejection = _unread(reply, MAX_CHARACTERS)
+    rejection = _unreadable(reply, MAX_CHARACTERS)
     if rejection is not None:
         return Candidate("", rejection)
     detail = "holds no program"
@@ -78,11 +78,11 @@ def read_candidate(
         program = strict_programs.find_program(read_fences(answer.text), entry_point)
         detail = _UNFINISHED if answer.unfinished else detail
     if not program.strip():
-        return Candidate("", Rejection(RejectionReason.NO_CODE, _cut(reply), 0, detail))
+        return Candidate("", Rejection(RejectionReason.NO_CODE, _excerpt(reply), 0, detail))
     n_bytes = len(program.encode("utf-8", "surrogatepass"))
     if max_program_bytes is not None and n_bytes > max_program_bytes:
-        detail = f"a program of {n_bytes:,} bytes, and at most {max_program_bytes:,} are run"
-        return Candidate("", Rejection(RejectionReason.TOO_LONG, _cut(program), 0, detail))
+        detail = f"a program of {n_bytes:,} bytes; at most {max_program_bytes:,} are run"
+        return Candidate("", Rejection(RejectionReason.TOO_LONG, _excerpt(program), 0, detail))
     return Candidate(program)
 
 
@@ -98,21 +98,21 @@ def read_suite(
 
     Args:
         reply: any text.
-        reading: how it is read, see above. An empty reply gives an empty suite in both (the release stops there with
-            a ZeroDivisionError, method.md 1.2).
-        entry_point: the function under test. RELEASE only uses it to tell which cases are direct.
-        tests_per_suite: STRICT drops cases beyond it as TOO_MANY; None: no
-            bound. RELEASE drops them beyond `MAX_RELEASE_CASES` whatever this says.
-        max_characters: a longer reply is TOO_LONG, as is one of more than `MAX_TOKENS` or `MAX_FIELDS`, and an assert
-            that brings the reply beyond `MAX_NODES`.
+        reading: see the module's docstring. An empty reply gives an empty suite in both (the release stops there with
+            a ZeroDivisionError, reward.py:305).
+        entry_point: the function under test. RELEASE uses it only to decide which cases are direct.
+        tests_per_suite: STRICT drops further cases as TOO_MANY; None: no bound. RELEASE ignores it and drops cases
+            beyond `MAX_RELEASE_CASES`.
+        max_characters: a longer reply is TOO_LONG. So are a reply of more than `MAX_TOKENS` or `MAX_FIELDS`, and an
+            assert that brings the reply beyond `MAX_NODES`.
 
     Returns:
-        A suite that lists at most `reading.rejections.MAX_LISTED` rejections and counts all. Its `nonprintable_share`
-        is over all characters of the reply: STRICT counts what is neither printable nor white space (control
-        characters, lone surrogates), RELEASE what is not in `string.printable`.
+        A suite that lists at most `reading.rejections.MAX_LISTED` rejections and counts all of them. Its
+        `nonprintable_share` is a share of all characters of the reply: STRICT counts characters that are neither
+        printable nor white space (control characters, lone surrogates), RELEASE those outside `string.printable`.
     """
     share = _nonprintable_share(reply, reading)
-    rejection = _unread(reply, max_characters)
+    rejection = _unreadable(reply, max_characters)
     if rejection is not None:
         return Suite((), (rejection,), share)
     if reading is Reading.RELEASE:
@@ -123,7 +123,7 @@ def read_suite(
     else:
         cases, rejections = _read_strictly(_normalised(reply), entry_point, tests_per_suite, max_characters)
     if not cases and not rejections.listed:
-        rejections.add(RejectionReason.NO_CODE, _cut(reply), 0, "holds no assert")
+        rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
     return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
 
@@ -143,26 +143,26 @@ def _read_strictly(
     for pieces in blocks:
         reader.read(pieces)
     if answer.unfinished and not (reader.cases or reader.rejections.listed):
-        reader.reject(RejectionReason.NO_CODE, _cut(text), 0, _UNFINISHED)
+        reader.reject(RejectionReason.NO_CODE, _excerpt(text), 0, _UNFINISHED)
     return reader.cases, reader.rejections
 
 
 def _test_blocks(fenced: Fenced) -> list[Block]:
-    """Return the blocks that may hold tests: those labelled Python, others only if they mention `assert`."""
+    """Return the blocks that may hold tests: those labelled Python, and others that contain `assert`."""
     return [
         block for block in fenced.blocks if block.may_be_python and (block.is_labelled_python or "assert" in block.text)
     ]
 
 
-def _unread(reply: str, max_characters: int) -> Rejection | None:
+def _unreadable(reply: str, max_characters: int) -> Rejection | None:
     if len(reply) > max_characters:
-        detail = f"{len(reply):,} characters, and at most {max_characters:,} are read"
-        return Rejection(RejectionReason.TOO_LONG, _cut(reply), 0, detail)
+        detail = f"{len(reply):,} characters; at most {max_characters:,} are read"
+        return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, detail)
     if len(reply) > MAX_TOKENS and _TOKEN.subn("", reply)[1] > MAX_TOKENS:
         detail = f"more than {MAX_TOKENS:,} words, numbers and signs"
-        return Rejection(RejectionReason.TOO_LONG, _cut(reply), 0, detail)
+        return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, detail)
     if _has_too_many_fields(reply):
-        return Rejection(RejectionReason.TOO_LONG, _cut(reply), 0, "too many braces for a text with an f-string")
+        return Rejection(RejectionReason.TOO_LONG, _excerpt(reply), 0, "too many braces for a text with an f-string")
     if not reply.strip():
         return Rejection(RejectionReason.EMPTY_REPLY, "", 0, "nothing but white space")
     return None
@@ -193,10 +193,10 @@ def _nonprintable_share(reply: str, reading: Reading) -> float:
 
 
 def _is_harmless(character: str) -> bool:
-    # Beyond Latin-1, isspace() is true of spaces only; below, also of control characters.
+    # From U+00A0 on, isspace() is true only for spaces; below, also for control characters.
     is_space = character >= "\xa0" and character.isspace()
     return character.isprintable() or is_space or character in _HARMLESS
 
 
-def _cut(reply: str) -> str:
+def _excerpt(reply: str) -> str:
     return reply.strip()[:200] if len(reply) < 10_000 else reply[:200]

@@ -1,4 +1,4 @@
-"""What rewards are made of, and what their formulas count in a report."""
+"""Rewards, their parts, and the counts of a report that their formulas use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RewardPart:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """A reward and the terms whose weighted sum it is; nan without terms when masked."""
+    """A reward and its terms: the reward is their weighted sum. A masked one is nan and has no terms."""
 
     value: float
     parts: tuple[RewardPart, ...]
@@ -32,16 +32,16 @@ class Reward:
 
     def weighted(self) -> dict[str, float]:
         """Return the weighted terms by name; they add up to the reward."""
-        return {part.name: part.weight * part.value + 0.0 for part in self.parts}  # + 0.0 makes -0.0 plain
+        return {part.name: part.weight * part.value + 0.0 for part in self.parts}  # + 0.0 turns -0.0 into 0.0
 
     @property
     def masked(self) -> bool:
-        """True iff nothing is known that it could pay: leave it out of every mean and every gradient."""
+        """True iff the reward is unknown: leave it out of every mean and every gradient."""
         return math.isnan(self.value)
 
 
 MASKED = Reward(math.nan, ())
-"""Stands where our own failure hides the truth, or where nothing was tested and the rules mask that."""
+"""The reward where our own failure hides the verdicts, or where nothing was tested and the rules mask that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CandidateRewards:
     """(N,) one per suite."""
 
 
-# -- what the formulas count -----------------------------------------------------------------------
+# -- counts ----------------------------------------------------------------------------------------
 
 
 def n_passed(reports: tuple[CaseReport, ...]) -> int:
@@ -67,45 +67,59 @@ def n_failed(reports: tuple[CaseReport, ...]) -> int:
 
 
 def n_credited(reports: tuple[CaseReport, ...]) -> int:
-    """Return the failures on cases whose prediction was right (or not asked for)."""
+    """Return how many cases the candidate failed whose prediction was right (or not required)."""
     return sum(report.verdict.is_failure and report.case.prediction_right is not False for report in reports)
 
 
-def paid_cases(reports: tuple[CaseReport, ...], rules: Ruleset) -> tuple[CaseReport, ...]:
-    """Return the cases that may earn their tester something: all, or those that the statement does not answer."""
+def rewarded_cases(reports: tuple[CaseReport, ...], rules: Ruleset) -> tuple[CaseReport, ...]:
+    """Return the cases that can earn their tester a reward: all, or those that the statement does not answer."""
     if rules.reward.pays_examples:
         return reports
     return tuple(report for report in reports if not report.case.is_example)
 
 
 def right_cases(reports: tuple[CaseReport, ...]) -> tuple[CaseReport, ...]:
-    """Return the cases whose prediction was right (or not asked for)."""
+    """Return the cases whose prediction was right (or not required)."""
     return tuple(report for report in reports if report.case.prediction_right is not False)
 
 
 def n_right(reports: tuple[CaseReport, ...]) -> int:
-    """Return how many of these there are."""
+    """Return how many `right_cases` there are."""
     return sum(report.case.prediction_right is not False for report in reports)
 
 
 def n_written(suite: SuiteReport) -> int:
-    """Return the attempts at a test: kept cases and counted faults; a corrected case is both and counts once."""
+    """Return the number of attempts at a test: kept cases and counted faults. A corrected case counts once."""
     corrected = len(suite.cases) - n_right(suite.cases)
     return len(suite.cases) + suite.suite.n_invalid - corrected
 
 
 def pass_rate(reports: tuple[CaseReport, ...]) -> float | None:
-    """Return the share of cases passed, in [0, 1]; None of no cases."""
+    """Return the share of cases passed, in [0, 1]; None if there are no cases."""
     return n_passed(reports) / len(reports) if reports else None
 
 
+def right_pass_rates(report: CandidateReport) -> list[float]:
+    """Return the candidate's pass rate on the right cases of each suite that has some."""
+    return [rate for suite in report.suites if (rate := pass_rate(right_cases(suite.cases))) is not None]
+
+
+def golden_reward(report: CandidateReport, rules: Ruleset) -> Reward:
+    """Return the pass rate on the golden tests; masked where unknown, `invalid_candidate` if it does not load."""
+    if not report.is_valid:
+        return invalid_candidate(report, rules).coder
+    if report.golden_pass_rate is None:
+        return MASKED
+    return Reward.of(RewardPart("golden_pass_rate", report.golden_pass_rate, 1.0))
+
+
 def invalid_candidate(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Return the rewards where the candidate does not load: nothing that a suite could show (release R:905-913)."""
+    """Return the rewards for a candidate that does not load: 0 for its testers (release reward.py:905-913)."""
     coder = Reward.of(RewardPart("invalid_candidate", rules.reward.invalid_candidate, 1.0))
     return CandidateRewards(coder, (Reward.of(),) * len(report.suites))
 
 
 def no_evidence(rules: Ruleset) -> Reward:
-    """Return the coder's reward where no case says anything about its program."""
+    """Return the coder's reward where no case is evidence about its program."""
     value = rules.reward.no_evidence
     return MASKED if value == "masked" else Reward.of(RewardPart("no_evidence", value, 1.0))

@@ -1,4 +1,4 @@
-"""A report in, the coder's and the testers' rewards out, each as a sum of named parts.
+"""Compute the rewards of coder and testers from a report; each reward is a sum of named parts.
 
 Notation, for one candidate and one of its suites (K = `Ruleset.tests_per_suite`):
 
@@ -7,8 +7,8 @@ Notation, for one candidate and one of its suites (K = `Ruleset.tests_per_suite`
 - `adversarial` = (fail_new - fail_replayed + 1) / 2 where both exist (Eq. 3), `fail_new` without replays
 - tester = alpha * validity + (1 - alpha) * adversarial - penalty * nonprintable (Eq. 4)
 
-Source: the paper's Eq. 2 to 4; release reward.py:809-922 and 1203-1206 (method.md 1.6); what `fixed` changes and why:
-docs/rules.md. The rewards of other papers stand in `rules.rival_rewards`.
+Sources: arXiv 2603.15611, Eq. 2 to 4; release reward.py:809-922 and 1203-1206. docs/rules.md says what `fixed` changes
+and why. `rules.baseline_rewards` holds the rewards of other papers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from statistics import fmean
 from codea1_env.errors import UserError
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, ProblemReport, SuiteReport, Verdict
+from codea1_env.rules.baseline_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.reward_parts import (
     MASKED,
     CandidateRewards,
     Reward,
     RewardPart,
+    golden_reward,
     invalid_candidate,
     n_credited,
     n_failed,
@@ -32,35 +34,34 @@ from codea1_env.rules.reward_parts import (
     n_right,
     n_written,
     no_evidence,
-    paid_cases,
     pass_rate,
+    rewarded_cases,
     right_cases,
 )
-from codea1_env.rules.rival_rewards import atgen, cure, learnability, utrl
 from codea1_env.rules.ruleset import RewardScheme, Ruleset, reward_plugin
 
 RewardFormula = Callable[[Sequence[CandidateReport], Ruleset], Sequence[CandidateRewards]]
-"""Candidates that met the same suites (or one alone), none of them masked, to the rewards of each, in order.
+"""From candidates that ran the same suites (or one alone), none of them masked, to the rewards of each, in order.
 
-What an installed distribution registers under `codea1_env.rewards` is one. Its attributes `needs_golden` (default
-False) and `pays_tester` (default True) say what the game must provide.
+Installed distributions register such functions under `codea1_env.rewards`. The attributes `needs_golden` (default
+False) and `pays_tester` (default True) of the function say what the game must provide.
 """
 
 
 def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards, ...]:
     """Return the rewards that `rules.reward.scheme` gives each candidate of a problem and its suites.
 
-    A scheme that compares candidates (`cure`, `learnability`, a plugin) compares those that met the same suites: all of
-    the problem where these are shared, else each is alone. The first two give a shared suite the same reward beside
-    every candidate.
+    A scheme that compares candidates (`cure`, `learnability`, a plugin) compares those that ran the same suites: all of
+    the problem's candidates if they share suites, else each one alone. `cure` and `learnability` give a shared suite
+    the same reward in the result of every valid candidate.
 
     Args:
         report: M candidates with N suites each.
         rules: the scheme and its parameters.
 
     Returns:
-        (M,). All rewards of a candidate are masked if any evidence about it is our own failure; it then says nothing
-        about the others' either.
+        (M,). All rewards of a candidate are masked if any evidence about it is our own failure. Schemes that compare
+        candidates then leave it out.
 
     Raises:
         UserError: the scheme is a plugin that is not installed, that fails, or that returns something else.
@@ -70,7 +71,7 @@ def score_group(report: ProblemReport, rules: Ruleset) -> tuple[CandidateRewards
 
 
 def score(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Return the rewards of a candidate that stands alone; see `score_group`."""
+    """Return the rewards of one candidate that no other is compared with; see `score_group`."""
     (found,) = _scored((report,), rules)
     return found
 
@@ -105,14 +106,14 @@ def _by_plugin(group: Sequence[CandidateReport], rules: Ruleset) -> Sequence[Can
 
 
 def _adversarial(fail_new: float, fail_replayed: float | None, *, any_new: bool) -> float:
-    """Eq. 3; 0 without a valid new case (release R:894-904)."""
+    """Eq. 3; 0 without a valid new case (release reward.py:894-904)."""
     if not any_new:
         return 0.0
     return fail_new if fail_replayed is None else (fail_new - fail_replayed + 1) / 2
 
 
 def _coder_reward(replayed: float | None, new: float | None, otherwise: Reward) -> Reward:
-    """Mean of what exists (Eq. 2), `otherwise` of nothing."""
+    """Eq. 2: the mean of the pass rates that exist; `otherwise` if neither does."""
     if replayed is not None and new is not None:
         return Reward.of(RewardPart("pass_replayed", replayed, 0.5), RewardPart("pass_new", new, 0.5))
     if replayed is not None:
@@ -123,7 +124,7 @@ def _coder_reward(replayed: float | None, new: float | None, otherwise: Reward) 
 
 
 def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprintable: float) -> Reward:
-    """Eq. 4, with the release's penalty (R:875-876) where its weight is not 0."""
+    """Eq. 4, with the release's penalty (reward.py:875-876) where its weight is not 0."""
     parts = [
         RewardPart("validity", validity, rules.reward.alpha),
         RewardPart("adversarial", adversarial, 1 - rules.reward.alpha),
@@ -137,9 +138,9 @@ def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprint
 
 
 def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """The equations: validity is the share of written tests that pass validation, fail_new = 1 - pass_new.
+    """The paper's equations: validity is the share of written tests that pass validation, fail_new = 1 - pass_new.
 
-    A suite of more or fewer than K written tests earns its tester neither ("exactly K", paper 3.1).
+    Both are 0 for a suite of more or fewer than K written tests ("exactly K", arXiv 2603.15611, 3.1).
     """
     if not report.is_valid:
         return invalid_candidate(report, rules)
@@ -170,7 +171,7 @@ _WRITTEN_BUT_UNCOUNTED = frozenset(
 
 
 def _n_attempted(suite: SuiteReport) -> int:
-    """Return the tests that were written: also those beyond the reader's bound, and those that fail for our limits."""
+    """Return how many tests were written, including those beyond the reader's bound and those beyond our limits."""
     rejections = suite.suite.rejections
     corrected = {(each.source, each.line) for each in rejections if each.reason is RejectionReason.WRONG_PREDICTION}
     uncounted = [each for each in rejections if each.reason in _WRITTEN_BUT_UNCOUNTED]
@@ -178,10 +179,10 @@ def _n_attempted(suite: SuiteReport) -> int:
 
 
 def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """The release's table (method.md 1.6), all 13 rows.
+    """The release's rewards (reward.py:809-922).
 
-    validity = clip(min(n_valid / K, 1 - n_invalid / K), 0, 1); fail_new = not passed among the first K kept / K;
-    the coder gets the mean over its suites, and a suite without valid cases counts pass_replayed or 0 for it.
+    validity = clip(min(n_valid / K, 1 - n_invalid / K), 0, 1); fail_new = cases not passed among the first K kept / K.
+    The coder gets the mean over its suites; a suite without valid cases counts as pass_replayed, or 0 without replays.
     """
     suites = [suite.suite for suite in report.suites]
     if not report.is_valid:
@@ -204,12 +205,13 @@ def _release(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Our default.
+    """The default rewards.
 
-    validity = cases with a right prediction / K, fail_new = failures on such cases / K (a corrected prediction earns
-    the tester nothing, D24), replays fail only by evidence, and the coder's mean is over suites with a valid case (it
-    does not pay for a tester's garbage). Of each suite the first K cases count, for both. What the statement's examples
-    answer counts for the coder alone (`pays_examples`).
+    validity = cases with a right prediction / K. fail_new = failures on such cases / K: a corrected prediction earns
+    its tester nothing, while in the release 8 wrong predictions whose cases all fail earn 0.5. A replayed case that was
+    not run is no failure. The coder's mean is over suites with a valid case, so invalid suites cost it nothing. Only
+    the first K cases of a suite count, for coder and tester. Cases that the statement's examples answer count for the
+    coder only (`pays_examples`).
     """
     if not report.is_valid:
         return invalid_candidate(report, rules)
@@ -218,7 +220,7 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     testers = []
     suites = [suite.cases[:k] for suite in report.suites]
     for suite, cases in zip(report.suites, suites, strict=True):
-        paid = paid_cases(cases, rules)
+        paid = rewarded_cases(cases, rules)
         right = n_right(paid)
         adversarial = _adversarial(n_credited(paid) / k, fail_replayed, any_new=right > 0)
         testers.append(_tester_reward(rules, right / k, adversarial, suite.suite.nonprintable_share))
@@ -228,9 +230,9 @@ def _fixed(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """The third-party sketch: each written case is worth alpha + (1 - alpha) * difficulty, or `invalid_case`.
+    """The skillXiv sketch of Code-A1: a right case earns alpha + (1 - alpha) * difficulty, others `invalid_case`.
 
-    Difficulty is 1 if the case beats the candidate, else 0; a suite is worth the mean over its written cases
+    Difficulty is 1 if the candidate fails the case, else 0. A suite gets the mean over its written cases
     (`invalid_case` if it has none). The coder gets its pass rate over new and replayed cases together.
     """
     if not report.is_valid:
@@ -251,21 +253,17 @@ def _skillxiv(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 def _golden(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Pass rate on the golden tests (release `acg_gt`, R:924-1039), masked where unknown; testers are not rewarded."""
-    testers = (Reward.of(),) * len(report.suites)
-    if not report.is_valid:
-        return CandidateRewards(invalid_candidate(report, rules).coder, testers)
-    if report.golden_pass_rate is None:
-        return CandidateRewards(MASKED, (MASKED,) * len(testers))
-    return CandidateRewards(Reward.of(RewardPart("golden_pass_rate", report.golden_pass_rate, 1.0)), testers)
+    """Pass rate on the golden tests (release `acg_gt`, reward.py:924-1039); 0 for testers; all masked where unknown."""
+    coder = golden_reward(report, rules)
+    return CandidateRewards(coder, (MASKED if coder.masked else Reward.of(),) * len(report.suites))
 
 
 def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """Tester = 2 * fail_new - 1 with `fixed`'s fail_new; the coder gets the negative of the testers' mean.
+    """Tester = 2 * fail_new - 1 with the fail_new of `fixed`; the coder gets the negative of the testers' mean.
 
-    Here nobody is paid because a program has used up its time: what was not run counts as failed by a program that has
-    failed another case of the suite, and for half otherwise, which pays neither side. A suite without a valid case
-    loses (-1); a candidate that does not load loses (`invalid_candidate`, -1).
+    A case that was not run, because the program used up its time, counts as failed if the program has failed another
+    case of the suite, and else as half a failure, which favours neither side. The tester of a suite without a valid
+    case gets -1. A candidate that does not load gets `invalid_candidate` (-1 in the preset), its testers the negative.
     """
     if not report.is_valid:
         lost = rules.reward.invalid_candidate
@@ -274,7 +272,7 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     k = rules.tests_per_suite
     testers = tuple(
         Reward.of(
-            RewardPart("fail_new", (n_credited(suite.cases[:k]) + _n_lost_unrun(suite.cases[:k])) / k, 2.0),
+            RewardPart("fail_new", (n_credited(suite.cases[:k]) + _n_unrun_failures(suite.cases[:k])) / k, 2.0),
             RewardPart("offset", 1.0, -1.0),
         )
         for suite in report.suites
@@ -285,14 +283,14 @@ def _zero_sum(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
     return CandidateRewards(Reward.of(RewardPart("fail_new", fail_new, -2.0), RewardPart("offset", 1.0, 1.0)), testers)
 
 
-def _n_lost_unrun(cases: tuple[CaseReport, ...]) -> float:
-    """Return how many failures the right cases come to that a valid program was not asked."""
+def _n_unrun_failures(cases: tuple[CaseReport, ...]) -> float:
+    """Return how many failures the right cases that were not run count as."""
     n_unrun = sum(case.verdict is Verdict.NOT_RUN for case in right_cases(cases))
     return n_unrun * (1.0 if n_failed(cases) else 0.5)
 
 
 def _mean_reward(rewards: list[Reward]) -> Reward:
-    """Average over suites; the parts of the only one stay visible."""
+    """Mean over suites; a single reward keeps its parts."""
     if len(rewards) == 1:
         return rewards[0]
     return Reward.of(RewardPart("mean_over_suites", fmean(reward.value for reward in rewards) if rewards else 0.0, 1.0))
@@ -313,4 +311,4 @@ _COMPARING: dict[str, RewardFormula] = {
     RewardScheme.CURE: cure,
     RewardScheme.LEARNABILITY: learnability,
 }
-"""Take the candidates that met the same suites."""
+"""Schemes that compare the candidates that ran the same suites."""

@@ -1,8 +1,8 @@
 """The parameters of the game, and the named presets.
 
-A `Ruleset` is everything that decides what a reply is worth: how replies are read, how suites are validated, how
-values are compared, the reward formulas and the Mistake Book's rules. `preset(name)` returns one; `replace` varies it.
-Which preset differs from which, and why, stands in docs/rules.md.
+A `Ruleset` determines the reward of a reply: how replies are read, how suites are validated, how values are compared,
+the reward formulas and the Mistake Book's rules. `preset(name)` returns one; `dataclasses.replace` changes it.
+docs/rules.md says how the presets differ, and why.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from codea1_env import plugins
 from codea1_env.errors import UnknownName, UserError
 
 MAX_TESTS_PER_SUITE = 10_000
-"""Far beyond any sensible suite; keeps a slip of the keyboard from asking for a suite that never ends."""
+"""Far more than any sensible suite needs; catches typing errors."""
 
 
 class Reading(StrEnum):
     """How replies become programs and cases (`rules.replies`)."""
 
     STRICT = "strict"
-    """Operators respected, the entry point must be called, every dropped piece has a reason."""
+    """Operators are respected, the entry point must be called, and every dropped piece has a reason."""
     RELEASE = "release"
-    """What the Code-A1 release does, quirks included (method.md 1.1, 1.2)."""
+    """As the Code-A1 release does it, including its defects (reward.py:101-174, 265-309)."""
 
 
 class Validation(StrEnum):
     """What happens to a case whose prediction the solution contradicts (`rules.validation`)."""
 
     FILL = "fill"
-    """Kept with the solution's value; the wrong prediction counts as invalid (paper 3.2)."""
+    """Kept with the solution's value; the wrong prediction counts as invalid (arXiv 2603.15611, 3.2)."""
     CALL_ONLY = "call_only"
     """Predictions are ignored; a case is valid if its call runs and is new (ablation "w/o predicted answer")."""
     DROP_WRONG = "drop_wrong"
-    """Dropped (paper A.2's wording)."""
+    """Dropped (as arXiv 2603.15611, A.2 words it)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Comparison:
 
     rel_tol: float = 0.0
     abs_tol: float = 0.0
-    """An expected float (or complex) is met by a number within max(abs_tol, rel_tol * larger magnitude); 0 and 0 ask
-    for equality. An expected integer is met by what equals it only. Where neither is expected, both must be floats."""
+    """A number matches an expected float (or complex) within max(abs_tol, rel_tol * larger magnitude); 0 and 0 require
+    equality. An expected integer needs equality. If neither value is the expected one, both must be floats."""
     nan_equal: bool = False
     """Whether nan equals nan."""
     strict_types: bool = False
@@ -81,8 +81,8 @@ def reward_plugin(name: str) -> Any:
         name: as registered, or `module:attribute`; `rules.rewards.RewardFormula` says what it must be.
 
     Raises:
-        UnknownName: neither a `RewardScheme` nor registered.
-        UserError: its module cannot be imported, has no such attribute, or that cannot be called.
+        UnknownName: the name is neither a `RewardScheme` nor registered.
+        UserError: its module cannot be imported, has no such attribute, or the attribute cannot be called.
     """
     if ":" not in name and name not in plugins.names("rewards"):
         raise UnknownName.of("reward scheme", name, [*map(str, RewardScheme), *plugins.names("rewards")])
@@ -93,7 +93,7 @@ def reward_plugin(name: str) -> Any:
 
 
 class _Constants:
-    """Numbers of a formula, all finite."""
+    """Constants of a formula, all finite."""
 
     __slots__ = ()
 
@@ -109,20 +109,20 @@ class UtrlRules(_Constants):
     """Weights of UTRL's rewards (arXiv 2508.21107)."""
 
     discrimination: float = 0.85
-    """Tester: some right case fails."""
+    """Tester: whether the program fails a right case."""
     validity: float = 0.05
     """Tester: share of right cases."""
     format: float = 0.1
-    """Tester: the reply holds a test."""
+    """Tester: whether the reply holds a test."""
     pass_rate: float = 0.9
     """Coder: pass rate on right cases."""
     program: float = 0.1
-    """Coder: the reply holds a program."""
+    """Coder: whether the reply holds a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtgenRules(_Constants):
-    """Weights of ATGen's three parts (arXiv 2510.14635), each of which is 1 or `failed`."""
+    """Weights of ATGen's three parts (arXiv 2510.14635); each part is 1 or `failed`."""
 
     io_accuracy: float = 1 / 3
     attack: float = 1 / 3
@@ -147,7 +147,7 @@ class RewardRules:
     """Parameters of the reward formulas; each formula's docstring says which it reads."""
 
     scheme: str = RewardScheme.FIXED
-    """A `RewardScheme`, or the name of an installed plugin (`reward_plugin`), which is looked up when it is used."""
+    """A `RewardScheme`, or the name of an installed plugin (`reward_plugin`), which is resolved on use."""
     alpha: float = 0.5
     """Weight of validity against adversity in the tester's reward, in [0, 1] (Eq. 4)."""
     nonprintable_penalty: float = 0.0
@@ -157,9 +157,10 @@ class RewardRules:
     invalid_case: float = 0.0
     """skillxiv: the tester's reward for one invalid case."""
     pays_examples: bool = True
-    """fixed: whether a case that the statement's own examples answer earns its tester anything."""
+    """fixed: whether a case that the statement's examples answer earns its tester anything."""
     no_evidence: float | Literal["masked"] = 0.0
-    """The coder's reward when no valid case, new or replayed, exists; `masked`: it has none and is not learnt from."""
+    """The coder's reward when no valid case, new or replayed, exists; `masked`: the reward is nan and trains
+    nothing."""
 
     utrl: UtrlRules = field(default_factory=UtrlRules)
     atgen: AtgenRules = field(default_factory=AtgenRules)
@@ -174,14 +175,14 @@ class RewardRules:
 
     @property
     def needs_golden(self) -> bool:
-        """Whether golden tests enter the rewards; of a plugin its attribute of that name, else False."""
+        """Whether golden tests enter the rewards; for a plugin its attribute of that name, else False."""
         if self.scheme in list(RewardScheme):
             return self.scheme in (RewardScheme.GOLDEN, RewardScheme.CURE)
         return bool(getattr(reward_plugin(self.scheme), "needs_golden", False))
 
     @property
     def pays_tester(self) -> bool:
-        """Whether it matters what a tester writes; of a plugin its attribute of that name, else True."""
+        """Whether the tests that a tester writes matter; for a plugin its attribute of that name, else True."""
         if self.scheme in list(RewardScheme):
             return self.scheme != RewardScheme.GOLDEN
         return bool(getattr(reward_plugin(self.scheme), "pays_tester", True))
@@ -194,9 +195,9 @@ class BookUpdate(StrEnum):
     RELEASE = "release"
     """-1 per replayed case that a valid candidate passes, then +1 per new failing case; removed at 0."""
     REMOVE_ON_PASS = "remove_on_pass"
-    """A replayed case that any valid candidate passes is removed (paper 3.3)."""
+    """A replayed case that any valid candidate passes is removed (arXiv 2603.15611, 3.3)."""
     QUALITY = "quality"
-    """Bounded; a case enters if its quality (share of candidates it beats) reaches a threshold."""
+    """Bounded; a case is added if its quality (share of candidates that fail it) reaches a threshold."""
 
 
 class BookRetrieval(StrEnum):
@@ -205,7 +206,7 @@ class BookRetrieval(StrEnum):
     MOST_FREQUENT = "most_frequent"
     """Highest frequency first, older first on ties."""
     QUALITY_SAMPLED = "quality_sampled"
-    """Drawn without replacement with probability proportional to quality."""
+    """Sampled without replacement with probability proportional to quality."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +218,13 @@ class BookRules:
     n_replayed: int = 8
     """Most cases replayed per round (k)."""
     n_stalest: int = 0
-    """How many of those slots go to the entries that were replayed longest ago, so that none becomes unreachable."""
+    """How many of those slots go to the entries that were tried longest ago, so that none becomes unreachable."""
     count_replay_failures: bool = False
-    """Whether a replayed case that beats a candidate again gains frequency (paper A.3: yes; release: no)."""
+    """Whether the frequency rises if a candidate fails a replayed case (arXiv 2603.15611, A.3: yes; release: no)."""
     max_entries: int | None = None
-    """Most entries per problem; the least frequent (then oldest) leave first. None: unbounded."""
+    """Most entries per problem; the least frequent (then oldest) are removed first. None: unbounded."""
     min_quality: float = 0.0
-    """QUALITY only: least quality, in [0, 1], with which a case enters."""
+    """QUALITY only: least quality, in [0, 1], of a new entry."""
 
     def __post_init__(self) -> None:
         _check_count("book.n_replayed", self.n_replayed, least=0)
@@ -235,28 +236,28 @@ class BookRules:
 
 @dataclass(frozen=True, slots=True)
 class Ruleset:
-    """Every rule of the game; like its parts it raises UserError for a number that is out of range."""
+    """Every rule of the game. It and its parts raise UserError for a number that is out of range."""
 
     name: str
     tests_per_suite: int = 8
-    """Cases asked of the tester and the denominator K of its reward (paper: 5, release: 8)."""
+    """K: the number of cases that a tester must write, and the denominator of its reward (paper: 5, release: 8)."""
     reading: Reading = Reading.STRICT
     max_program_bytes: int | None = None
-    """Longest program that is run, in UTF-8; a longer one is none (TOO_LONG). So a coder cannot make a prompt that its
-    tester has no place for: byte-level tokenizers make no more tokens than bytes. None: no bound but the reader's."""
+    """Longest program that is run, in UTF-8; a longer one is rejected (TOO_LONG). It keeps a program from exceeding its
+    tester's context: byte-level tokenizers make no more tokens than bytes. None: only the reader's bound applies."""
     drop_vacuous: bool = False
     """Whether cases are rejected that hold whatever the entry point returns (`codea1_env.judging.vacuity`)."""
     drop_rewritten: bool = False
-    """STRICT: whether a call is the same however it is written, so that a case whose calls others of the suite make is
-    a duplicate, and one whose calls the statement's examples answer is an example (`rules.canonical_calls`). Otherwise
-    only literal arguments are compared."""
+    """STRICT: whether equal calls are recognised however they are written (`rules.canonical_calls`). A case whose calls
+    other cases of the suite make is then a duplicate, and a case whose calls the statement's examples answer is an
+    example. Otherwise only literal arguments are compared."""
     validation: Validation = Validation.FILL
     comparison: Comparison = field(default_factory=Comparison)
     reward: RewardRules = field(default_factory=RewardRules)
     book: BookRules = field(default_factory=BookRules)
     confirm: float = 0.0
-    """Share of candidates, in [0, 1], that run twice, the second time in reverse order and in another process: what
-    they answer only once counts as failed."""
+    """Share of candidates, in [0, 1], that run twice, the second time in reverse order and in another process. A case
+    on which the runs differ counts as failed."""
 
     def __post_init__(self) -> None:
         _check_number("confirm", self.confirm, least=0.0, most=1.0)
@@ -265,7 +266,7 @@ class Ruleset:
             _check_count("max_program_bytes", self.max_program_bytes, least=1)
 
     def of_verdicts(self) -> Ruleset:
-        """Return these rules as far as reports depend on them, the same whatever they pay, keep and are called."""
+        """Return the part of these rules that reports depend on: without name, rewards and Mistake Book."""
         return replace(self, name="", reward=RewardRules(), book=BookRules())
 
 
@@ -275,7 +276,7 @@ def _check_count(name: str, value: object, *, least: int, most: float = math.inf
 
 
 def _check_number(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf) -> None:
-    # Comparisons with nan are false, and exact for integers that no float can hold.
+    # Comparisons with nan are false; comparisons of ints and floats are exact.
     is_bad = isinstance(value, bool) or not isinstance(value, int | float)
     if is_bad or not (least <= value <= most and -math.inf < value < math.inf):
         raise UserError(f"rules: {name} must be a finite number{_range(least, most)}, not {value!r}")
@@ -289,7 +290,7 @@ def _range(least: float, most: float) -> str:
 
 _FIXED = Ruleset(
     name="fixed",
-    max_program_bytes=16_384,  # four for each of the 4096 tokens of the paper's replies
+    max_program_bytes=16_384,  # four bytes for each of the 4096 tokens of the paper's replies
     drop_vacuous=True,
     drop_rewritten=True,
     comparison=Comparison(rel_tol=1e-9, abs_tol=1e-9, nan_equal=True),

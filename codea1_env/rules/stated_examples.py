@@ -1,4 +1,4 @@
-"""What the examples of a problem's statement say, so that a test which asks only that is known for a copy."""
+"""The answers in the examples of a problem's statement, so that tests that copy them are recognised."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from codea1_env.rules.ruleset import Reading
 def stated_answers(
     examples: tuple[str, ...], entry_point: str, canonical: CanonicalCalls | None = None
 ) -> Mapping[str, bytes | None]:
-    """Return the calls that the examples make, as a case writes them, each with its encoded answer.
+    """Return the calls that the examples make, each with its encoded answer.
 
     Args:
-        examples: asserts, as in `Problem.examples`; one that is no test is left out.
-        entry_point: the problem's.
-        canonical: how calls are written; None: as the examples do.
+        examples: asserts, as in `Problem.examples`; those that are no test are skipped.
+        entry_point: of the problem.
+        canonical: the form of the calls; None: as the examples write them.
 
     Returns:
-        The answer is None where an example says something else of a call than what it equals.
+        The answer is None where an example does not state the value of its call.
     """
     cases = [
         case
@@ -33,21 +33,22 @@ def stated_answers(
         for case in read_suite(example, Reading.STRICT, entry_point=entry_point, tests_per_suite=None).cases
     ]
     found: dict[str, bytes | None] = {}
-    for case in sorted(cases, key=lambda case: case.direct):  # what a call equals says most
+    for case in sorted(cases, key=lambda case: case.direct):  # direct cases last: they state the call's value
         calls = map(_without_types, calls_of(case, canonical))
         found.update(dict.fromkeys(calls, case.predicted if case.direct else None))
     return found
 
 
 def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mapping[str, bytes | None]) -> bool:
-    """Whether the statement gives all that a case asks: its call with this value, or each of its calls.
+    """Whether the statement answers a case: its call with this value or, if it is not direct, all of its calls.
+
+    A case that writes `2.0` for 2, or a tuple for a list, is answered too.
 
     Args:
-        case: of the strict reading.
-        calls: what it calls, written canonically as the examples are. Who writes `2.0` for 2, or a tuple for a list,
-            copies, too.
-        value: the solution's, encoded.
-        stated: see `stated_answers`.
+        case: a case of the strict reading.
+        calls: its calls, in the same form as those of the examples.
+        value: the solution's value, encoded.
+        stated: from `stated_answers`.
     """
     if not case.direct:
         return bool(calls) and stated.keys() >= set(map(_without_types, calls))
@@ -55,21 +56,21 @@ def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mappin
     if call not in stated:
         return False
     answer = stated[call]
-    return answer is None or values.equal(value, answer, rel_tol=_CLOSE, nan_equal=True)
+    return answer is None or values.equal(value, answer, rel_tol=_REL_TOL, nan_equal=True)
 
 
-_CLOSE = 1e-6  # statements round
+_REL_TOL = 1e-6  # statements round
 _WHOLE = re.compile(r"(?<=\d)\.0(?!\d)")
 
 
 def _without_types(call: str) -> str:
-    """Return a call with whole numbers as integers, and with lists for tuples and sets; as it is if it holds text.
+    """Return a call with whole numbers as integers and tuples and sets as lists; unchanged if it holds a text.
 
-    By its text, since each case of every suite is looked at.
+    It edits the source text, because it runs for each case of every suite.
     """
     if "'" in call or '"' in call:
         return call
-    # Several times as fast as `str.translate` on a text so short.
+    # On such short texts this is several times as fast as `str.translate`.
     call = call.replace("(", "[").replace("{", "[").replace(")", "]").replace("}", "]").replace(",]", "]")
     if "." in call:
         call = _WHOLE.sub("", call)

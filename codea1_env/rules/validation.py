@@ -1,7 +1,7 @@
-"""A suite and the solution's values in, the cases that count out, the others with their reason.
+"""Validate a suite against the solution's values: keep the cases that it confirms, reject the others with a reason.
 
-Source: method.md 1.3 and 1.4 (release reward.py:491-583), with its defects D6, D9, D11, D12 gone: one slot per case,
-predictions judged apart from calls, values as plain data, and two runs of the solution that must agree.
+Source: release reward.py:491-583, with four differences. Each case has exactly one slot. Predictions are evaluated
+apart from calls. Values are plain data. Two runs of the solution must agree.
 """
 
 from __future__ import annotations
@@ -19,62 +19,62 @@ from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_a
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.stated_examples import is_stated
 
-_WHY_DOUBTED = {
-    RejectionReason.FLAKY: "the solution gives something else when it runs as the candidate did",
-    RejectionReason.UNKNOWABLE: "what it says about this candidate cannot be known",
+_UNDECIDED_BECAUSE = {
+    RejectionReason.FLAKY: "the solution gives another value when it runs the same calls as the candidate",
+    RejectionReason.UNKNOWABLE: "the judge cannot know whether this candidate passes it",
 }
 
 
-class UnderChanges(NamedTuple):
-    """What became of a case when the solution's answers were changed; what raises counts as neither."""
+class ChangeEvidence(NamedTuple):
+    """The values of a case under changed answers of the solution; an evaluation that raises counts as neither."""
 
     n_true: int = 0
-    """How often it still had the solution's value."""
+    """How often it had the same value as with the solution's answers."""
     n_false: int = 0
-    """How often it had another one."""
+    """How often it had another value."""
     is_known: bool = True
-    """False where the sandbox has failed."""
+    """False where the sandbox failed."""
     sees_arguments: bool = True
-    """Whether it may have had another value when its arguments were changed and the answers were not."""
+    """Whether it may have another value when its arguments are changed and the answers are not."""
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether nothing that the entry point may answer makes the case false, as far as was tried."""
+        """Whether no change that was tried makes the case false."""
         return self.is_known and self.n_true > 0 and self.n_false == 0
 
 
 class SolutionEvidence(NamedTuple):
-    """What the solution did with one case."""
+    """The outcomes of one case on the solution."""
 
     first: Outcome
     second: Outcome
     """From another process that ran the calls in reverse order."""
     prediction: Outcome | None = None
-    """The tester's own value, evaluated without the solution; None where the case has none, or carries it itself
-    (`TestCase.predicted`)."""
+    """The tester's prediction, evaluated without the solution; None where the case has none, or where its value is
+    already known (`TestCase.predicted`)."""
     entry_point_calls: tuple[EntryPointCall, ...] = ()
-    """The calls of the entry point in the first run, in order; none of a direct call."""
-    under_changes: UnderChanges = UnderChanges()
-    """Nothing where that was not looked for, or nothing can be changed."""
+    """The calls of the entry point in the first run, in order; () for a direct case."""
+    change_evidence: ChangeEvidence = ChangeEvidence()
+    """Empty where it was not evaluated, or where nothing can be changed."""
 
     @property
     def internal_error(self) -> bool:
-        """True iff any part of it is our failure."""
+        """True iff any of the outcomes is our own failure."""
         ours = OutcomeKind.INTERNAL_ERROR
         is_predictions = self.prediction is not None and self.prediction.kind is ours
         return self.first.kind is ours or self.second.kind is ours or is_predictions
 
 
 def values_equal(expected: bytes, actual: bytes, comparison: Comparison, *, mutual: bool = False) -> bool:
-    """Whether an encoded value is the expected one: a tolerance applies where that holds a float or complex number.
+    """Whether an encoded value equals the expected one; a tolerance applies to expected floats and complex numbers.
 
     Args:
         expected: the solution's value.
-        actual: of what is judged.
+        actual: the value that is judged.
         comparison: tolerance, nan and types.
-        mutual: neither is expected, see `values_agree`.
+        mutual: neither is the expected one, see `values_agree`.
     """
-    if expected == actual and comparison.nan_equal:  # most are
+    if expected == actual and comparison.nan_equal:  # most values
         return True
     return values.equal(
         expected,
@@ -88,7 +88,7 @@ def values_equal(expected: bytes, actual: bytes, comparison: Comparison, *, mutu
 
 
 def values_agree(one: bytes, other: bytes, comparison: Comparison) -> bool:
-    """Whether two encoded values of which neither is expected are equal: a tolerance needs floats in both."""
+    """Whether two encoded values are equal if neither is the expected one: a tolerance needs floats in both."""
     return values_equal(one, other, comparison, mutual=True)
 
 
@@ -104,28 +104,28 @@ def validate(
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
-    A case that makes only calls which others of the suite make is a DUPLICATE, whatever it does with their results;
-    of several such cases, plain calls count first, then, with `canonical`, equalities. A case that asks what becomes
-    of its arguments, too, makes calls of its own.
+    A case is a DUPLICATE if other cases of the suite make all of its calls, whatever it does with their results. Of
+    several such cases, a direct one is kept first, then, with `canonical`, an equality. The calls of a case that also
+    tests how they change their arguments are different calls.
 
     Args:
         suite: as read from the reply.
         evidence: one per `suite.cases`, same order.
-        validation: what a wrong prediction means.
+        validation: the consequence of a wrong prediction.
         comparison: when a prediction counts as right.
-        keeps_unpassable: whether a case counts whose value is not equal to itself under `comparison` (nan), so that no
-            program can pass it; the release has such cases (D10).
-        canonical: how calls are written so that equal ones are known however a case writes them
-            (`Ruleset.drop_rewritten`); None: by their text, as far as their arguments are literals.
-        stated: what the problem's examples say (`rules.stated_examples.stated_answers`), written in the same way.
+        keeps_unpassable: whether to keep a case whose value is not equal to itself under `comparison` (nan), so that no
+            program can pass it; the release keeps such cases.
+        canonical: the canonical form in which calls are compared (`Ruleset.drop_rewritten`); None: compare their
+            texts, where all arguments are literals.
+        stated: the answers in the problem's examples (`rules.stated_examples.stated_answers`), in the same form.
 
     Raises:
-        ValueError: lengths differ.
+        ValueError: the lengths of `evidence` and `suite.cases` differ.
     """
     if len(evidence) != len(suite.cases):
         raise ValueError(f"{len(suite.cases)} cases, but evidence for {len(evidence)}")
     reasons = [*map(_reason_against, evidence)]
-    # Two equal values are no failure of ours, and most are that.
+    # Most cases have two equal values, and then neither run is our own failure.
     others = [item for item, reason in zip(evidence, reasons, strict=True) if reason or item.prediction]
     if any(item.internal_error for item in others):
         return ValidSuite((), suite.rejections, 0, suite.nonprintable_share, internal_error=True)
@@ -133,10 +133,12 @@ def validate(
     rejections = list(suite.rejections)
     if not (keeps_unpassable or comparison.nan_equal):
         reasons = [reason or _unpassable(item, comparison) for item, reason in zip(evidence, reasons, strict=True)]
-    asked = [_calls(case, item, canonical) for case, item in zip(suite.cases, evidence, strict=True)]
-    for position in [*_repeated(suite.cases, asked, evidence, reasons, equalities_first=canonical is not None)]:
+    calls_of_cases = [_calls(case, item, canonical) for case, item in zip(suite.cases, evidence, strict=True)]
+    for position in [
+        *_duplicates(suite.cases, calls_of_cases, evidence, reasons, equalities_first=canonical is not None)
+    ]:
         reasons[position] = RejectionReason.DUPLICATE
-    for case, item, calls, reason in zip(suite.cases, evidence, asked, reasons, strict=True):
+    for case, item, calls, reason in zip(suite.cases, evidence, calls_of_cases, reasons, strict=True):
         if reason is not None:
             rejections.append(_rejection(case, reason, _detail(item)))
             continue
@@ -152,30 +154,30 @@ def validate(
 
 def _calls(case: TestCase, item: SolutionEvidence, canonical: CanonicalCalls | None) -> tuple[str, ...]:
     if case.direct:
-        is_canonical = not case.calls and "=" not in case.expression  # most are written so
-        if is_canonical and not (canonical and case.expression.endswith(canonical.endings)):
+        is_canonical = not case.calls and "=" not in case.expression  # most cases
+        if is_canonical and not (canonical and case.expression.endswith(canonical.default_endings)):
             return (case.expression,)
         return calls_of(case, canonical)
     record = item.entry_point_calls
-    # Where all arguments are literals, no name leads to them.
+    # If all arguments are literals, no name refers to them.
     sees_arguments = (
         canonical is not None
         and not case.calls
-        and item.under_changes.sees_arguments
+        and item.change_evidence.sees_arguments
         and may_see_arguments(case.expression, record)
     )
     return calls_of(case, canonical, record, sees_arguments=sees_arguments)
 
 
-def _repeated(
+def _duplicates(
     cases: Sequence[TestCase],
-    asked: Sequence[tuple[str, ...]],
+    calls_of_cases: Sequence[tuple[str, ...]],
     evidence: Sequence[SolutionEvidence],
     reasons: Sequence[RejectionReason | None],
     *,
     equalities_first: bool,
 ) -> Iterator[int]:
-    """Yield the positions of confirmed cases that ask nothing new, where those that say most come first."""
+    """Yield the positions of confirmed cases whose calls others make; direct cases and equalities are kept first."""
 
     def rank(position: int) -> int:
         return int(equalities_first and cases[position].prediction == "True")
@@ -187,13 +189,13 @@ def _repeated(
             continue
         if not cases[position].direct:
             others.append(position)
-        elif (call := asked[position][0]) in called:
+        elif (call := calls_of_cases[position][0]) in called:
             yield position
         else:
             called.add(call)
     texts = set[tuple[str, tuple[str, ...], bytes | None]]()
     for position in sorted(others, key=rank):
-        case, calls = cases[position], asked[position]
+        case, calls = cases[position], calls_of_cases[position]
         text = case.expression, case.imports, evidence[position].first.value
         if called.issuperset(calls) if calls else text in texts:
             yield position
@@ -201,13 +203,13 @@ def _repeated(
         texts.add(text)
 
 
-def without_doubted(suite: ValidSuite, doubted: Sequence[tuple[ValidCase, RejectionReason]]) -> ValidSuite:
-    """Return `suite` without cases that say nothing, each with its reason: FLAKY or UNKNOWABLE."""
-    lost = [case for case, _ in doubted]
+def without_undecided(suite: ValidSuite, undecided: Sequence[tuple[ValidCase, RejectionReason]]) -> ValidSuite:
+    """Return `suite` without the undecided cases, each rejected with its reason: FLAKY or UNKNOWABLE."""
+    lost = [case for case, _ in undecided]
     kept = tuple(case for case in suite.cases if case not in lost)
-    rejections = [_rejection(case.case, reason, _WHY_DOUBTED[reason]) for case, reason in doubted]
+    rejections = [_rejection(case.case, reason, _UNDECIDED_BECAUSE[reason]) for case, reason in undecided]
     # A corrected case counts as invalid already.
-    n_more = sum(case.prediction_right is not False and reason in COUNTED_AS_INVALID for case, reason in doubted)
+    n_more = sum(case.prediction_right is not False and reason in COUNTED_AS_INVALID for case, reason in undecided)
     return replace(suite, cases=kept, rejections=(*suite.rejections, *rejections), n_invalid=suite.n_invalid + n_more)
 
 
@@ -232,35 +234,35 @@ def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
         return None if value is not None and value == item.second.value else _disagreement(item)
     if record[-1] is TOO_MANY:
         return RejectionReason.TOO_MANY_CALLS
-    if any(call.answer is not None and _is_unsent(call.answer) for call in record):
-        return RejectionReason.OPAQUE_VALUE  # the test has seen something made up in its place
-    return _disagreement(item) or (RejectionReason.VACUOUS if item.under_changes.is_vacuous else None)
+    if any(call.answer is not None and _was_not_sent(call.answer) for call in record):
+        return RejectionReason.OPAQUE_VALUE  # the test got a placeholder instead of the result
+    return _disagreement(item) or (RejectionReason.VACUOUS if item.change_evidence.is_vacuous else None)
 
 
 def _disagreement(item: SolutionEvidence) -> RejectionReason | None:
-    """Return why two runs of the solution give no value; None if both give the same."""
-    if item.first.value is not None and item.first.value == item.second.value:  # most do
+    """Return why two runs of the solution give no common value; None if both give the same."""
+    if item.first.value is not None and item.first.value == item.second.value:  # most cases
         return None
     first, second = (_REASONS.get(run.kind, RejectionReason.SOLUTION_ERROR) for run in (item.first, item.second))
     if first or second:
         return first or second
-    # Not bytes-equal can still be equal: a dict in another order. Floats must agree to the last bit here.
+    # Different bytes can be equal values: a dict in another order. Floats must agree to the last bit here.
     same = values.equal(item.first.value or b"", item.second.value or b"", nan_equal=True)
     return None if same else RejectionReason.FLAKY
 
 
-def _is_unsent(answer: Outcome) -> bool:
-    """Whether a test has got neither the result of a call nor its items."""
+def _was_not_sent(answer: Outcome) -> bool:
+    """Whether a test got neither the result of a call nor its items."""
     return answer.kind is OutcomeKind.OPAQUE and answer.items is None
 
 
 def _confirmed(case: TestCase, item: SolutionEvidence, validation: Validation, comparison: Comparison) -> ValidCase:
     expected = item.first.value
-    assert expected is not None  # _reason_against has let VALUE only
+    assert expected is not None  # _reason_against rejects all else
     predicted = case.predicted if item.prediction is None else item.prediction.value
     if validation is Validation.CALL_ONLY or (item.prediction is None and predicted is None):
         return ValidCase(case, expected, None)
-    # A prediction that raises or is not plain data is wrong; it never costs another case its slot (D6).
+    # A prediction that raises or is not plain data is wrong; in the release it shifts the slots of later cases.
     right = predicted is not None and values_equal(expected, predicted, comparison)
     return ValidCase(case, expected, right)
 
@@ -275,15 +277,15 @@ def _rejection(case: TestCase, reason: RejectionReason, detail: str) -> Rejectio
 
 
 def _detail(item: SolutionEvidence) -> str:
-    if item.under_changes.is_vacuous:
-        return f"holds under each of {item.under_changes.n_true} changes of what the solution returns"
+    if item.change_evidence.is_vacuous:
+        return f"holds under each of {item.change_evidence.n_true} changes of the solution's answers"
     for outcome in (item.first, item.second):
         if outcome.kind in (OutcomeKind.OPAQUE, OutcomeKind.OUTPUT_LIMIT):
-            return f"cannot be carried between processes: {outcome.message}"[:300]
+            return f"cannot be sent between processes: {outcome.message}"[:300]
         if outcome.error_type:
             return f"on the solution: {outcome.error_type}: {outcome.message}"[:300]
         if outcome.kind is OutcomeKind.TIME_LIMIT:
             return f"the solution took {outcome.message}"[:300]
         if outcome.kind is OutcomeKind.NOT_RUN:
-            return "the solution was not asked: too many calls before this one hung or killed it"
+            return "the solution was not run: too many earlier calls hung or killed it"
     return ""

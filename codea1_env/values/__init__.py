@@ -1,7 +1,7 @@
-"""Values that cross process borders: encoding, comparing, writing as source. Standard library only.
+"""Values that cross process borders: encode, decode, compare and write them as source. Standard library only.
 
-`encode` and `decode` run inside sandboxed processes; trusted code checks what arrives with `validate` and compares it
-with `equal`, and never turns it into live objects.
+`encode` and `decode` run inside sandboxed processes. Trusted code checks encoded values with `validate`, compares them
+with `equal`, and never turns them into live objects (except small plain values, see `exact`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ __all__ = [
 
 
 def validate(data: bytes) -> None:
-    """Check bytes that claim to be an encoded value; of those beyond the budget of `tree`, only that they are UTF-8.
+    """Check bytes that claim to be an encoded value; of values beyond the budget of `tree`, check only that they are
+    UTF-8.
 
     Raises:
         Malformed: they are not.
@@ -54,4 +55,4 @@ def _require_utf8(data: bytes) -> None:
         raise Malformed(str(error)[:200]) from None
 
 
-_PIECE = 1 << 20  # bytes: as text it may be four times as long
+_PIECE = 1 << 20  # bytes: the decoded text may take four times the memory

@@ -1,18 +1,19 @@
-"""Whether two encoded values are equal, decided on checked trees: no live object, no hash of a hostile number.
+"""Compare two encoded values as checked trees, without live objects and without hashes of hostile numbers.
 
-Small values of the commonest kinds are live objects all the same (`exact`). Trees without tagged nodes are plain lists,
-numbers and texts: Python's own `==` tells whether they are equal. Any other is written as a key such that two keys are
-the same text exactly when Python's `==` holds between the values: each kind has a first character of its own, and texts
-are quoted. Sets and dicts sort their elements' keys, so hostile collisions cost nothing.
+Small values of the most common kinds are compared as live objects all the same (`exact`). Trees without tagged nodes
+are plain lists, numbers and texts, and Python's own `==` compares them. Any other tree is written as a key, such that
+two keys are the same text exactly when Python's `==` holds between the values: each kind has its own first character,
+and texts are quoted. Sets and dicts sort the keys of their elements, so hostile hash collisions cost nothing.
 
 Known differences from Python's `==`:
 
-- A Decimal of more than 2,000 digits, written out, equals Decimals only; so does a range whose numbers have more than
+- A Decimal of more than 2,000 digits, written out, equals Decimals only. So does a range whose numbers have more than
   4,096 hexadecimal digits, unless start, stop and step are the same.
-- What is beyond the budget of `tree` equals the same bytes only, and so does what takes more steps to tell than there
-  are nodes in two of the largest values (sets of sets of floats under a tolerance, thousands of long Decimals).
-- Counter and OrderedDict compare as dicts, dataclasses by class name and fields, arrays as a whole, a signalling NaN as
-  nan.
+- A value beyond the budget of `tree` equals only the same bytes. So does a pair of values whose comparison takes more
+  steps than two of the largest values have nodes (sets of sets of floats under a tolerance, thousands of long
+  Decimals).
+- Counter and OrderedDict compare as dicts, dataclasses by class name and fields, arrays as a whole, and a signalling
+  NaN as nan.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from typing import Any
 from codea1_env.values.exact import INEXACT, exact
 from codea1_env.values.tree import MAX_NODES, BeyondBudget, Tagged, moment, parse
 
-_MAX_MATCHED = 64  # sets up to here are matched exactly; longer ones pair by order
-_MAX_STEPS = 2 * MAX_NODES  # nodes looked at, each as often as it is: enough to write both keys of any two values
+_MAX_MATCHED = 64  # sets of up to this length are matched exactly; longer ones are paired by order
+_MAX_STEPS = 2 * MAX_NODES  # visits of nodes: enough to write both keys of any two values
 _DIGITS_A_STEP = 32  # of a Decimal
 _MOMENT_STEPS = 3
 _MAX_DECIMAL_DIGITS = 2_000  # written out; 1E+1000000000 would fill the memory as an integer
 _MAX_RANGE_DIGITS = 4_096  # dividing longer numbers takes too long
-_WHOLE = 1 << 53  # up to here, whole floats are written as integers
+_WHOLE = 1 << 53  # whole floats up to this size are written as integers
 _MAX_DENOMINATOR_DIGITS = 269  # hexadecimal, of any float
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _FAMILIES = {**dict.fromkeys("fciDr", "number"), **dict.fromkeys("sz", "set"), **dict.fromkeys("bB", "bytes")}
@@ -52,11 +53,11 @@ def equal(
 ) -> bool:
     """Return whether two encoded values are equal with the meaning of Python's `==` on plain data.
 
-    1 == 1.0 == True, a list is no tuple, set == frozenset, dicts are unordered, NaN differs from itself. Arrays are
-    equal to arrays of the same shape and elements only; Counter and OrderedDict compare as dicts; dataclasses by class
-    name and fields.
+    1 == 1.0 == True, a list differs from a tuple, set == frozenset, dicts are unordered, NaN differs from itself.
+    Arrays equal only arrays of the same shape and elements; Counter and OrderedDict compare as dicts; dataclasses by
+    class name and fields.
 
-    A tolerance applies where the expected number is a float or complex: an integer is met by what equals it only.
+    A tolerance applies where the expected number is a float or complex; an expected integer needs equality.
 
     Args:
         expected: an encoding made by `encode` or checked by `validate`.
@@ -66,11 +67,11 @@ def equal(
         abs_tol: absolute tolerance, likewise.
         nan_equal: NaN equals NaN.
         strict_types: bool, int and float, set and frozenset, bytes and bytearray, array types differ.
-        mutual: neither value is the expected one: a tolerance applies where both numbers are floats or complex.
+        mutual: neither value is the expected one; a tolerance applies where both numbers are floats or complex.
 
     Returns:
-        False also where the bytes differ and one of them is beyond the budget (`tree.parse`), or where half a million
-        steps do not tell.
+        False also if the bytes differ and one of the values is beyond the budget (`tree.parse`), or if half a million
+        steps do not suffice.
 
     Raises:
         Malformed: either is not an encoded value.
@@ -92,8 +93,8 @@ def equal(
     return _Comparing(rel_tol, abs_tol, nan_equal, strict_types, mutual).equal(tree_a, tree_b)
 
 
-class _MeetsNaN(Exception):
-    """The tree holds a NaN, which equals nothing."""
+class _HasNaN(Exception):
+    """The tree holds a NaN, which equals no value."""
 
 
 class _TooManySteps(Exception):
@@ -102,7 +103,7 @@ class _TooManySteps(Exception):
 
 @dataclass(slots=True)
 class _Comparing:
-    """One comparison of two trees; of two nodes, the first belongs to the expected value."""
+    """One comparison of two trees; the first of two nodes belongs to the expected value."""
 
     rel_tol: float
     abs_tol: float
@@ -118,7 +119,7 @@ class _Comparing:
             if self.rel_tol > 0 or self.abs_tol > 0:
                 return self.close(a, b)
             return self.key(a) == self.key(b)
-        except (_MeetsNaN, _TooManySteps):
+        except (_HasNaN, _TooManySteps):
             return False
 
     def spend(self, n_steps: int) -> None:
@@ -146,7 +147,7 @@ class _Comparing:
 
     def key_special_float(self, payload: str) -> str:
         if payload == "nan" and not self.nan_equal:
-            raise _MeetsNaN
+            raise _HasNaN
         return ("." if self.strict else "#") + payload
 
     def key_int(self, payload: str) -> str:
@@ -260,7 +261,7 @@ class _Comparing:
         self.spend(1)
         try:
             return _family(a) == _family(b) and self.key(a) == self.key(b)
-        except _MeetsNaN:
+        except _HasNaN:
             return False
 
     def close_lists(self, a: list[Any], b: list[Any]) -> bool:
@@ -268,7 +269,7 @@ class _Comparing:
         return len(a) == len(b) and all(map(self.close, a, b))
 
     def close_numbers(self, a: Any, b: Any) -> bool:
-        """Whether two numbers that are not the same are near enough."""
+        """Whether two unequal numbers are within the tolerance."""
         if not _is_floating(a) or (self.mutual and not _is_floating(b)):
             return False
         if self.strict and _number_kind(a) != _number_kind(b):
@@ -283,7 +284,7 @@ class _Comparing:
         return distance <= max(self.rel_tol * max(abs(x), abs(y)), self.abs_tol) and math.isfinite(distance)
 
     def by_key(self, items: list[list[Any]]) -> dict[str, Any] | None:
-        """Return the items of a dict whose keys are texts and integers, which no tolerance applies to."""
+        """Return the items of a dict by key if all keys are texts and integers, which have no tolerance; else None."""
         if {type(key) for key, _ in items} - {str, int}:
             return None
         self.spend(len(items))
@@ -294,7 +295,7 @@ class _Comparing:
         """Pair the elements of two sets (or the items of two dicts) one to one."""
         if len(a) != len(b):
             return False
-        a, b = self.unequal_rest(a, b)
+        a, b = self.without_equal(a, b)
         if len(a) > _MAX_MATCHED:
             self.spend(len(a))
             return all(map(self.close, sorted(a, key=_order), sorted(b, key=_order)))
@@ -307,12 +308,12 @@ class _Comparing:
         partner: dict[int, int] = {}
         return all(_find_partner(i, near, partner, set()) for i in range(len(a)))
 
-    def unequal_rest(self, a: list[Any], b: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Take out what is exactly equal on both sides (only where no NaN is met)."""
+    def without_equal(self, a: list[Any], b: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Remove elements that are exactly equal on both sides; remove nothing if there is a NaN."""
         self.spend(len(a) + len(b))
         try:
             keyed_a, keyed_b = sorted((self.key(x), i) for i, x in enumerate(a)), [(self.key(x), x) for x in b]
-        except _MeetsNaN:
+        except _HasNaN:
             return a, b
         keyed_b.sort(key=lambda pair: pair[0])
         rest_a, rest_b, position = [], [], 0
@@ -328,7 +329,7 @@ class _Comparing:
 
 
 def _find_partner(i: int, near: list[list[int]], partner: dict[int, int], tried: set[int]) -> bool:
-    """One step of augmenting paths: find a partner for the i-th element, moving earlier ones if need be."""
+    """Find a partner for the i-th element, moving earlier ones if necessary: one step of augmenting paths."""
     for j in near[i]:
         if j in tried:
             continue
@@ -339,13 +340,13 @@ def _find_partner(i: int, near: list[list[int]], partner: dict[int, int], tried:
     return False
 
 
-_ONLY_EQUAL = frozenset({int, str, bool, type(None)})  # two of a kind are equal, never just close
+_ONLY_EQUAL = frozenset({int, str, bool, type(None)})  # no tolerance applies between two of one kind
 _PLAIN_NUMBERS = frozenset({int, float, bool})
 _STRICT = {bool: "?", int: "#", float: "."}
 
 
 def _number_text(value: float) -> str:
-    """Write a number so that two are the same text exactly when they are equal: as a float where it is one."""
+    """Write a number such that two texts are the same exactly when the numbers are equal: as a float if it is one."""
     if type(value) is float:
         return str(int(value)) if -_WHOLE <= value <= _WHOLE and value.is_integer() else repr(value)
     if -_WHOLE <= value <= _WHOLE:
@@ -358,7 +359,7 @@ def _number_text(value: float) -> str:
 
 
 def _ratio_text(numerator: int, denominator: int) -> str:
-    """Write a fraction in lowest terms, likewise."""
+    """Write a fraction in lowest terms with the same property."""
     if denominator == 1:
         return _number_text(numerator)
     if denominator & (denominator - 1) == 0 and abs(numerator) <= _WHOLE:
@@ -392,7 +393,7 @@ def _time_of_day(value: datetime.time) -> str:
     offset = value.utcoffset()
     if offset is None:
         return f"h{_since_midnight(value) // _MICROSECOND}"
-    # As Python has it, which does not look at an offset's microseconds.
+    # Like Python, which ignores the microseconds of an offset.
     return f"j{(_since_midnight(value) - datetime.timedelta(offset.days, offset.seconds)) // _MICROSECOND}"
 
 
@@ -403,7 +404,7 @@ def _since_midnight(value: datetime.time | datetime.datetime) -> datetime.timede
 
 
 def _family(node: Any) -> str:
-    """Return what two nodes that are equal have in common, whatever they hold."""
+    """Return the group of a node's kind: equal nodes are in the same group."""
     kind = type(node)
     if kind is Tagged:
         return str(_FAMILIES.get(node.tag, node.tag))
@@ -431,7 +432,7 @@ def _number(node: Any) -> complex:
 
 
 def _order(node: Any) -> tuple[Any, ...]:
-    """Sort by kind, numbers by size, sequences element by element."""
+    """Return a sort key: by kind, numbers by size, sequences element by element."""
     if _is_number(node):
         try:
             value = _number(node)

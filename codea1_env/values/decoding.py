@@ -1,6 +1,6 @@
-"""From an encoded value to a live one, inside sandboxed processes only: trusted code compares trees instead.
+"""Decode an encoded value into a live one, inside sandboxed processes only; trusted code compares trees instead.
 
-Standard library only, like `encoding`; modules whose values are rare are imported when one is met.
+Standard library only, like `encoding`. Modules of rare classes are imported when such a value is decoded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codea1_env.values.tree import Malformed, Tagged, moment, parse_all
 def decode(data: bytes) -> Any:
     """Return a new value equal to the encoded one.
 
-    A dataclass comes back as a stand-in class of the same name and fields; arrays need numpy.
+    A dataclass is decoded as a generated class with the same name and fields; arrays need numpy.
 
     Raises:
         Malformed: not an encoded value.
@@ -44,11 +44,11 @@ def _build_text(payload: str) -> str:
 
 def _build_dataclass(payload: Any) -> Any:
     name, pairs = payload
-    return _stand_in(name, tuple(field for field, _ in pairs))(*(_build(value) for _, value in pairs))
+    return _dataclass_like(name, tuple(field for field, _ in pairs))(*(_build(value) for _, value in pairs))
 
 
 @functools.lru_cache(maxsize=256)
-def _stand_in(name: str, fields: tuple[str, ...]) -> Callable[..., Any]:
+def _dataclass_like(name: str, fields: tuple[str, ...]) -> Callable[..., Any]:
     from dataclasses import make_dataclass  # noqa: PLC0415
 
     return make_dataclass(name, fields, unsafe_hash=True)
@@ -70,7 +70,7 @@ def _build_array(payload: Any) -> Any:
     dtype, shape, flat = payload
     numpy = importlib.import_module("numpy")
     array = numpy.empty(len(flat), dtype=dtype)
-    for position, child in enumerate(flat):  # assigning a list at once would nest its elements
+    for position, child in enumerate(flat):  # one assignment of the whole list would nest its elements
         array[position] = _build(child)
     return array.reshape(shape)
 

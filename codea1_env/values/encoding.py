@@ -1,8 +1,8 @@
-"""Plain Python data as canonical JSON and back.
+"""Encode plain Python data as canonical JSON.
 
-This file is also loaded, by path, into the processes that run strangers' programs: standard library only.
+Sandboxed processes load this file too, by path, so it imports only the standard library.
 
-None, bool, float, list, str and int (up to 1024 bits) stand for themselves; the rest are objects with one key:
+None, bool, float, list, str and int (up to 1024 bits) are written as JSON values; the rest are objects with one key:
 
 =====  ==========================================  =====  ==========================================
 ``t``  tuple, and subclasses that compare as one   ``d``  dict: list of [key, value] in its order
@@ -16,11 +16,12 @@ None, bool, float, list, str and int (up to 1024 bits) stand for themselves; the
 ``n``  ndarray: [dtype, shape, flat list]
 =====  ==========================================  =====  ==========================================
 
-What a hostile object may own (`__eq__`, `__iter__`, `__len__`, its metaclass) is never asked: types are told apart by
-identity, contents are read with the base type's methods. An object with an equality of its own cannot be carried.
+The encoder never calls methods that a hostile object may define (`__eq__`, `__iter__`, `__len__`, its metaclass). It
+compares types by identity and reads contents with the methods of the base type. An object that defines its own equality
+cannot be encoded.
 
-Whatever is imported here takes memory in every sandboxed process, which costs each of them time. So modules whose
-values are rare are not: if a value is of such a class, its module is there already.
+Each import takes memory and time in every sandboxed process. So modules of rare classes are not imported here: if a
+value has such a class, its module is loaded already.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
 MAX_DEPTH = 64
-PLAIN_INT_BITS = 1024  # larger ones as hex: decimal text is quadratic and refused beyond 4300 digits
+PLAIN_INT_BITS = 1024  # larger ones as hex: decimal text takes quadratic time, and Python limits it to 4300 digits
 _PLAIN_INT = 1 << PLAIN_INT_BITS
 
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), check_circular=False).encode
@@ -52,33 +53,33 @@ class Opaque(ValueError):
 
 
 class TooLarge(ValueError):
-    """The value is plain data, but more than may travel, or nested too deeply."""
+    """The value is plain data, but larger than the limit, or nested too deeply."""
 
 
 def encode(value: object, *, max_bytes: int = 65_536) -> bytes:
     """Return the canonical encoding of plain data.
 
-    Sets and values equal to one another by `is` are written out each time; the order of a dict is kept. Counter,
-    defaultdict and OrderedDict travel as dict, namedtuples as tuple, IntEnum as int, numpy scalars as Python's.
+    Shared objects are written each time they occur; the order of a dict is kept. Counter, defaultdict and OrderedDict
+    are encoded as dicts, namedtuples as tuples, IntEnum as int, and numpy scalars as Python's numbers.
 
     Raises:
-        Opaque: something in it is not plain data; the message names its type.
+        Opaque: a part of it is not plain data; the message names its type.
         TooLarge: longer than `max_bytes`, or nested more than `MAX_DEPTH` deep.
     """
-    if type(value) is int and -_PLAIN_INT < value < _PLAIN_INT:  # the commonest value, without the machinery
+    if type(value) is int and -_PLAIN_INT < value < _PLAIN_INT:  # a fast path for the most common value
         data = b"%d" % value
     else:
         data = _dump(_Encoding(max_bytes).node(value, MAX_DEPTH)).encode()
     if len(data) > max_bytes:
-        raise TooLarge(f"{len(data)} bytes, {max_bytes} may travel")
+        raise TooLarge(f"{len(data)} bytes, at most {max_bytes} are allowed")
     return data
 
 
 class _Encoding:
-    """One value on its way into nodes that `json` can write."""
+    """Turns one value into nodes that `json` can write."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._budget = max_bytes  # every node takes at least a byte: bounds work and memory early
+        self._budget = max_bytes  # every node takes at least one byte, so this bounds time and memory early
 
     def node(self, value: Any, depth: int) -> Any:
         kind = type(value)
@@ -93,7 +94,7 @@ class _Encoding:
     def _spend(self, n_bytes: int) -> None:
         self._budget -= n_bytes
         if self._budget < 0:
-            raise TooLarge("more than may travel")
+            raise TooLarge("larger than the limit")
 
     def nodes(self, values: Iterable[Any], depth: int) -> list[Any]:
         return [self.node(value, depth) for value in values]
@@ -197,7 +198,7 @@ class _Encoding:
 
 _Writer = Callable[[_Encoding, Any, int], Any]
 
-# Keyed by id(): a metaclass may own the hash and the equality of a class.
+# Keyed by id(), because a metaclass may define the hash and the equality of a class.
 _WRITERS: dict[int, _Writer] = {
     id(type(None)): _Encoding.write_same,
     id(bool): _Encoding.write_same,
@@ -219,7 +220,7 @@ _WRITERS: dict[int, _Writer] = {
     id(range): _Encoding.write_range,
 }
 
-# Read through attributes that a subclass may own, so subclasses of these are not trusted.
+# Their contents are read through attributes that a subclass may override, so subclasses are not accepted.
 _LATE_WRITERS: dict[tuple[str, str], _Writer] = {
     ("decimal", "Decimal"): _Encoding.write_decimal,
     ("fractions", "Fraction"): _Encoding.write_fraction,
@@ -228,16 +229,17 @@ _LATE_WRITERS: dict[tuple[str, str], _Writer] = {
     ("datetime", "datetime"): _Encoding.write_datetime,
     ("datetime", "timedelta"): _Encoding.write_timedelta,
 }
-"""By module and class, of classes that exist only once their module has been imported."""
+"""By module and class: classes that exist only after their module has been imported."""
 
 
 def _writer_for(kind: type) -> _Writer:
-    """Find how to write another class: a late one, one of numpy's, a dataclass, one that compares as its base does."""
+    """Return the writer of any other class: a late one, one of numpy's, a dataclass, or one with its base's
+    equality."""
     late = _late_writer(kind)
     if late is not None:
         return late
     mro = _mro_of(kind)
-    numpy = sys.modules.get("numpy")  # never imported here: if a value is numpy's, it is there
+    numpy = sys.modules.get("numpy")  # never imported here: if a value is numpy's, numpy is loaded
     if numpy is not None:
         if any(cls is numpy.generic for cls in mro):
             return _Encoding.write_scalar
@@ -271,4 +273,6 @@ def _isoformat(value: datetime.time | datetime.datetime) -> str:
 def _has_generated_equality(namespace: Any) -> bool:
     equality = namespace.get("__eq__")
     code = getattr(equality, "__code__", None)
-    return code is not None and code.co_filename == "<string>"  # where dataclasses compiles what it writes
+    return (
+        code is not None and code.co_filename == "<string>"
+    )  # the file name of the methods that dataclasses generates

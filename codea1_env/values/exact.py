@@ -1,7 +1,7 @@
-"""Small values of the commonest kinds as live objects: comparing and writing these costs a fraction of what trees cost.
+"""Small values of the most common kinds as live objects, which are much cheaper to compare and to write than trees.
 
-An exact value consists of None, integers, texts, lists, tuples, sets and dicts: nothing in it equals anything of
-another type, and no tolerance applies to it. It is small, so that no choice of keys makes hashing them expensive.
+An exact value consists of None, integers, texts, lists, tuples, sets and dicts. Nothing in it equals a value of another
+type, and no tolerance applies to it. It is small, so that no choice of keys makes hashing them expensive.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 INEXACT = object()
-"""Stands for every value that is not exact, and for some that are."""
+"""The result for every value that is not exact, and for some that are."""
 
 _MAX_BYTES = 4096
 _SHORT, _MAX_REMEMBERED = 256, 8192  # bytes, values
 
 
 def exact(data: bytes) -> Any:
-    """Return the value that checked data encodes, or `INEXACT`; never change it, since it is shared."""
+    """Return the value that checked data encodes, or `INEXACT`. It is cached and shared, so never change it."""
     if len(data) <= _SHORT:
         return _remembered(data)
     return _exact(data) if len(data) <= _MAX_BYTES else INEXACT
 
 
 def _exact(data: bytes) -> Any:
-    # Escapes can make surrogates; True equals 1; -0 would be read as 0. A text that says so is no loss.
+    # Escapes can make surrogates; True equals 1; -0 would be read as 0. A text that contains these is merely slower.
     if b"\\" in data or b"true" in data or b"false" in data or b"-0" in data:
         return INEXACT
     try:
         text = data.decode()
         value, end = _read(text)
-    except (ValueError, TypeError, RecursionError):  # not exact, or never checked
+    except (ValueError, TypeError, RecursionError):  # not exact, or not checked
         return INEXACT
     return value if end == len(text) else INEXACT
 
 
-# The same value comes from both runs of the solution and from every candidate that is right.
+# Both runs of the solution and every right candidate return the same value.
 _remembered = lru_cache(_MAX_REMEMBERED)(_exact)
 
 
@@ -50,7 +50,7 @@ def _built(pairs: list[tuple[str, Any]]) -> Any:
         raise ValueError(f"the tag {tag}")
     found: set[Any] | dict[Any, Any] = set(payload) if tag == "s" else dict(payload)
     if len(found) < len(payload):
-        raise ValueError("an element that is stated twice, as no encoding does: it equals nothing")
+        raise ValueError("an element occurs twice, which no encoding has: it equals no value")
     return found
 
 

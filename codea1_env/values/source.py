@@ -1,4 +1,4 @@
-"""Encoded values as Python source (for stored asserts) and as text for people."""
+"""Write encoded values as Python source (for stored asserts) and as text for people."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _MAX_DECIMAL_DIGITS = 4_000  # Python refuses literals of more than 4300 digits 
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A Python expression and what must be imported before it."""
+    """A Python expression and the import statements that it needs."""
 
     expression: str
     imports: tuple[str, ...] = ()
 
 
 def to_source(data: bytes) -> SourceText | None:
-    """Return source that evaluates to the value, or None if there is none (dataclasses, what is beyond the budget).
+    """Return source that evaluates to the value, or None if there is none (dataclasses, values beyond the budget).
 
     Raises:
         Malformed: not an encoded value.
@@ -37,13 +37,13 @@ def to_source(data: bytes) -> SourceText | None:
 
 
 def describe(data: bytes, limit: int = 300) -> str:
-    """Return the value as people would write it, printable, at most `limit` characters.
+    """Return the value as people write it, printable, at most `limit` characters.
 
     Raises:
         Malformed: not an encoded value.
     """
     value = exact(data)
-    if value is not INEXACT and b'"s"' not in data:  # Python writes these as we do, but for the order of a set
+    if value is not INEXACT and b'"s"' not in data:  # `repr` writes the same text, except for the order of a set
         text = repr(value)
     else:
         try:
@@ -61,7 +61,7 @@ class _NoSource(Exception):
 class _Writing:
     for_people: bool = False
     n_wanted: float = math.inf
-    """How many more characters are wanted; what comes after them may be left out."""
+    """The number of characters still needed; later parts may be omitted."""
     imports: set[str] = field(default_factory=set)
 
     def text(self, node: Any) -> str:

@@ -1,18 +1,17 @@
-"""Checking what claims to be an encoded value, without making the value.
+"""Check bytes that claim to be an encoded value, without making the value.
 
-`parse` is the only door through which bytes from a sandboxed process reach trusted code. Like `encoding`, this file is
-also loaded in sandboxed processes: standard library only.
+All bytes from a sandboxed process reach trusted code through `parse`. Like `encoding`, this file is also loaded in
+sandboxed processes, so it imports only the standard library.
 
 A checked tree consists of None, bool, int, finite float, str (no surrogates), list of trees, and `Tagged` nodes, whose
-payloads have the form that `encoding` states for their tag. It is never changed: who parses the same bytes again may
-get the same tree.
+payloads have the form that `encoding` documents for their tag. Trees are cached and shared, so they must not be
+changed.
 
-What has more than `MAX_BYTES` or `MAX_NODES` is not parsed at all, so that no tree takes more than some tenths of a
-second and some 50 MB. No value that candidates may return by default is beyond that.
+A value of more than `MAX_BYTES` or `MAX_NODES` is not parsed at all, so that no tree takes more than some tenths of a
+second and about 50 MB. By default, candidates cannot return larger values.
 
-A tagged node's form is checked when the decoder makes it, that is, after the nodes within it. What is left to look for
-are numbers and texts that no encoding holds, and too much depth: of most values a glance at the bytes tells that they
-hold none.
+The decoder checks a tagged node's form when it makes the node, after the nodes within it. Only numbers and texts that
+no encoding holds, and too much depth, remain to be checked. For most values a quick look at the bytes rules these out.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ _DECIMAL = re.compile(r"-?(\d+(\.\d*)?(E[+-]\d{1,19})?|Infinity|s?NaN\d*)\Z", re
 _DELTA = re.compile(r"-?\d{1,9},\d{1,5},\d{1,6}\Z", re.ASCII)
 _DTYPE = re.compile(r"[<>=|][biufcUSO]\d*\Z", re.ASCII)
 _HASHABLE = frozenset("tzfcubirDTgk")
-_LEAVES = frozenset("crgT")  # lists of numbers and texts, which are no level of their own
+_LEAVES = frozenset("crgT")  # lists of numbers and texts, which add no level
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LARGE_EXPONENT = 18  # digits: Decimal itself tells which it takes
+_LARGE_EXPONENT = 18  # digits: Decimal itself checks longer exponents
 
-_SHORT = 256  # bytes: no number of more digits
+_SHORT = 256  # bytes, and so the most digits of a number in such data
 _OUTLINE = bytes.maketrans(b"123456789E{}", b"000000000e[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]"))
-_MANY_DIGITS = b"0" * 256  # fewer are less than PLAIN_INT_BITS
+_MANY_DIGITS = b"0" * 256  # fewer digits have less than PLAIN_INT_BITS
 _MAX_REMEMBERED = 8192
 
 
@@ -56,11 +55,11 @@ class Malformed(ValueError):
 
 
 class BeyondBudget(Malformed):
-    """More than is parsed: it equals the same bytes only."""
+    """Too large to be parsed; it equals only the same bytes."""
 
 
 class Tagged(NamedTuple):
-    """A node that is written as an object with one key."""
+    """A node that JSON writes as an object with one key."""
 
     tag: str
     payload: Any
@@ -70,8 +69,8 @@ def parse(data: bytes) -> Any:
     """Return the checked tree of an encoded value.
 
     Raises:
-        BeyondBudget: too many bytes or nodes; whether it is an encoded value is not known.
-        Malformed: anything else, whatever it is.
+        BeyondBudget: too many bytes or nodes; it may or may not be an encoded value.
+        Malformed: not an encoded value.
     """
     return _parse_short(data) if len(data) <= _SHORT else _parse(data)
 
@@ -83,7 +82,7 @@ def _parse(data: bytes) -> Any:
 
 
 def parse_all(data: bytes) -> Any:
-    """Return the checked tree of a value of any length; for sandboxed processes, which have limits of their own.
+    """Return the checked tree of a value of any length; for sandboxed processes, whose own limits apply.
 
     Raises:
         Malformed: not an encoded value.
@@ -102,7 +101,7 @@ def parse_all(data: bytes) -> Any:
     return tree
 
 
-# The same value comes from both runs of the solution and from every candidate that is right.
+# Both runs of the solution and every right candidate return the same value.
 _parse_short = lru_cache(_MAX_REMEMBERED)(_parse)
 
 
@@ -120,19 +119,19 @@ def is_beyond_budget(data: bytes) -> bool:
 
 
 def _n_nodes(data: bytes) -> int:
-    """Return a bound for the nodes of a tree; commas and brackets in strings count."""
+    """Return an upper bound of the nodes of a tree; commas and brackets in strings count too."""
     return 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
 def _is_harmless(data: bytes) -> bool:
-    """Whether data that is JSON cannot hold more levels or longer numbers than may be, infinities or surrogates."""
+    """Whether JSON data certainly holds no surrogates and infinities, no long numbers and not too many levels."""
     if b"\\" in data:
         return False
     is_short = len(data) <= _SHORT
     if is_short and b"e" not in data and b"E" not in data and data.count(b"[") < MAX_DEPTH:
         return True
     outline = b"".join(data.split(b'"')[::2]).translate(_OUTLINE)  # without strings
-    if b"e00" in outline or b"e+00" in outline:  # with a smaller exponent, so few digits are finite
+    if b"e00" in outline or b"e+00" in outline:  # a float with a smaller exponent and so few digits is finite
         return False
     return (is_short or _MANY_DIGITS not in outline) and _is_shallow(outline.translate(None, _NO_BRACKETS))
 
@@ -147,7 +146,7 @@ def _is_shallow(brackets: bytes) -> bool:
 
 def moment(kind: str, text: str) -> datetime.date | datetime.time | datetime.timedelta:
     """Return the date, time, datetime or timedelta that a checked `T` payload states."""
-    import datetime  # noqa: PLC0415  -- see `encoding`: rare, and memory in every sandboxed process
+    import datetime  # noqa: PLC0415  -- rare, and an import takes memory in every sandboxed process
 
     if kind == "timedelta":
         days, seconds, micros = (int(part) for part in text.split(","))
@@ -281,7 +280,7 @@ def _check_ints(length: int, tag: str) -> Callable[[Any], None]:
 
 
 def _is_reduced(numerator: Any, denominator: Any) -> bool:
-    """Whether a fraction is in lowest terms; of large numbers, that is left open: they are compared as they stand."""
+    """Whether a fraction is in lowest terms; True for large numbers, which are compared without reduction."""
     if type(denominator) is int and type(numerator) is int:
         return denominator > 0 and math.gcd(numerator, denominator) == 1
     return bool(denominator > 0) if type(denominator) is int else not denominator.payload.startswith("-")

@@ -419,6 +419,6 @@ def test_a_program_that_is_too_long_is_none(group):
     assert infos["tester_1_0"]["verdict"] == "no_code"
     env.step(by_tester(env, NAIVE, NAIVE))
     report = env.last_tree.report.candidates[1]
-    assert report.detail == "a program of 94 bytes, and at most 60 are run"
+    assert report.detail == "a program of 94 bytes; at most 60 are run"
     assert report.candidate.rejection.reason == "too_long"
     assert env.last_tree.coder_rewards[1] == 0.0

@@ -108,7 +108,7 @@ def test_an_invalid_candidate_shows_why_and_that_the_tester_was_not_asked() -> N
     text = duel_text(judged(INVALID, tester_reply=None, book=None))
     assert "candidate: syntax error  invalid syntax" in text
     assert "def find_zero(:" in text
-    assert "not asked: the candidate is invalid" in text
+    assert "no turn: the candidate is invalid" in text
     assert "Mistake Book  unchanged" in text
     assert "predicted" not in text
 

@@ -18,10 +18,10 @@ from codea1_env.sandbox import Call, Job
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.secret import (
     Secret,
-    cleaned,
-    cleaned_error,
-    discreet,
     read_secrets,
+    redacted,
+    redacted_error,
+    redacted_errors,
     require_secrets,
     revealed,
     shown_url,
@@ -108,9 +108,9 @@ def test_a_secret_whose_variable_is_gone_gets_another(monkeypatch: pytest.Monkey
 def test_known_secrets_are_found_in_every_form(told: str) -> None:
     for value in (KEY, "me:hunter22", "a canary/quoted", 'a canary "quoted"', "a canary\nin lines"):
         Secret.of(value)
-    assert "***" in cleaned(told)
+    assert "***" in redacted(told)
     for part in (KEY, "hunter22", b64encode(b"me:hunter22").decode(), "quoted", "in lines"):
-        assert part not in cleaned(told)
+        assert part not in redacted(told)
 
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud800"])
@@ -121,13 +121,13 @@ def test_a_secret_that_no_variable_holds_is_one_sentence(value: str) -> None:
 
 def test_short_words_are_not_searched_for() -> None:
     read_secrets("openai,api_key=none")
-    assert cleaned("return none") == "return none"
+    assert redacted("return none") == "return none"
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_no_known_secret_survives(before: str, after: str) -> None:
     Secret.of(KEY)
-    assert KEY not in cleaned(before + KEY + after)
+    assert KEY not in redacted(before + KEY + after)
     assert KEY not in without_secrets(before + KEY + after)
 
 
@@ -158,7 +158,7 @@ def nested() -> Exception:
 )
 def test_an_error_keeps_its_kind_where_it_can_and_no_secret(error: Exception) -> None:
     Secret.of(KEY)
-    with pytest.raises(BaseException) as caught, discreet():  # noqa: PT011
+    with pytest.raises(BaseException) as caught, redacted_errors():  # noqa: PT011
         raise error
     assert KEY not in str(caught.value) + repr(caught.value.__cause__)
     assert type(caught.value) in (type(error), RuntimeError)
@@ -168,7 +168,7 @@ def test_an_error_keeps_its_kind_where_it_can_and_no_secret(error: Exception) ->
 def test_other_errors_are_left_alone() -> None:
     error = ValueError("nothing in it")
     error.__cause__ = KeyError("nor here")
-    assert cleaned_error(error) is error
+    assert redacted_error(error) is error
     assert error.__cause__ is not None
 
 

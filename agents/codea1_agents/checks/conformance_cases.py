@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.agent import Role
-from codea1_env.observations import MAX_PROBLEM_CHARS, Seen, turn_info
+from codea1_env.observations import MAX_PROBLEM_CHARS, ObservationFields, turn_info
 from codea1_env.problems import GoldenCase, Problem, ProblemSet
 
 _HUGE_PROGRAM = 65_536
@@ -61,15 +61,32 @@ def cases(role: Role) -> tuple[Case, ...]:
     shown = wrong if role == "tester" else ""
     long = wrong + "# " + "x" * 100 + "\n" * 3
     return (
-        _case("an ordinary observation", role, Seen(plain, 0, shown)),
-        _case("a second round", role, Seen(plain, 1, wrong, "1 of 2 tests failed.\nadd(1, 2) should be 3; it gave -1")),
-        _case("a Unicode observation", role, Seen(unicode_, 0, shown + "# \udc80 \x00 \u202e ½\n" if shown else "")),
-        _case("an empty observation", role, Seen(empty, 0), blank=("problem", "examples", "program", "feedback")),
-        _case("a huge observation", role, Seen(huge, 0, (long * (_HUGE_PROGRAM // len(long))) if shown else "")),
+        _case("an ordinary observation", role, ObservationFields(plain, 0, shown)),
+        _case(
+            "a second round",
+            role,
+            ObservationFields(plain, 1, wrong, "1 of 2 tests failed.\nadd(1, 2) should be 3; it gave -1"),
+        ),
+        _case(
+            "a Unicode observation",
+            role,
+            ObservationFields(unicode_, 0, shown + "# \udc80 \x00 \u202e ½\n" if shown else ""),
+        ),
+        _case(
+            "an empty observation",
+            role,
+            ObservationFields(empty, 0),
+            blank=("problem", "examples", "program", "feedback"),
+        ),
+        _case(
+            "a huge observation",
+            role,
+            ObservationFields(huge, 0, (long * (_HUGE_PROGRAM // len(long))) if shown else ""),
+        ),
     )
 
 
-def _case(name: str, role: Role, seen: Seen, *, blank: tuple[str, ...] = ()) -> Case:
+def _case(name: str, role: Role, seen: ObservationFields, *, blank: tuple[str, ...] = ()) -> Case:
     observation = seen.to_dict() | dict.fromkeys(blank, "")
     info = turn_info(
         seen.problem,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from codea1_env.agent import Role
-from codea1_env.observations import Seen, turn_info
+from codea1_env.observations import ObservationFields, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.rounds import Label, Labels, Turn
 from codea1_env.rounds.trees import Tree
@@ -39,7 +39,7 @@ def sample_turn(
     info = turn_info(
         problem, episode_id=label.episode_id, role=role, round_=round_, tests_per_suite=tests, program=program
     )
-    return Turn(Seen(problem, round_, program, feedback).to_dict(), {**info, **label.extra})
+    return Turn(ObservationFields(problem, round_, program, feedback).to_dict(), {**info, **label.extra})
 
 
 def sample_labels(sample: Callable[[int, int], int], view: str = "") -> Labels:

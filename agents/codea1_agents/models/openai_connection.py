@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from codea1_env.agent.event_loop import LoopThread
 from codea1_env.errors import UserError, extra_needed
-from codea1_env.secret import Secret, cleaned, read_secrets, revealed, shown_url
+from codea1_env.secret import Secret, read_secrets, redacted, revealed, shown_url
 
 CLOUD = "https://api.openai.com/v1"
 
@@ -117,7 +117,7 @@ def required_key(given: str, variable: str, base_url: str) -> Secret | None:
 
 
 def _without_secrets(record: logging.LogRecord) -> bool:
-    record.msg, record.args = cleaned(record.getMessage()), ()
+    record.msg, record.args = redacted(record.getMessage()), ()
     return True
 
 

@@ -30,7 +30,7 @@ from codea1_agents.models.openai_connection import (
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError
-from codea1_env.secret import cleaned, discreet
+from codea1_env.secret import redacted, redacted_errors
 
 _SETTINGS = {
     401: "refuses the key",
@@ -148,13 +148,13 @@ class OpenAIAgent(CompletionAgent):
         self._connection.close()
 
     def __repr__(self) -> str:
-        return cleaned(f"openai({self._model or 'the only model'} at {self._connection.place})")
+        return redacted(f"openai({self._model or 'the only model'} at {self._connection.place})")
 
     async def _completed(self, observation: Observation, info: Info) -> Completion:
-        with discreet():
+        with redacted_errors():
             found = await self._with_retries(observation, info)
         self._usage = self._usage.with_completions([found])
-        return replace(found, text=cleaned(found.text), reasoning=cleaned(found.reasoning))
+        return replace(found, text=redacted(found.text), reasoning=redacted(found.reasoning))
 
     async def _with_retries(self, observation: Observation, info: Info) -> Completion:
         seed = draw_seed(self._seed, observation, info)
@@ -223,7 +223,7 @@ def read_completion(response: Any) -> Completion:
     first = choices[0] if isinstance(choices, list) and choices else None
     message = getattr(first, "message", None)
     if message is None:
-        raise MalformedResponse(f"the response is no chat completion: {cleaned(str(response))[:80]!r}")
+        raise MalformedResponse(f"the response is no chat completion: {redacted(str(response))[:80]!r}")
     finish = str(getattr(first, "finish_reason", ""))
     if finish == _FILTERED:
         raise FilteredReply("gave a reply that the server's content filter stopped")
@@ -265,7 +265,7 @@ def _parts_of(message: Any, finish: str) -> tuple[str, str]:
             raise MalformedResponse(f"there is no reply, and the finish reason is {finish!r}")
         return refusal, ""
     if not isinstance(content, list) or not all(isinstance(part, str | dict) for part in content):
-        raise MalformedResponse(f"the reply is no text: {cleaned(str(content))[:80]!r}")
+        raise MalformedResponse(f"the reply is no text: {redacted(str(content))[:80]!r}")
     return "".join(_texts(content, "text", "refusal")), "".join(_texts(content, "thinking", "reasoning"))
 
 
@@ -319,9 +319,9 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no response in time"
     # Cleaned before it is cut, so that no half of a key remains.
-    message = " ".join(cleaned(str(error)).split())[:300] or type(error).__name__
+    message = " ".join(redacted(str(error)).split())[:300] or type(error).__name__
     response = getattr(error, "response", None)
     if response is not None and len(message) > len("Error code: 500"):
         return message  # it contains the server's own message
-    detail = " ".join(cleaned(str(response.text if response is not None else error.__cause__ or "")).split())[:200]
+    detail = " ".join(redacted(str(response.text if response is not None else error.__cause__ or "")).split())[:200]
     return f"{message} ({detail})" if detail and detail not in message else message

@@ -4,7 +4,7 @@ Theory of operation. Each environment has a thread, which plays one game after t
 at a time read replies and judge; a game that waits for the sandbox or for its agent does not hold the lock. (CPython
 before 3.11.8 cannot parse in two threads, python/cpython#106905: there the lock is also held while an agent with `act`
 replies, unless the agent declares `thread_safe`.) The caller's thread only takes finished games out of a queue, so
-Ctrl-C reaches it at once. The end of a run waits at most `PATIENCE_S` for threads. Games of the same problem never
+Ctrl-C reaches it at once. The end of a run waits at most `CLOSE_TIMEOUT_S` for threads. Games of the same problem never
 overlap and are played in the order of their numbers. Each entry of the Mistake Book belongs to one problem, so each
 game finds the book as if all games were played one after the other.
 """
@@ -20,7 +20,7 @@ from contextlib import ExitStack
 
 from codea1_agents.play.game_agents import GameAgent
 from codea1_agents.play.games import EnvSlot, PlayedEpisode
-from codea1_env.agent.event_loop import PATIENCE_S
+from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S
 
 
 class Schedule:
@@ -110,7 +110,7 @@ class ConcurrentGames:
 
 
 def _join(threads: Sequence[threading.Thread]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + CLOSE_TIMEOUT_S
     for thread in threads:
         if thread.ident is not None:  # it was started
             thread.join(max(0.0, deadline - time.monotonic()))

@@ -14,7 +14,7 @@ from typing import Any
 
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.play.players import Copies
-from codea1_env.agent.event_loop import PATIENCE_S, LoopThread
+from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, LoopThread
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.rounds.rounds import Turn
 
@@ -145,7 +145,7 @@ class _AsyncAgent(GameAgent):
         if self._ended is None:
             aclose = getattr(self.agent.inner, "aclose", None)
             self.agent.is_closed = callable(aclose)
-            self._ended = self._loop.ending(aclose() if callable(aclose) else None, patience_s=PATIENCE_S)
+            self._ended = self._loop.begin_close(aclose() if callable(aclose) else None, timeout_s=CLOSE_TIMEOUT_S)
 
     def close(self) -> None:
         self.stop()
@@ -195,7 +195,7 @@ class _BatchAgent(GameAgent):
 
     def stop(self) -> None:
         if self._deadline is None:
-            self._deadline = time.monotonic() + PATIENCE_S
+            self._deadline = time.monotonic() + CLOSE_TIMEOUT_S
             self._waiting.put(_PendingTurn(Turn({}, {}), ""))
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""How replies are read: the parts behind `rules.replies`."""
+"""The parts of `rules.replies`: from the text of a reply to a program or to test cases."""

@@ -1,9 +1,10 @@
-"""What a test may mention besides the entry point and names of its own: values, not the machine.
+"""The names that a test may use besides the entry point and its own names.
 
-The sandbox holds hostile code anyway. These lists keep a test from meaning something else on the solution than on a
-candidate (clock, chance, object identity), from inspecting the program instead of calling it, and from changing what
-later tests in the same process mean (a module's settings). So modules are listed name by name, and the lists hold no
-way from a text to an attribute of that name, nor to making classes: either would undo all others.
+The sandbox contains hostile code in any case. These lists serve other purposes. A test must have one meaning for the
+solution and for a candidate, so it must not use the clock, random numbers or object identity. It must call the program
+and not inspect it. It must not change what later tests in the same process mean, for example a module's settings.
+So modules are listed name by name. No listed name turns a text into an attribute of that name or makes a class, since
+either would defeat all other restrictions.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _EXCEPTIONS = frozenset(
     if isinstance(value, type) and issubclass(value, BaseException) and not issubclass(value, Warning)
 )
 
-# Not `type`: it makes classes, and what a test does with it is looked at one by one (see `inlining`).
+# `type` is missing because it makes classes; `inlining` checks each use of it.
 _PLAIN_BUILTINS = """
     Ellipsis NotImplemented abs all any ascii bin bool bytearray bytes callable chr complex dict divmod enumerate filter
     float format frozenset hex int isinstance issubclass iter len list map max min next oct ord pow range repr reversed
@@ -94,20 +95,20 @@ _NUMPY = {
     "numpy.linalg": """LinAlgError cholesky cond det eig eigh eigvals eigvalsh inv lstsq matrix_power matrix_rank
         multi_dot norm pinv qr slogdet solve svd""",
 }
-# An attribute or an item of a replacement field; an item may hold anything, an attribute behind it included.
+# An attribute or an item of a replacement field. An item may hold anything, for example a further attribute.
 _FIELD_OF_FIELD = re.compile(r"\{[^{}:!]*[.\[]")
 
 SAFE_BUILTINS = _EXCEPTIONS | frozenset(_PLAIN_BUILTINS.split())
-"""Built-in names that a test may use. Not among them: input and output, evaluation of text, namespaces, attributes by
-name, and whatever shows an object's identity."""
+"""Built-in names that a test may use. It excludes input and output, evaluation of text, namespaces, access to
+attributes by name, and everything that shows an object's identity."""
 
 MODULES = {name: frozenset(text.split()) for name, text in (_STANDARD_LIBRARY | _NUMPY).items()}
-"""Dotted names of the modules that a test may import, with the names that it may use of each: none changes a setting,
-and none takes the name of an attribute as text."""
+"""Dotted names of the modules that a test may import, each with the names that a test may use from it. None of these
+changes a setting, and none takes the name of an attribute as text."""
 
 COMPARED_ONLY = frozenset({"numpy.ndarray"})
-"""Dotted names of classes that a test may compare and give to `isinstance`, but not call: an array made so holds what
-was in its memory before."""
+"""Dotted names of classes that a test may compare and give to `isinstance`, but not call. An array that such a call
+makes holds uninitialised memory."""
 
 FORBIDDEN_ATTRIBUTES = frozenset(
     (
@@ -118,7 +119,7 @@ FORBIDDEN_ATTRIBUTES = frozenset(
         *_NUMPY_FILES.split(),
     )
 )
-"""Attributes that a test may not use on anything, besides all that begin with an underscore."""
+"""Attributes that a test may not use on any object. Attributes that begin with an underscore are forbidden too."""
 
 
 def is_importable(module: str) -> bool:
@@ -127,15 +128,15 @@ def is_importable(module: str) -> bool:
 
 
 def may_be_imported_from(module: str, name: str) -> bool:
-    """Whether a test may take `name` out of the dotted `module`, as an attribute or by `from ... import`."""
+    """Whether a test may use `name` from the dotted `module`, as an attribute or by `from ... import`."""
     return name in MODULES.get(module, ())
 
 
 def may_be_attribute(name: str) -> bool:
-    """Whether a test may use the attribute `name` of something that is no module."""
+    """Whether a test may use the attribute `name` of an object that is not a module."""
     return not name.startswith("_") and name not in FORBIDDEN_ATTRIBUTES
 
 
 def holds_fields(template: str) -> bool:
-    """Whether filling in `template` by `str.format` could look at attributes or items of what is filled in."""
+    """Whether `template.format(...)` could read attributes or items of its arguments."""
     return _FIELD_OF_FIELD.search(template) is not None

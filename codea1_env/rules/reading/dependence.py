@@ -1,13 +1,13 @@
-"""Whether the outcome of an assert depends on what the entry point returns, as far as its form tells.
+"""Reject asserts whose outcome does not depend on the entry point, judged by their syntax alone.
 
-A condition that holds whatever the entry point returns, or that need not call it, tests nothing and takes no knowledge.
-The rules are about form alone, and simple enough to be stated in a rejection:
+A condition tests nothing if it holds whatever the entry point returns, or if it can be evaluated without a call of the
+entry point. The rules are syntactic, and simple enough for a rejection to state them:
 
-- One call must take place whenever the condition is evaluated: not only behind `and` or `or`, in a branch, in a
-  function that may not be called, or once for each item of something that may be empty.
-- Where only truth counts, every operand of `and` and `or`, and each branch, must call the entry point.
-- Nothing is compared with itself, and no result is thrown away: an item of a display that is not taken, an argument
-  that a lambda ignores, something multiplied by zero, the length of a display.
+- Every evaluation of the condition must call the entry point. A call does not count behind `and` or `or`, in one branch
+  only, in a function that may not be called, or in a loop over items that may be empty.
+- Where only truth matters, every operand of `and` and `or` and each branch must call the entry point.
+- No result may be compared with itself or discarded: an item of a display that is not selected, an argument that a
+  lambda ignores, a product with zero, the length of a display.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ from typing import Any
 from codea1_env.rules.reading.direct_calls import calls_of
 from codea1_env.rules.reading.lengths import COMPREHENSIONS, Lengths
 
-_RUNNING = frozenset({"all", "any", "dict", "frozenset", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"})
-"""Built-in functions that ask an iterable for its first item at least."""
-_CANCELLING = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)
+_CONSUMERS = frozenset(
+    {"all", "any", "dict", "frozenset", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"}
+)
+"""Built-in functions that consume at least the first item of an iterable."""
+_CANCELLING_OPERATORS = (ast.Sub, ast.BitXor, ast.Div, ast.FloorDiv, ast.Mod)
 
 
-def objection(condition: ast.expr, entry_point: str, meanings: Mapping[str, str]) -> str:
-    """Return why `condition` may hold whatever the entry point returns; empty if its form does not show it.
+def vacuity_reason(condition: ast.expr, entry_point: str, bindings: Mapping[str, str]) -> str:
+    """Return why `condition` may hold whatever the entry point returns; empty if its syntax does not show that.
 
     Args:
-        condition: calls the entry point; names filled in, no larger than what is written back.
+        condition: calls the entry point. Its names are inlined, and it is no larger than a tree that is written back.
         entry_point: its name.
-        meanings: as of `Filled`.
+        bindings: as in `Inlined`.
     """
-    if not _Happening(condition, entry_point, meanings).is_certain(condition):
-        return f"need not call {entry_point!r}, or throws away what it returns"
-    if not _weighs(condition, entry_point):
+    if not _CertainCalls(condition, entry_point, bindings).is_certain(condition):
+        return f"need not call {entry_point!r}, or discards what it returns"
+    if not _depends_on_call(condition, entry_point):
         return f"has a part that is true or false whatever {entry_point!r} returns"
     if _compares_with_itself(condition, entry_point):
         return f"compares what {entry_point!r} returns with itself"
@@ -45,16 +47,16 @@ def objection(condition: ast.expr, entry_point: str, meanings: Mapping[str, str]
 # -- a call takes place ----------------------------------------------------------------------------
 
 
-class _Happening:
-    """Which parts of a condition call the entry point whatever happens, and keep what it returns."""
+class _CertainCalls:
+    """Finds the parts of a condition that always call the entry point and use what it returns."""
 
-    def __init__(self, condition: ast.expr, entry_point: str, meanings: Mapping[str, str]) -> None:
+    def __init__(self, condition: ast.expr, entry_point: str, bindings: Mapping[str, str]) -> None:
         self._entry_point = entry_point
-        self._lengths = Lengths(condition, entry_point, meanings)
+        self._lengths = Lengths(condition, entry_point, bindings)
 
     def is_certain(self, node: ast.expr) -> bool:
-        """Whether evaluating `node` is certain to call the entry point."""
-        return _VISITORS.get(type(node), _Happening._any_part)(self, node)
+        """Whether every evaluation of `node` calls the entry point."""
+        return _VISITORS.get(type(node), _CertainCalls._any_part)(self, node)
 
     def _any(self, nodes: Iterator[ast.expr] | Sequence[ast.expr]) -> bool:
         return any(map(self.is_certain, nodes))
@@ -94,7 +96,7 @@ class _Happening:
             case ast.Name(id="len"):
                 displays = (ast.List, ast.Tuple)
                 return self._any([argument for argument in node.args if not isinstance(argument, displays)])
-        runs = self._runs_its_arguments(node.func)
+        runs = self._consumes_arguments(node.func)
         values = (*node.args, *(keyword.value for keyword in node.keywords))
         return self.is_certain(node.func) or any(self._argument(value, runs=runs) for value in values)
 
@@ -119,10 +121,10 @@ class _Happening:
         given += [keyword.value for keyword in node.keywords if keyword.arg is None or keyword.arg in used]
         return self._any((function.body, *given))
 
-    def _runs_its_arguments(self, function: ast.expr) -> bool:
+    def _consumes_arguments(self, function: ast.expr) -> bool:
         match function:
             case ast.Name(id=name):
-                return name in _RUNNING and self._lengths.is_built_in(name)
+                return name in _CONSUMERS and self._lengths.is_built_in(name)
             case ast.Attribute(attr="join", value=ast.Constant()):
                 return True
         return False
@@ -141,15 +143,15 @@ class _Happening:
         return self._any((node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,))
 
 
-_VISITORS: dict[type[ast.expr], Callable[[_Happening, Any], bool]] = {
-    ast.BinOp: _Happening._operation,
-    ast.BoolOp: _Happening._and_or,
-    ast.Call: _Happening._call,
-    ast.Compare: _Happening._comparison,
-    ast.IfExp: _Happening._choice,
-    ast.Lambda: _Happening._lambda,
-    ast.Subscript: _Happening._item,
-    **dict.fromkeys(COMPREHENSIONS, _Happening._comprehension),
+_VISITORS: dict[type[ast.expr], Callable[[_CertainCalls, Any], bool]] = {
+    ast.BinOp: _CertainCalls._operation,
+    ast.BoolOp: _CertainCalls._and_or,
+    ast.Call: _CertainCalls._call,
+    ast.Compare: _CertainCalls._comparison,
+    ast.IfExp: _CertainCalls._choice,
+    ast.Lambda: _CertainCalls._lambda,
+    ast.Subscript: _CertainCalls._item,
+    **dict.fromkeys(COMPREHENSIONS, _CertainCalls._comprehension),
 }
 
 
@@ -168,19 +170,23 @@ def _is_zero(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and not node.value
 
 
-# -- what it returns decides -----------------------------------------------------------------------
+# -- the result decides ----------------------------------------------------------------------------
 
 
-def _weighs(node: ast.expr, entry_point: str) -> bool:
-    """Whether the truth of `node` depends on a call, in each part that can decide it alone."""
+def _depends_on_call(node: ast.expr, entry_point: str) -> bool:
+    """Whether each part that can decide the truth of `node` alone depends on a call."""
     parts = _deciding_parts(node)
     if parts is None:
         return not isinstance(node, ast.Lambda | ast.GeneratorExp) and bool(calls_of(node, entry_point))
-    return bool(parts) and all(_weighs(part, entry_point) for part in parts)
+    return bool(parts) and all(_depends_on_call(part, entry_point) for part in parts)
 
 
 def _deciding_parts(node: ast.expr) -> Sequence[ast.expr] | None:
-    """Return the parts that can decide alone whether `node` is true; none if nothing can; None if it has no parts."""
+    """Return the parts that can decide alone whether `node` is true.
+
+    Returns:
+        Empty if its truth is constant, None if `node` has no such parts.
+    """
     parts: Sequence[ast.expr] | None = None
     match node:
         case ast.BoolOp(values=values):
@@ -222,7 +228,7 @@ def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, Sequence[ast.expr]]]:
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             for first, op, second in zip((left, *comparators), ops, comparators, strict=False):
                 yield first, _members(second) if isinstance(op, ast.In | ast.NotIn) else (second,)
-        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _CANCELLING):
+        case ast.BinOp(left=left, op=op, right=right) if isinstance(op, _CANCELLING_OPERATORS):
             yield left, (right,)
 
 

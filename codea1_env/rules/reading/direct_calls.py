@@ -1,14 +1,18 @@
-"""Which expressions are safe to evaluate beside the program under test: one call, literal arguments, nothing else."""
+"""Direct calls: expressions that are safe in the process of the program under test.
+
+A direct call is one call of the entry point whose arguments are all literals.
+"""
 
 from __future__ import annotations
 
 import ast
 import operator
 from collections.abc import Callable
+from typing import TypeGuard
 
 from codea1_env.rules.reading.python_text import UnreadableError, parse, write
 
-_WORKED_OUT: dict[type[ast.operator], Callable[[int, int], int]] = {
+_FOLDED_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -20,7 +24,7 @@ def is_direct_call(expression: str, entry_point: str) -> bool:
     """Whether `expression` is exactly one call of `entry_point` by name whose arguments are all literals.
 
     Literals are constants, numbers with a sign, complex numbers written as a sum, and displays of lists, tuples, sets
-    and dicts of literals. Starred arguments, f-strings, comprehensions and names are none. Any text is accepted.
+    and dicts of literals. Starred arguments, f-strings, comprehensions and names are no literals. Accepts any text.
     """
     try:
         body = parse(expression).body
@@ -31,7 +35,7 @@ def is_direct_call(expression: str, entry_point: str) -> bool:
 
 def is_direct(node: ast.expr, entry_point: str) -> bool:
     """`is_direct_call` for a tree."""
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry_point):
+    if not is_call_of(node, entry_point):
         return False
     keywords = [keyword.arg for keyword in node.keywords]
     if None in keywords or len(set(keywords)) < len(keywords):  # **mapping; a repeated name does not compile
@@ -39,21 +43,22 @@ def is_direct(node: ast.expr, entry_point: str) -> bool:
     return _all_literal([*node.args, *(keyword.value for keyword in node.keywords)])
 
 
+def is_call_of(node: ast.AST, entry_point: str) -> TypeGuard[ast.Call]:
+    """Whether `node` calls `entry_point` by its name."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry_point
+
+
 def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:
     """Return all calls of `entry_point` by its name in a tree, nested ones included."""
-    return [
-        child
-        for child in ast.walk(node)
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name) and child.func.id == entry_point
-    ]
+    return [child for child in ast.walk(node) if is_call_of(child, entry_point)]
 
 
 def direct_calls_in(node: ast.AST, entry_point: str) -> tuple[str, ...]:
     """Return the calls of `entry_point` in a tree, each once, sorted; empty unless all of them are direct.
 
-    Sums and products of whole numbers are worked out first, so that `f(2 - 1)` is `f(1)`.
+    Sums, differences and products of integers are computed first, so that `f(2 - 1)` is `f(1)`.
     """
-    calls = [_worked_out_call(call) for call in calls_of(node, entry_point)]
+    calls = [_folded_call(call) for call in calls_of(node, entry_point)]
     if not all(is_direct(call, entry_point) for call in calls):
         return ()
     return tuple(sorted({write(call, shared=True) for call in calls}))
@@ -64,20 +69,20 @@ def is_literal(node: ast.expr) -> bool:
     return _all_literal([node])
 
 
-def _worked_out_call(call: ast.Call) -> ast.Call:
-    keywords = [ast.keyword(keyword.arg, _worked_out(keyword.value)) for keyword in call.keywords]
-    return ast.Call(call.func, [_worked_out(argument) for argument in call.args], keywords)
+def _folded_call(call: ast.Call) -> ast.Call:
+    keywords = [ast.keyword(keyword.arg, _folded(keyword.value)) for keyword in call.keywords]
+    return ast.Call(call.func, [_folded(argument) for argument in call.args], keywords)
 
 
-def _worked_out(node: ast.expr) -> ast.expr:
+def _folded(node: ast.expr) -> ast.expr:
     match node:
         case ast.List(elts=items):
-            return ast.List([_worked_out(item) for item in items], node.ctx)
+            return ast.List([_folded(item) for item in items], node.ctx)
         case ast.Tuple(elts=items):
-            return ast.Tuple([_worked_out(item) for item in items], node.ctx)
+            return ast.Tuple([_folded(item) for item in items], node.ctx)
         case ast.BinOp():
             number = _whole_number(node)
-            return node if number is None else _written_number(number)
+            return node if number is None else _number_node(number)
     return node
 
 
@@ -88,28 +93,28 @@ def _whole_number(node: ast.expr) -> int | None:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             inner = _whole_number(operand)
             return None if inner is None else -inner
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _WORKED_OUT:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _FOLDED_OPERATORS:
             one, other = _whole_number(left), _whole_number(right)
             if one is None or other is None or max(abs(one), abs(other)) > _LARGE:
                 return None
-            return _WORKED_OUT[type(op)](one, other)
+            return _FOLDED_OPERATORS[type(op)](one, other)
     return None
 
 
-def _written_number(number: int) -> ast.expr:
+def _number_node(number: int) -> ast.expr:
     constant = ast.Constant(abs(number))
     return constant if number >= 0 else ast.UnaryOp(ast.USub(), constant)
 
 
 def _all_literal(nodes: list[ast.expr]) -> bool:
-    waiting: list[ast.expr | None] = list(nodes)
-    while waiting:
-        node = waiting.pop()
+    pending: list[ast.expr | None] = list(nodes)
+    while pending:
+        node = pending.pop()
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
-            waiting.extend(node.elts)
+            pending.extend(node.elts)
         elif isinstance(node, ast.Dict):
-            waiting.extend(node.keys)  # None stands for **mapping
-            waiting.extend(node.values)
+            pending.extend(node.keys)  # None stands for **mapping
+            pending.extend(node.values)
         elif not (isinstance(node, ast.Constant) or _is_signed_number(node) or _is_complex_sum(node)):
             return False
     return True

@@ -1,12 +1,12 @@
 """Markdown code fences as models write them.
 
-Backticks or tildes, three or more, any indentation and info string, closed by at least as many of the same without an
-info string and at most three spaces further to the right, or by the end of the reply. Beyond CommonMark: a fence
-labelled Python may open behind prose on its line, a fence may close behind the last line of code, a whole block may
-stand on one line, and a labelled fence ends an unclosed block.
+A fence is three or more backticks or tildes with any indentation and info string. The closing fence has at least as
+many of the same characters, no info string, and at most three more columns of indentation. The end of the reply also
+closes a block. Four forms go beyond CommonMark: a fence labelled Python may follow prose on its line, a closing fence
+may follow the last line of code, a whole block may stand on one line, and a labelled fence ends an unclosed block.
 
-A fence within a text in triple quotes is part of the program: the block goes on to the first fence outside such a text,
-if what it then holds is Python; else it ends at the first.
+A fence within a triple-quoted string is part of the program. The block then continues to the first fence outside such a
+string, provided that its text is Python. Otherwise it ends at the first fence.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """A reply taken apart."""
+    """The blocks of a reply and the text around them."""
 
     blocks: tuple[Block, ...]
     outside: str
-    """What stands around the blocks; lines of blocks and fences are blank, so that line numbers hold."""
+    """The text around the blocks. Lines of blocks and fences are blank, so line numbers stay valid."""
 
 
-_MAX_SEARCHES = 32  # of one reply: fences that may stand in quotes, each of which takes a pass over its block
+_MAX_SEARCHES = 32  # per reply: each fence that may stand in quotes takes one pass over its block
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class _Open:
 
 
 def read_fences(text: str) -> Fenced:
-    """Take `text` (lines end in line feeds) apart into fenced blocks and the rest; accepts any text."""
+    """Split `text` (lines end in line feeds) into fenced blocks and the rest; accepts any text."""
     lines = text.split("\n")
     outside = list(lines)
     blocks: list[Block] = []
@@ -109,13 +109,13 @@ def read_fences(text: str) -> Fenced:
 
 @dataclass(slots=True)
 class _Quotes:
-    """Tells fences in quotes, which are part of a program, from others."""
+    """Finds the fences that stand in quotes and are therefore part of a program."""
 
     lines: Sequence[str]
     searches: int = _MAX_SEARCHES
 
     def end_of_block(self, opened: _Open, first: int) -> int:
-        """Return the line behind a block whose first fence is line `first`, or would end it."""
+        """Return the line that ends a block: line `first`, its first fence, or a later one if `first` is quoted."""
         if opened.label in _NOT_PYTHON or not self._is_quoted(opened, first):
             return first
         for end in range(first + 1, len(self.lines) + 1):
@@ -169,14 +169,14 @@ def _opening(line: str, index: int, *, inside: _Open | None) -> _Open | None:
         return None
     label = _LABEL.match(match["info"])
     opened = _Open(match["fence"], label.group(1).lower() if label else "", index + 1, _indent(line))
-    # Within a block only a labelled fence of the same kind can be a new beginning; all else is text.
+    # Within a block, only a labelled fence of the same kind can open another block.
     if inside is not None and not (opened.label in _PYTHON and opened.fence.startswith(inside.fence)):
         return None
     return opened
 
 
 def _unclosed(lines: Sequence[str], outside: list[str], opened: _Open, end: int, quotes: _Quotes) -> Block:
-    """End a block that has no closing line at the first fence that stands behind code, else at `end`."""
+    """End a block without a closing line at the first fence that follows code on its line, else at `end`."""
     for index in range(opened.first, end):
         body = lines[index].rstrip()
         if body.endswith(opened.fence) and quotes.end_of_block(opened, index) == index:

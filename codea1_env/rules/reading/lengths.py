@@ -1,4 +1,4 @@
-"""Which iterables are known, by their form alone, to have at least one item."""
+"""Decide by syntax alone which iterables have at least one item."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from codea1_env.rules.reading.claims import is_built_in
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_KEEPING = frozenset({"enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple"})
-"""Built-in functions whose result has an item if their argument has one."""
-_ARRANGING = frozenset({"permutations", "product"})
+_SAME_EMPTINESS = frozenset({"enumerate", "frozenset", "iter", "list", "reversed", "set", "sorted", "tuple"})
+"""Built-in functions whose result is empty only if their argument is."""
+_ARRANGEMENTS = frozenset({"permutations", "product"})
 
 
 class Lengths:
-    """What is known of the iterables in one condition."""
+    """Which iterables of one condition are not empty."""
 
-    def __init__(self, condition: ast.expr, entry_point: str, meanings: Mapping[str, str]) -> None:
-        self._meanings = meanings
+    def __init__(self, condition: ast.expr, entry_point: str, bindings: Mapping[str, str]) -> None:
+        self._bindings = bindings
         self._bound = {entry_point, *_bound_names(condition)}
 
     def has_items(self, node: ast.expr) -> bool:
-        """Whether `node` is certain to be an iterable with at least one item."""
+        """Whether `node` is an iterable that certainly has at least one item."""
         return _READERS.get(type(node), _unknown)(self, node)
 
     def is_built_in(self, name: str) -> bool:
-        """Whether `name` means the built-in function everywhere in the condition."""
-        return name not in self._bound and is_built_in(name, self._meanings)
+        """Whether `name` refers to the built-in function everywhere in the condition."""
+        return name not in self._bound and is_built_in(name, self._bindings)
 
     def _text(self, node: ast.Constant) -> bool:
         return isinstance(node.value, str | bytes) and bool(node.value)
@@ -54,19 +54,21 @@ class Lengths:
                 return self._call_by_name(name, node.args)
             case ast.Call(func=ast.Attribute(value=thing, attr=name), keywords=[]):
                 is_view = name in ("items", "keys", "values") and not node.args and isinstance(thing, ast.Dict)
-                is_module = isinstance(thing, ast.Name) and thing.id not in self._bound and name in _ARRANGING
+                is_module = isinstance(thing, ast.Name) and thing.id not in self._bound and name in _ARRANGEMENTS
                 return self.has_items(thing) if is_view else is_module and self._arranged(name, node.args)
         return False
 
     def _call_by_name(self, name: str, arguments: list[ast.expr]) -> bool:
-        if name in _ARRANGING:
-            is_known = name not in self._bound and self._meanings.get(name) == f"from itertools import {name}"
+        if name in _ARRANGEMENTS:
+            is_known = name not in self._bound and self._bindings.get(name) == f"from itertools import {name}"
             return is_known and self._arranged(name, arguments)
         if not self.is_built_in(name) or not arguments:
             return False
         if name == "range":
             return self._counts(arguments)
-        return (name == "zip" or (name in _KEEPING and len(arguments) == 1)) and all(map(self.has_items, arguments))
+        return (name == "zip" or (name in _SAME_EMPTINESS and len(arguments) == 1)) and all(
+            map(self.has_items, arguments)
+        )
 
     def _arranged(self, name: str, arguments: list[ast.expr]) -> bool:
         return (name == "product" or len(arguments) == 1) and all(map(self.has_items, arguments))

@@ -1,7 +1,7 @@
-"""Python literals -> encoded values, without executing anything: predictions, and asserts from files of a Mistake Book.
+"""Encode Python literals without executing them: predictions, and asserts from files of a Mistake Book.
 
-Reads what `values.to_source` writes, and the release's spelling of floats (`nan`, `inf`: method.md 2.2, D10). Each
-call in the table below makes plain data from literal arguments, in time and memory bounded by the text's length.
+Reads what `values.to_source` writes, and the bare names `nan` and `inf` in which the release writes floats. Each call
+in the table below makes plain data from literal arguments. Its time and memory are bounded by the text's length.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class LiteralError(ValueError):
 
 
 def encoded_literal(node: ast.expr) -> bytes:
-    """Return the encoding of the value that a literal expression states.
+    """Return the encoded value of a literal expression.
 
     Raises:
-        LiteralError: it is no literal, or its value cannot be encoded.
+        LiteralError: the expression is no literal, or its value cannot be encoded.
     """
     try:
         return values.encode(_value(node))
@@ -44,25 +44,25 @@ def encoded_literal(node: ast.expr) -> bytes:
 def _value(node: ast.expr) -> Any:
     reader = _READERS.get(type(node))
     if reader is None:
-        raise _refusal(node)
+        raise _not_a_literal(node)
     return reader(node)
 
 
 def _constant(node: ast.Constant) -> Any:
     if node.value is Ellipsis:
-        raise _refusal(node)
+        raise _not_a_literal(node)
     return node.value
 
 
 def _dict(node: ast.Dict) -> dict[Any, Any]:
     if None in node.keys:  # {**other}
-        raise _refusal(node)
+        raise _not_a_literal(node)
     return {_value(key): _value(item) for key, item in zip(node.keys, node.values, strict=True) if key is not None}
 
 
 def _signed(node: ast.UnaryOp) -> Any:
     if not isinstance(node.op, ast.USub | ast.UAdd):
-        raise _refusal(node)
+        raise _not_a_literal(node)
     number = _number(node.operand)
     return -number if isinstance(node.op, ast.USub) else number
 
@@ -70,14 +70,14 @@ def _signed(node: ast.UnaryOp) -> Any:
 def _complex_sum(node: ast.BinOp) -> complex:
     left, right = _number(node.left), _number(node.right)
     if isinstance(left, complex) or not isinstance(right, complex) or not isinstance(node.op, ast.Add | ast.Sub):
-        raise _refusal(node)
+        raise _not_a_literal(node)
     return left + right if isinstance(node.op, ast.Add) else left - right
 
 
 def _number(node: ast.expr) -> int | float | complex:
     value = _value(node)
     if type(value) not in (int, float, complex):
-        raise _refusal(node)
+        raise _not_a_literal(node)
     number: int | float | complex = value
     return number
 
@@ -85,21 +85,21 @@ def _number(node: ast.expr) -> int | float | complex:
 def _name(node: ast.Name | ast.Attribute) -> Any:
     name = ast.unparse(node)
     if name not in _NAMES:
-        raise _refusal(node)
+        raise _not_a_literal(node)
     return _NAMES[name]
 
 
-def _made(call: ast.Call) -> Any:
+def _called(call: ast.Call) -> Any:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "reshape" and isinstance(call.func.value, ast.Call):
-        return _made(call.func.value).reshape(*map(_value, call.args))
-    maker = _MAKERS.get(ast.unparse(call.func))
+        return _called(call.func.value).reshape(*map(_value, call.args))
+    maker = _CONSTRUCTORS.get(ast.unparse(call.func))
     if maker is None or any(keyword.arg is None for keyword in call.keywords):
-        raise _refusal(call)
+        raise _not_a_literal(call)
     options = {str(keyword.arg): _value(keyword.value) for keyword in call.keywords}
     return maker(*map(_value, call.args), **options)
 
 
-def _refusal(node: ast.expr) -> LiteralError:
+def _not_a_literal(node: ast.expr) -> LiteralError:
     return LiteralError(f"not a literal: {ast.unparse(node)}"[:200])
 
 
@@ -109,17 +109,17 @@ def _float(text: str) -> float:
     return float(text)
 
 
-def _gathered(kind: Callable[[Any], Any]) -> Callable[..., Any]:
-    def gathered(content: Any = ()) -> Any:
-        if not isinstance(content, list | tuple | set | frozenset):  # a range can be longer than any memory
+def _collection(kind: Callable[[Any], Any]) -> Callable[..., Any]:
+    def collection(content: Any = ()) -> Any:
+        if not isinstance(content, list | tuple | set | frozenset):  # a range could fill the memory
             raise LiteralError(f"not a literal: a collection made of a {type(content).__name__}")
         return kind(content)
 
-    return gathered
+    return collection
 
 
 def _bytearray(content: bytes = b"") -> bytearray:
-    if not isinstance(content, bytes):  # an integer would ask for that many bytes
+    if not isinstance(content, bytes):  # an integer would allocate that many bytes
         raise LiteralError("not a literal: bytearray of something other than bytes")
     return bytearray(content)
 
@@ -132,7 +132,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _fraction(numerator: int, denominator: int) -> Fraction:
-    return Fraction(int(numerator), int(denominator))  # from text it could ask for 10 ** 10 ** 9
+    return Fraction(int(numerator), int(denominator))  # a text could state 10 ** 10 ** 9
 
 
 def _array(content: object, dtype: str) -> np.ndarray[Any, Any]:
@@ -141,7 +141,7 @@ def _array(content: object, dtype: str) -> np.ndarray[Any, Any]:
     if np.dtype(dtype).itemsize * len(content) > _MAX_ARRAY_BYTES:
         raise LiteralError(f"not a literal: an array of more than {_MAX_ARRAY_BYTES} bytes")
     array = np.empty(len(content), dtype=dtype)
-    for position, part in enumerate(content):  # assigning a list at once would nest its elements
+    for position, part in enumerate(content):  # one assignment of the whole list would nest its elements
         array[position] = part
     return array
 
@@ -158,17 +158,17 @@ _READERS: dict[type[ast.expr], Callable[[Any], Any]] = {
     ast.BinOp: _complex_sum,
     ast.Name: _name,
     ast.Attribute: _name,
-    ast.Call: _made,
+    ast.Call: _called,
 }
 
-_MAKERS: dict[str, Callable[..., Any]] = {
+_CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "float": _float,
     "complex": complex,
-    "set": _gathered(set),
-    "frozenset": _gathered(frozenset),
+    "set": _collection(set),
+    "frozenset": _collection(frozenset),
     "bytearray": _bytearray,
     "range": range,
-    "deque": _gathered(deque),
+    "deque": _collection(deque),
     "Decimal": _decimal,
     "Fraction": _fraction,
     "datetime.date": datetime.date,

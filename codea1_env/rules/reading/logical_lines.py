@@ -1,7 +1,7 @@
-"""Where statements may begin and end in text that need not be Python.
+"""Find where statements may begin and end in text that need not be Python.
 
-A linear scan that knows strings, comments and brackets, and that forgives: an unclosed quote ends with its line, an
-unclosed bracket ends where a keyword stands that can only begin a statement.
+One linear scan recognises strings, comments and brackets. It tolerates errors: an unclosed quote ends with its line,
+and an unclosed bracket ends before a keyword that can only begin a statement.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _TOKEN = re.compile(r"#[^\n]*|'''|\"\"\"|['\"]|[(\[{]|[)\]}]|\\\n|\n")
-# Possessive, so that a string that never closes costs one pass and no backtracking.
+# Possessive quantifiers: a string that never closes costs one pass and no backtracking.
 _STRING_REST = {
     "'": re.compile(r"[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'", re.DOTALL),
     '"': re.compile(r'[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"', re.DOTALL),
@@ -28,12 +28,12 @@ _TRIPLE = ("'''", '"""')
 
 @dataclass(frozen=True, slots=True)
 class LogicalLine:
-    """One line of code in Python's sense: brackets, strings and backslashes may spread it over several lines."""
+    """A logical line as Python's reference defines it: it may span several physical lines."""
 
     first: int
     """Index of its first physical line, from 0."""
     end: int
-    """Index behind its last one."""
+    """Index after its last one."""
     indent: int
     """Columns of white space before it."""
     word: str
@@ -41,7 +41,7 @@ class LogicalLine:
 
 
 def bracket_depth(text: str, limit: int) -> int:
-    """Return the deepest nesting of brackets outside strings and comments, or a bound for it if that is in `limit`."""
+    """Return the deepest nesting of brackets outside strings and comments; an upper bound if that is within `limit`."""
     n_open = text.count("(") + text.count("[") + text.count("{")
     if n_open <= limit:
         return n_open
@@ -91,18 +91,18 @@ def _append(found: list[LogicalLine], physical: list[str], first: int, end: int)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Yield brackets, line ends and "unclosed" (a quote without its partner) with their positions."""
+    """Yield brackets, line ends and "unclosed" (a quote that nothing closes) with their positions."""
     position = 0
-    hopeless: set[str] = set()  # triple quotes known to have no partner: looking again would cost a pass each
+    unclosed: set[str] = set()  # triple quotes that nothing closes: each further search would cost one pass
     while match := _TOKEN.search(text, position):
         token, position = match.group(), match.end()
         if token in _STRING_REST:
-            rest = None if token in hopeless else _STRING_REST[token].match(text, position)
+            rest = None if token in unclosed else _STRING_REST[token].match(text, position)
             if rest is not None:
                 position = rest.end()
                 continue
             if len(token) == 3:
-                hopeless.add(token)
+                unclosed.add(token)
             line_end = text.find("\n", position)
             position = len(text) if line_end < 0 else line_end
             yield _UNCLOSED, match.start()

@@ -1,8 +1,8 @@
-"""What most tests consist of, in one walk: an entry-point call with plain arguments, and a plain predicted value.
+"""A fast path for most tests: an entry-point call with plain arguments and a plain predicted value, read in one walk.
 
 Plain are None, bool, numbers without a plus sign, texts, bytes, and lists, tuples and dicts of them. No name of the
-file can change what they mean, and Python writes the value as `ast.unparse` writes the expression. Whatever is not
-plain (sets, complex numbers, names, duplicate keys, deep nesting) is read the general way, with the same result.
+file can change their meaning, and `repr` of the value is the text that `ast.unparse` writes. Everything else (sets,
+complex numbers, names, duplicate keys, deep nesting) takes the general path, which gives the same result.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any
 
 from codea1_env import values
 from codea1_env.facts.submissions import TestCase
-from codea1_env.rules.reading.direct_calls import is_literal
+from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
 from codea1_env.rules.reading.python_text import MAX_DEPTH
 
 _MAX_KEYS = 256  # keys that collide cost quadratic time
 _MAX_LITERAL = 4096  # characters, for the same reason
-_WRITTEN_AS_THEY_ARE = frozenset({int, str, bool, bytes, type(None)})
+_ATOMIC_TYPES = frozenset({int, str, bool, bytes, type(None)})
 
 
 class _NotPlain(Exception):
-    """Must be read the general way."""
+    """The expression needs the general path."""
 
 
 def read_plain_case(left: ast.expr, right: ast.expr, entry_point: str, line: int) -> TestCase | None:
     """Return the case that `left == right` states, None unless one side is a plain call and the other a plain value."""
-    if not _calls(left, entry_point):
+    if not is_call_of(left, entry_point):
         left, right = right, left
-    if not (isinstance(left, ast.Call) and _calls(left, entry_point)):
+    if not is_call_of(left, entry_point):
         return None
     try:
         arguments = [*map(repr, _items(left.args)), *map(_keyword, _distinct(left.keywords))]
@@ -39,18 +39,18 @@ def read_plain_case(left: ast.expr, right: ast.expr, entry_point: str, line: int
         expression, prediction = f"{entry_point}({', '.join(arguments)})", repr(value)
     except (_NotPlain, ValueError):  # more digits than Python writes
         return None
-    # Every level opens a bracket, but for a sign and the number within.
+    # Every level opens a bracket, except for a sign and its number.
     if max(map(_n_brackets, (expression, prediction))) > MAX_DEPTH - 2:
         return None
     return TestCase(expression, prediction, (), True, line, _encoded(value))
 
 
 def encoded_prediction(node: ast.expr, text: str) -> bytes | None:
-    """Return the encoding of a predicted value if it is a literal whose value can be told here.
+    """Return the encoding of a predicted value; None if it is no literal, or too long.
 
     Args:
-        node: the prediction; `Place.PROGRAM` or not is decided by the same `is_literal`.
-        text: what `node` is written as.
+        node: the prediction. The same `is_literal` decides whether it runs in `Place.PROGRAM`.
+        text: the source of `node`.
     """
     if len(text) > _MAX_LITERAL or not is_literal(node):
         return None
@@ -61,11 +61,11 @@ def encoded_prediction(node: ast.expr, text: str) -> bytes | None:
 
 
 def plain_call(node: ast.expr, text: str) -> tuple[str, ...]:
-    """Return a call with literal arguments as it is written of plain data, or nothing where that is unknown.
+    """Return a call with literal arguments in canonical form, e.g. `f({1, 2})` for `f({2, 1})`; () where unknown.
 
     Args:
-        node: the call; `f({2, 1})` is `f({1, 2})`.
-        text: what `node` is written as.
+        node: the call.
+        text: the source of `node`.
     """
     if len(text) > _MAX_LITERAL or not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         return ()
@@ -80,12 +80,8 @@ def plain_call(node: ast.expr, text: str) -> tuple[str, ...]:
 def _source(node: ast.expr) -> str:
     source = values.to_source(encoded_literal(node))
     if source is None:
-        raise LiteralError("nothing that source can state")
+        raise LiteralError("no source has this value")
     return source.expression
-
-
-def _calls(node: ast.expr, entry_point: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry_point
 
 
 def _distinct(keywords: list[ast.keyword]) -> list[ast.keyword]:
@@ -120,7 +116,7 @@ def _value(node: ast.expr) -> Any:
 
 def _items(nodes: Iterable[ast.expr | None]) -> list[Any]:
     return [
-        node.value if type(node) is ast.Constant and type(node.value) in _WRITTEN_AS_THEY_ARE else _value(node)
+        node.value if type(node) is ast.Constant and type(node.value) in _ATOMIC_TYPES else _value(node)
         for node in nodes
         if node is not None
     ]
@@ -128,7 +124,7 @@ def _items(nodes: Iterable[ast.expr | None]) -> list[Any]:
 
 def _constant(node: ast.Constant) -> Any:
     value = node.value
-    if type(value) in _WRITTEN_AS_THEY_ARE or (type(value) is float and math.isfinite(value)):
+    if type(value) in _ATOMIC_TYPES or (type(value) is float and math.isfinite(value)):
         return value
     raise _NotPlain
 

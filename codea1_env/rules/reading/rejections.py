@@ -1,4 +1,4 @@
-"""What is dropped while a reply is read: as many pieces as anybody looks at, and how many more there were."""
+"""The pieces that are dropped while a reply is read: the first ones in full, the rest as counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from codea1_env.facts.submissions import Rejection, RejectionReason
 
 MAX_LISTED = 1_024
-"""Most pieces of one reply that are kept one by one."""
+"""Most pieces of one reply that are listed one by one."""
 
 _MAX_SOURCE = 200
 
@@ -19,10 +19,10 @@ class Rejections:
 
     listed: list[Rejection] = field(default_factory=list)
     more: Counter[RejectionReason] = field(default_factory=Counter)
-    """Of those that are not listed."""
+    """Counts of the pieces that are not listed."""
 
     def add(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
-        """Note one piece."""
+        """Add one dropped piece."""
         if len(self.listed) < MAX_LISTED:
             self.listed.append(Rejection(reason, source.strip()[:_MAX_SOURCE], line, detail))
         else:

@@ -1,15 +1,15 @@
-"""The release's reading of replies, quirks included.
+"""The release's reading of replies, including its defects.
 
-Source: method.md 1.1 to 1.3 (release reward.py:101-174, 265-309, 491-531).
+Source: the release, reward.py:101-174, 265-309, 491-531.
 
-Its defects stay on purpose: only ```` ```python ```` fences count (D20), any comparison counts as `==` and only its
-first comparator is kept (D7), the called function may be any (D5), and every non-ASCII character counts as
-non-printable (D23). Three things differ, so that no reply can stop a step: an empty reply gives an empty suite where
-the release divides by zero, an assert nested too deeply for the parser is dropped, and so are asserts once the names
-filled into them have added as many nodes as a reply may have characters (TOO_LONG).
+Its defects stay on purpose: only ```` ```python ```` fences count, every comparison counts as `==` and only its first
+comparator is kept, any function may be called, and every non-ASCII character counts as non-printable. Three things
+differ, so that no reply can stop a training step. An empty reply gives an empty suite, where the release divides by
+zero (reward.py:305). An assert that is nested too deeply for the parser is dropped. Asserts are also dropped (TOO_LONG)
+once their inlined names have added as many nodes as a reply may have characters.
 
-What the release drops without counting it is reported as NOT_AN_ASSERT or NO_COMPARISON; what it counts as invalid,
-as SYNTAX_ERROR.
+A piece that the release drops without counting it is reported as NOT_AN_ASSERT or NO_COMPARISON. A piece that it counts
+as invalid is reported as SYNTAX_ERROR.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from codea1_env.facts.submissions import RejectionReason, TestCase
 from codea1_env.rules.reading.direct_calls import is_direct
 from codea1_env.rules.reading.plain import encoded_prediction
-from codea1_env.rules.reading.python_text import REFUSALS, UnreadableError, parse
+from codea1_env.rules.reading.python_text import PARSER_ERRORS, UnreadableError, parse
 from codea1_env.rules.reading.rejections import Rejections
 
 _LABELLED = re.compile(r"```python(.*?)```", re.DOTALL)
@@ -42,7 +42,7 @@ class _Line:
 def find_program(reply: str) -> str:
     """Return the text between the first ```` ```python ```` and the next fence, else the whole reply.
 
-    Line feeds at either end are stripped. A block in any other fence style comes back with its fences (D20).
+    Line feeds at either end are stripped. A block in any other fence style keeps its fences, as in the release.
     """
     _, label, rest = reply.partition("```python")
     code, fence, _ = rest.partition("```")
@@ -54,8 +54,8 @@ def read_tests(reply: str, entry_point: str, inlined_budget: int) -> tuple[list[
 
     Args:
         reply: any text.
-        entry_point: only decides which cases are direct; whether they call it is not asked (D5).
-        inlined_budget: most nodes that filled-in names may add to all cases together.
+        entry_point: only decides which cases are direct; a case may call any function.
+        inlined_budget: most nodes that inlined names may add to all cases together.
     """
     reader = _Reader(entry_point, inlined_budget)
     blocks = list(_LABELLED.finditer(reply))
@@ -90,7 +90,7 @@ class _Reader:
         self.rejections.add(reason, source, line, detail)
 
     def read_lines(self, lines: list[_Line]) -> None:
-        """Cut the blocks' lines where a bracket count is balanced and read each piece by itself."""
+        """Cut the lines where the brackets balance, and read each piece by itself."""
         piece: list[_Line] = []
         balance = 0
         for line in lines:
@@ -108,7 +108,7 @@ class _Reader:
         self._drop_unfinished(piece)
 
     def keep(self, text: str, line: int) -> None:
-        """Add the case that `text` states, read anew: an answer that needed brackets may come out cut short."""
+        """Parse `text` again and add its case: an answer that needed brackets may lose its end, as in the release."""
         try:
             call, answer = _sides(parse(text).body)
             direct, text = is_direct(call, self.entry_point), ast.unparse(answer)
@@ -116,7 +116,7 @@ class _Reader:
             case = TestCase(ast.unparse(call), text, direct=direct, line=line, predicted=predicted)
         except UnreadableError as error:
             self.reject(error.reason, text, line, error.detail)
-        except REFUSALS:
+        except PARSER_ERRORS:
             self.reject(RejectionReason.SYNTAX_ERROR, text, line, "cannot be written back")
         else:
             self.cases.append(case)
@@ -144,15 +144,15 @@ class _Reader:
                     self.reject(RejectionReason.NOT_AN_ASSERT, source, line, "neither an assert nor `name = value`")
 
     def _keep_equality(self, call: ast.Call, answer: ast.expr, source: str, line: int) -> None:
-        """Keep the assert with `==` for its operator, and names replaced that are whole arguments of its call."""
+        """Keep the assert with `==` as its operator, and replace the names that are whole arguments of its call."""
         arguments = [self._resolved(argument) for argument in call.args]
         keywords = [ast.keyword(keyword.arg, self._resolved(keyword.value)) for keyword in call.keywords]
         if self.inlined_budget < 0:
-            self.reject(RejectionReason.TOO_LONG, source, line, "too long once its names are filled in")
+            self.reject(RejectionReason.TOO_LONG, source, line, "too long once its names are inlined")
             return
         try:
             text = f"assert {ast.unparse(ast.Call(call.func, arguments, keywords))} == {ast.unparse(answer)}"
-        except REFUSALS:
+        except PARSER_ERRORS:
             self.reject(RejectionReason.NO_COMPARISON, source, line, "cannot be written back")
         else:
             self.keep(text, line)
@@ -170,10 +170,10 @@ def _joined(piece: list[_Line]) -> str:
 
 
 def _balance(line: str) -> int:
-    """Return how many brackets `line` opens, less those it closes, without its strings and its comment."""
+    """Return the number of brackets that `line` opens minus those that it closes, outside strings and its comment."""
     bare: list[str] = []
     position = 0
-    unclosed: set[str] = set()  # a quote without a partner: later ones of its kind have none either
+    unclosed: set[str] = set()  # quotes that nothing closes on this line: later ones of the kind are unclosed too
     while match := _QUOTE_OR_COMMENT.search(line, position):
         bare.append(line[position : match.start()])
         token, position = match.group(), match.end()

@@ -1,4 +1,4 @@
-"""What the names of a test file mean at one point of it."""
+"""The values of a test file's names at one point of the file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from codea1_env.facts.submissions import RejectionReason
 
 
-class Sharing:
-    """One group of names whose values may share mutable parts (union-find)."""
+class AliasGroup:
+    """One group of names whose values may share mutable parts (a node of a union-find forest)."""
 
-    __slots__ = ("_parent", "_spoilt_by")
+    __slots__ = ("_invalidated_by", "_parent")
 
     def __init__(self) -> None:
-        self._parent: Sharing | None = None
-        self._spoilt_by = ""
+        self._parent: AliasGroup | None = None
+        self._invalidated_by = ""
 
-    def _root(self) -> Sharing:
+    def _root(self) -> AliasGroup:
         node = self
         while node._parent is not None:
             if node._parent._parent is not None:
@@ -26,45 +26,45 @@ class Sharing:
             node = node._parent
         return node
 
-    def join(self, other: Sharing) -> None:
-        """Make one group of two."""
+    def merge(self, other: AliasGroup) -> None:
+        """Merge two groups into one."""
         mine, theirs = self._root(), other._root()
         if mine is not theirs:
-            mine._spoilt_by = mine._spoilt_by or theirs._spoilt_by
+            mine._invalidated_by = mine._invalidated_by or theirs._invalidated_by
             theirs._parent = mine
 
     @property
-    def spoilt_by(self) -> str:
-        """Which dropped statement may have changed the values; empty if none."""
-        return self._root()._spoilt_by
+    def invalidated_by(self) -> str:
+        """The dropped statement that may have changed the values; empty if there is none."""
+        return self._root()._invalidated_by
 
-    def spoil(self, by: str) -> None:
-        """Mark every value of the group as unknown from here on."""
-        self._root()._spoilt_by = by
+    def invalidate(self, by: str) -> None:
+        """Mark every value of the group as unknown from now on."""
+        self._root()._invalidated_by = by
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
-    """An expression without names of the file."""
+class Inlined:
+    """An expression whose names are inlined: no name of the file is left in it."""
 
     node: ast.expr
     calls_entry_point: bool
-    meanings: Mapping[str, str]
-    """Free name to the import statement that binds it; empty text for a built-in."""
+    bindings: Mapping[str, str]
+    """From each free name to the import statement that binds it; to an empty text for a built-in."""
     size: int
-    """Nodes, shared ones counted each time."""
-    inlined: int
-    """How many of those stand for names."""
+    """Number of nodes; shared ones count each time."""
+    n_inlined: int
+    """How many of those nodes replace names."""
     depth: int
     formatted: bool
-    """Whether an f-string is in it."""
-    sharing: Sharing | None = None
+    """Whether it holds an f-string."""
+    aliases: AliasGroup | None = None
     """None for a constant, which nothing can change."""
 
     @property
     def imports(self) -> tuple[str, ...]:
         """Import statements that the expression needs, sorted."""
-        return tuple(sorted({statement for statement in self.meanings.values() if statement}))
+        return tuple(sorted({statement for statement in self.bindings.values() if statement}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class Imported:
 
     statement: str
     full_name: str
-    """Dotted name of what it binds, e.g. `numpy.linalg`."""
+    """Dotted name of the imported object, e.g. `numpy.linalg`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A name whose value is not known, and why."""
+    """A name without a known value; says why."""
 
     reason: RejectionReason
     detail: str
@@ -86,32 +86,32 @@ class Unusable:
 
 @dataclass(slots=True)
 class Scope:
-    """What the names of a file mean at one point of it."""
+    """The values of a file's names at one point of the file."""
 
     entry_point: str
-    names: dict[str, Filled | Imported | Unusable] = field(default_factory=dict)
+    names: dict[str, Inlined | Imported | Unusable] = field(default_factory=dict)
 
     def child(self) -> Scope:
-        """Return a scope that begins with the names of this one and does not change it."""
+        """Return a copy of this scope; changes of the copy do not reach this one."""
         return Scope(self.entry_point, dict(self.names))
 
-    def bind(self, name: str, value: Filled | Imported | Unusable) -> None:
-        """Let `name` mean `value` from here on."""
+    def bind(self, name: str, value: Inlined | Imported | Unusable) -> None:
+        """Set the value of `name` from now on."""
         self.names[name] = value
 
-    def spoil(self, name: str, *, rebound: bool, by: str) -> None:
-        """Note that a dropped statement mentions `name` and may have changed or (`rebound`) replaced its value."""
+    def invalidate(self, name: str, *, rebound: bool, by: str) -> None:
+        """Record that a dropped statement (`by`) may have changed or, if `rebound`, replaced the value of `name`."""
         value = self.names.get(name)
-        if isinstance(value, Filled) and value.sharing is not None:
-            value.sharing.spoil(by)
+        if isinstance(value, Inlined) and value.aliases is not None:
+            value.aliases.invalidate(by)
         if rebound:
             detail = f"{name!r} depends on a statement that was dropped: {by}"
             self.names[name] = Unusable(RejectionReason.FORBIDDEN_NAME, detail)
 
-    def look_up(self, name: str) -> Filled | Imported | Unusable | None:
-        """Return what `name` means; None if the file does not say."""
+    def look_up(self, name: str) -> Inlined | Imported | Unusable | None:
+        """Return the value of `name`; None if the file does not define it."""
         value = self.names.get(name)
-        if isinstance(value, Filled) and value.sharing is not None and value.sharing.spoilt_by:
-            detail = f"{name!r} may have been changed by a statement that was dropped: {value.sharing.spoilt_by}"
+        if isinstance(value, Inlined) and value.aliases is not None and value.aliases.invalidated_by:
+            detail = f"{name!r} may have been changed by a statement that was dropped: {value.aliases.invalidated_by}"
             return Unusable(RejectionReason.FORBIDDEN_NAME, detail)
         return value

@@ -1,8 +1,8 @@
-"""Python statements out of text of which only some is Python.
+"""Read Python statements from text that is only partly Python.
 
-Text that parses gives its statements. Otherwise it is cut at logical lines into what would be top-level statements;
-each is read by itself, and what cannot be read is kept as `Broken`, so that one slip costs one statement. A broken
-function or class is entered and its body read the same way.
+Text that parses gives its statements. Other text is cut at logical lines into candidates for top-level statements. Each
+is parsed by itself, and text that does not parse is kept as `Broken`, so one syntax error costs one statement. The body
+of a broken function or class is read in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from codea1_env.rules.reading.logical_lines import LogicalLine, logical_lines
 from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 MAX_NESTING = 8
-"""Most functions and classes around an assert that is still looked for."""
+"""Most functions and classes around an assert that is still read."""
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+"""Statements that define a function or a class."""
 _CONTINUES = frozenset({"elif", "else", "except", "finally"})
 _COMPOUND = frozenset({"async", "for", "if", "match", "try", "while", "with"})
 _ASSERT = re.compile(r"\s*assert\b")
@@ -25,7 +27,7 @@ _NAME = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The lines that statements were parsed from, and where they stand."""
+    """The lines that statements were parsed from, and their position in the reply."""
 
     lines: Sequence[str]
     first_line: int
@@ -36,7 +38,7 @@ class Source:
         return self.first_line + node.lineno - 1
 
     def text(self, node: ast.stmt) -> str:
-        """Return what `node` was parsed from (the whole line where cutting it out would need decoding)."""
+        """Return the source of `node`; whole lines if it spans several or if they are not ASCII."""
         end = node.end_lineno or node.lineno
         text = "\n".join(self.lines[node.lineno - 1 : end])
         if end == node.lineno and text.isascii():  # column offsets count bytes
@@ -46,7 +48,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that was read."""
+    """A parsed statement."""
 
     node: ast.stmt
     source: Source
@@ -58,7 +60,7 @@ class Statement:
 
     @property
     def text(self) -> str:
-        """What it was read from."""
+        """Its source."""
         return self.source.text(self.node)
 
 
@@ -72,18 +74,18 @@ class Broken:
 
     @property
     def is_assert(self) -> bool:
-        """True iff it begins as an assert does."""
+        """True iff it begins with `assert`."""
         return _ASSERT.match(self.text) is not None
 
     @property
     def names(self) -> set[str]:
-        """Every name that it may have changed; the line of an assert changes none."""
+        """Every name whose value it may have changed; the line of an assert changes none."""
         return set(_NAME.findall(self.text.partition("\n")[2] if self.is_assert else self.text))
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A function or class of which not everything could be read; `head.node` has an empty body."""
+    """A function or class whose body did not parse as a whole; `head.node` has an empty body."""
 
     head: Statement
     body: tuple[Piece, ...]
@@ -94,7 +96,7 @@ Piece = Statement | Broken | Partial
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Physical lines [first, end) that begin one top-level statement, or text in its place."""
+    """Physical lines [first, end) of one top-level statement, or of text that is none."""
 
     first: int
     end: int
@@ -102,7 +104,7 @@ class Segment:
 
 
 def read_statements(text: str, first_line: int) -> list[Piece]:
-    """Return all that can be told apart in `text`, in order; accepts any text.
+    """Return the statements and broken pieces of `text`, in order; accepts any text.
 
     Args:
         text: lines end in line feeds.
@@ -116,17 +118,17 @@ def read_statements(text: str, first_line: int) -> list[Piece]:
 
 
 def segments(text: str) -> list[Segment]:
-    """Cut `text` where a line stands no deeper than the first line of the statement before it."""
+    """Cut `text` before each line that is indented no deeper than the first line of the statement before it."""
     groups: list[list[LogicalLine]] = []
     for line in logical_lines(text):
-        if groups and _belongs(line, groups[-1]):
+        if groups and _continues(line, groups[-1]):
             groups[-1].append(line)
         else:
             groups.append([line])
     return [Segment(group[0].first, group[-1].end, tuple(group)) for group in groups]
 
 
-def _belongs(line: LogicalLine, group: Sequence[LogicalLine]) -> bool:
+def _continues(line: LogicalLine, group: Sequence[LogicalLine]) -> bool:
     start = group[0]
     if line.indent > start.indent:
         return True
@@ -140,16 +142,16 @@ def _parsed(text: str, source: Source) -> list[Piece]:
 
 def _recovered(lines: Sequence[str], first_line: int, nesting: int) -> Iterator[Piece]:
     for segment in segments("\n".join(lines)):
-        part = _outdented(lines[segment.first : segment.end])
+        part = _dedented(lines[segment.first : segment.end])
         line = first_line + segment.first
         try:
             yield from _parsed("\n".join(part), Source(part, line))
         except UnreadableError as error:
-            yield from _taken_apart(segment, part, line, nesting, error.detail)
+            yield from _recovered_parts(segment, part, line, nesting, error.detail)
 
 
-def _taken_apart(segment: Segment, part: list[str], line: int, nesting: int, detail: str) -> Iterator[Piece]:
-    """Read what can be read of a segment that does not parse as one."""
+def _recovered_parts(segment: Segment, part: list[str], line: int, nesting: int, detail: str) -> Iterator[Piece]:
+    """Yield the readable parts of a segment that does not parse as a whole."""
     head = segment.logical[0]
     n_head = head.end - segment.first
     if len(segment.logical) == 1:
@@ -172,12 +174,12 @@ def _definition(head: list[str], line: int) -> Statement | None:
         body = parse("\n".join(head) + " pass").body
     except UnreadableError:
         return None
-    is_one = len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    is_one = len(body) == 1 and isinstance(body[0], DEFINITIONS)
     return Statement(body[0], Source(head, line)) if is_one else None
 
 
 def _stray_lines(part: list[str], line: int, detail: str) -> Iterator[Piece]:
-    """Keep assignments and imports that an unclosed bracket above has swallowed; the rest is broken."""
+    """Keep the assignments and imports that follow an unclosed bracket; the rest is broken."""
     broken: list[str] = []
     begun = line
     for offset, text in enumerate(part):
@@ -204,7 +206,7 @@ def _simple(text: str, line: int) -> list[Piece]:
 
 
 def _merged(pieces: Iterable[Piece]) -> list[Piece]:
-    """Join neighbouring broken pieces into one, except that each broken assert stays by itself."""
+    """Join adjacent broken pieces into one; each broken assert stays by itself."""
     merged: list[Piece] = []
     run: list[Broken] = []
     for piece in pieces:
@@ -222,8 +224,8 @@ def _joined(run: list[Broken]) -> list[Broken]:
     return [Broken("\n".join(b.text for b in run), run[0].line, run[0].detail)] if run else []
 
 
-def _outdented(lines: Sequence[str]) -> list[str]:
-    """Remove the first line's white space from the front of every line, as far as it is there."""
+def _dedented(lines: Sequence[str]) -> list[str]:
+    """Remove the first line's indentation from every line; a line with less loses all of its own."""
     body = lines[0].lstrip()
     prefix = lines[0][: len(lines[0]) - len(body)]
     if not prefix:

@@ -1,16 +1,16 @@
-"""The strict reading of a coder's reply: which part of it is the program.
+"""The strict reading of a coder's reply: find the program in it.
 
-In this order, the first that there is:
+The program is the first of these that exists:
 
-1. The last fenced block that defines the entry point. Later blocks are usually the corrected answer, and blocks that
+1. The last fenced block that defines the entry point. A later block is usually the corrected answer, and blocks that
    only use the program (examples, outputs) do not define it.
-2. Statements outside the blocks that define the entry point.
+2. Statements outside the blocks, if they define the entry point.
 3. The last block that parses and defines something, else the first block.
-4. Without blocks: the whole text if it is Python that defines something; else the longest run of statements that does;
-   else, from the first `def` on, text that is not Python.
+4. In a reply without blocks: the whole text if it is Python that defines something; else the longest run of statements
+   that defines something; else the text from the first `def` on, though it is not Python.
 
-Blocks labelled with another language never count. A program that does not parse is still the candidate: loading it
-gives its verdict.
+Blocks labelled with another language never count. A program that does not parse is still the candidate; it gets its
+verdict when it is loaded.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from dataclasses import dataclass
 
 from codea1_env.rules.reading.fences import Block, Fenced, without_margin
 from codea1_env.rules.reading.python_text import UnreadableError, parse
-from codea1_env.rules.reading.statements import segments
+from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
 
 
@@ -63,10 +62,10 @@ def _defines_something(text: str) -> bool:
 def _defined(body: Iterable[ast.stmt]) -> set[str]:
     """Return the names that top-level statements bind, those under `if` and `try` included."""
     names: set[str] = set()
-    waiting = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, _DEFINITIONS):
+    pending = list(body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, DEFINITIONS):
             names.add(node.name)
         elif isinstance(node, ast.Assign):
             names.update(target.id for target in node.targets if isinstance(target, ast.Name))
@@ -75,12 +74,12 @@ def _defined(body: Iterable[ast.stmt]) -> set[str]:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names.update(alias.asname or alias.name for alias in node.names)
         elif isinstance(node, ast.If | ast.Try):
-            waiting.extend([*node.body, *node.orelse])
+            pending.extend([*node.body, *node.orelse])
     return names
 
 
 def _first_def(text: str, entry_point: str) -> int | None:
-    """Return where the first line stands that begins a function (of this name, if it is not empty)."""
+    """Return the position of the first `def` line, of this name if it is not empty; None if there is none."""
     name = re.escape(entry_point) if entry_point else r"\w+"
     match = re.search(_ANY_DEF.format(name=name), text, re.MULTILINE)
     return match.start() if match else None
@@ -88,14 +87,14 @@ def _first_def(text: str, entry_point: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Neighbouring statements among prose."""
+    """Consecutive statements between lines of prose."""
 
     text: str
     defines_entry_point: bool = False
 
 
 def _run_outside(text: str, entry_point: str) -> _Run:
-    """Return the best program among prose; empty text if there is none."""
+    """Return the best program outside the blocks; an empty text if there is none."""
     if _defines_something(text):
         return _Run(text, _mentions_definition(text, entry_point))
     runs = _runs(text, entry_point)
@@ -129,7 +128,7 @@ def _runs(text: str, entry_point: str) -> list[_Run]:
 
 
 def _code(lines: list[str]) -> list[ast.stmt]:
-    """Return the statements of a segment; none if it is not Python, or only by accident."""
+    """Return the statements of a segment; none if it is not Python, or is prose that happens to parse."""
     try:
         body = parse(without_margin("\n".join(lines))).body
     except UnreadableError:
@@ -138,7 +137,7 @@ def _code(lines: list[str]) -> list[ast.stmt]:
 
 
 def _reads_like_prose(node: ast.stmt) -> bool:
-    """Whether `node` is a word or `Note: word`, which Python takes for an expression or an annotation."""
+    """Whether `node` is a word or `Note: word`, which parse as an expression and as an annotation."""
     if isinstance(node, ast.AnnAssign):
         return node.value is None
     if not isinstance(node, ast.Expr):

@@ -1,23 +1,24 @@
-"""The strict reading of a tester's reply: from Python text to test cases, everything dropped with its reason.
+"""The strict reading of a tester's reply: from Python text to test cases, with a reason for every dropped piece.
 
-What is read, in the order of the reply:
+These statements are read, in the order of the reply:
 
 - `assert E == P` or `assert P == E` where exactly one side calls the entry point: expression E, prediction P.
-  `E is None`, `E is True`, `E is False` count as `==`, since values cross processes as plain data. So do equalities
-  that are wrapped or negated twice (`claims`).
+  `E is None`, `E is True` and `E is False` count as `==`, since values cross processes as plain data. Equalities that
+  are wrapped or negated twice count too (`claims`).
 - any other assert whose condition calls the entry point: expression `bool(condition)`, prediction `True`.
-- `name = value`, also chained, annotated, and pairwise for displays (`a, b = 1, 2`): a name stands for the expression
-  it was given, wherever a later assert mentions it. Nothing is executed while reading: if a dropped statement may have
-  changed a name's value (`x.append(1)`), an assert that needs the name is dropped too rather than misread.
-- imports of pure modules; a case carries those that it needs. Importing the entry point itself changes nothing.
-- asserts in functions without parameters and in methods with `self` alone, as if they stood at the top level; a
-  function sees the names of the module, not those of its class.
+- `name = value`, also chained, annotated, and pairwise for displays (`a, b = 1, 2`): later asserts get the expression
+  in place of the name. Reading executes nothing. If a dropped statement may have changed a name's value
+  (`x.append(1)`), an assert that needs the name is dropped too.
+- imports of pure modules; a case carries the imports that it needs. An import of the entry point itself has no effect.
+- asserts in functions without parameters and in methods whose only parameter is `self` or `cls`, as if they stood at
+  the top level. A function sees the names of the module, not those of its class.
 
 An assert that may hold whatever the entry point returns is dropped (`dependence`).
 
 A call of the entry point is a call by its name: `f(1)`, not `solution.f(1)`, `Solution().f(1)` or `map(f, xs)`.
-Asserts under `if`, `for`, `while`, `with`, `try`, in async or decorated functions, and in functions with parameters
-are not read (NOT_AN_ASSERT): what they state depends on running the file. So do unittest's assert methods.
+Asserts under `if`, `for`, `while`, `with` and `try`, in async or decorated functions, and in functions with parameters
+are not read (NOT_AN_ASSERT), because their meaning depends on running the file. The same holds for unittest's assert
+methods.
 """
 
 from __future__ import annotations
@@ -30,16 +31,14 @@ from types import EllipsisType
 from codea1_env.facts.submissions import RejectionReason, TestCase
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
-from codea1_env.rules.reading.dependence import objection
+from codea1_env.rules.reading.dependence import vacuity_reason
 from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_direct
-from codea1_env.rules.reading.inlining import fill
+from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
 from codea1_env.rules.reading.rejections import Rejections
-from codea1_env.rules.reading.scopes import Filled, Imported, Scope, Unusable
-from codea1_env.rules.reading.statements import MAX_NESTING, Broken, Partial, Piece, Statement
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+from codea1_env.rules.reading.scopes import Imported, Inlined, Scope, Unusable
+from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
 
 
 @dataclass(slots=True)
@@ -49,9 +48,9 @@ class SuiteReader:
     entry_point: str
     max_cases: int | None = None
     node_budget: int = 8_192
-    """Nodes that names may add to all cases together, so that a short reply cannot become a huge suite."""
+    """Most nodes in all cases with inlined names together, so that a short reply cannot become a huge suite."""
     prose_is_broken: bool = True
-    """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or just prose."""
+    """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or prose."""
     cases: list[TestCase] = field(default_factory=list)
     rejections: Rejections = field(default_factory=Rejections)
     scope: Scope = field(init=False)
@@ -60,11 +59,11 @@ class SuiteReader:
         self.scope = Scope(self.entry_point)
 
     def read(self, pieces: Iterable[Piece]) -> None:
-        """Add what `pieces` hold; the names they bind stay known for the next call."""
+        """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
         self._body(pieces, self.scope, self.scope, 0)
 
     def reject(self, reason: RejectionReason, source: str, line: int, detail: str) -> None:
-        """Note one dropped piece."""
+        """Add one dropped piece."""
         self.rejections.add(reason, source, line, detail)
 
     # -- statements --
@@ -75,10 +74,10 @@ class SuiteReader:
                 self._broken(piece, scope)
             elif isinstance(piece, Partial):
                 self._definition(piece.head, piece.body, scope, for_functions, nesting)
-            elif isinstance(piece.node, _DEFINITIONS):
+            elif isinstance(piece.node, DEFINITIONS):
                 body = tuple(Statement(node, piece.source) for node in piece.node.body)
                 self._definition(piece, body, scope, for_functions, nesting)
-            elif not _says_nothing(piece.node):
+            elif not _is_no_op(piece.node):
                 self._simple(piece, scope)
 
     def _simple(self, statement: Statement, scope: Scope) -> None:
@@ -96,31 +95,31 @@ class SuiteReader:
                 for alias in names:
                     self._import(statement, alias, "." * level + (module or ""), scope)
             case _:
-                self._drop(statement, scope, _not_read(statement.node))
+                self._drop(statement, scope, _unread_detail(statement.node))
 
     def _definition(
         self, head: Statement, body: tuple[Piece, ...], scope: Scope, for_functions: Scope, nesting: int
     ) -> None:
         node = head.node
-        assert isinstance(node, _DEFINITIONS)
+        assert isinstance(node, DEFINITIONS)
         if node.name != self.entry_point:
-            detail = f"{node.name!r} is the tester's own function or class, which is not run"
+            detail = f"{node.name!r} is a function or class of the tester, which is not run"
             scope.bind(node.name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
-        obstacle = self._obstacle(node, body, nesting)
-        if obstacle:
-            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, obstacle)
+        skip_reason = self._skip_reason(node, body, nesting)
+        if skip_reason:
+            self.reject(RejectionReason.NOT_AN_ASSERT, head.text, head.line, skip_reason)
         elif isinstance(node, ast.ClassDef):
             self._body(body, for_functions.child(), for_functions, nesting + 1)
         else:
             inner = for_functions.child()
             self._body(body, inner, inner, nesting + 1)
 
-    def _obstacle(
+    def _skip_reason(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, body: tuple[Piece, ...], nesting: int
     ) -> str:
         """Return why the asserts of a definition are not read; empty if they are."""
         if node.name == self.entry_point:
-            return "defines the entry point, which is the program's part"
+            return "defines the entry point, which only the program may define"
         if not holds_assert(body):
             return "a definition that holds no assert"
         if nesting >= MAX_NESTING:
@@ -146,10 +145,10 @@ class SuiteReader:
     def _assign(self, statement: Statement, targets: list[ast.expr], value: ast.expr, scope: Scope) -> None:
         pairs = [pair for target in targets for pair in _pairs(target, value)]
         if any(name is None for name, _ in pairs):
-            self._drop(statement, scope, "assigns to something other than names one by one")
+            self._drop(statement, scope, "assigns to something other than single names")
             return
         if any(name == self.entry_point for name, _ in pairs):
-            self._drop(statement, scope, f"assigns to {self.entry_point!r}, which is the program's part")
+            self._drop(statement, scope, f"assigns to {self.entry_point!r}, which only the program may define")
             return
         values = {id(node): _value(node, scope) for _, node in pairs}
         for name, node in pairs:
@@ -157,10 +156,10 @@ class SuiteReader:
                 scope.bind(name, values[id(node)])
 
     def _import(self, statement: Statement, alias: ast.alias, module: str | None, scope: Scope) -> None:
-        """Bind what `import alias` or `from module import alias` binds."""
+        """Bind the name of `import alias` or `from module import alias`."""
         name = alias.asname or (alias.name if module else alias.name.partition(".")[0])
         if module == "__future__" or (module is not None and alias.name == name == self.entry_point):
-            return  # the entry point is there anyway, and stays the program's
+            return  # the program defines the entry point, so importing it has no effect
         allowed = may_be_imported_from(module, alias.name) if module is not None else is_importable(alias.name)
         if allowed and name != self.entry_point and not name.startswith("__"):
             node = ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])
@@ -174,7 +173,7 @@ class SuiteReader:
 
     def _broken(self, piece: Broken, scope: Scope) -> None:
         for name in piece.names & scope.names.keys():
-            scope.spoil(name, rebound=True, by=_first_line(piece.text))
+            scope.invalidate(name, rebound=True, by=_first_line(piece.text))
         if piece.is_assert or self.prose_is_broken:
             self.reject(RejectionReason.SYNTAX_ERROR, piece.text, piece.line, piece.detail)
         else:
@@ -184,7 +183,7 @@ class SuiteReader:
         text = statement.text
         for node in ast.walk(statement.node):
             if isinstance(node, ast.Name):
-                scope.spoil(node.id, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
+                scope.invalidate(node.id, rebound=not isinstance(node.ctx, ast.Load), by=_first_line(text))
         self.reject(RejectionReason.NOT_AN_ASSERT, text, statement.line, detail)
 
     # -- asserts --
@@ -194,41 +193,41 @@ class SuiteReader:
         plain = None if sides is None else read_plain_case(*sides, self.entry_point, line)
         if plain is not None:
             return plain
-        whole = fill(condition, scope)
+        inlined = inline_names(condition, scope)
         try:
-            return self._general_case(whole, line)
-        except RecursionError:  # as in `fill`
+            return self._general_case(inlined, line)
+        except RecursionError:  # as in `inline_names`
             raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply") from None
 
-    def _general_case(self, whole: Filled, line: int) -> TestCase:
-        if not whole.calls_entry_point:
+    def _general_case(self, inlined: Inlined, line: int) -> TestCase:
+        if not inlined.calls_entry_point:
             detail = f"never calls {self.entry_point!r} by its name"
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, detail)
-        if whole.size > self.node_budget:
-            raise UnreadableError(RejectionReason.TOO_LONG, "too long once its names are filled in")
-        claim = plain_claim(whole.node, whole.meanings)
-        why_not = objection(claim, self.entry_point, whole.meanings)
-        if why_not:
-            raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, why_not)
-        case = self._written(whole, *(self._divided(claim) or (_call_bool(claim, whole), ast.Constant(True))), line)
-        self.node_budget -= whole.size
+        if inlined.size > self.node_budget:
+            raise UnreadableError(RejectionReason.TOO_LONG, "too long once its names are inlined")
+        claim = plain_claim(inlined.node, inlined.bindings)
+        vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings)
+        if vacuous_because:
+            raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, vacuous_because)
+        case = self._test_case(inlined, *(self._sides(claim) or (_call_bool(claim, inlined), ast.Constant(True))), line)
+        self.node_budget -= inlined.size
         return case
 
-    def _divided(self, claim: ast.expr) -> tuple[ast.expr, ast.expr] | None:
-        """Return an expression that calls the entry point and what it is equal to; None if it is no such claim."""
+    def _sides(self, claim: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+        """Return the side that calls the entry point and the other one; None if both sides call it."""
         left, right = sides_of_equality(claim) or (claim, claim)
         left_calls, right_calls = calls_of(left, self.entry_point), calls_of(right, self.entry_point)
         if left_calls and right_calls:
             return None
         return (left, right) if left_calls else (right, left)
 
-    def _written(self, whole: Filled, expression: ast.expr, prediction: ast.expr, line: int) -> TestCase:
-        text, predicted_text = _text(expression, whole), _text(prediction, whole)
+    def _test_case(self, inlined: Inlined, expression: ast.expr, prediction: ast.expr, line: int) -> TestCase:
+        text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
         direct = is_direct(expression, self.entry_point)
         return TestCase(
             expression=text,
             prediction=predicted_text,
-            imports=whole.imports,
+            imports=inlined.imports,
             direct=direct,
             line=line,
             predicted=encoded_prediction(prediction, predicted_text),
@@ -246,7 +245,7 @@ def holds_assert(pieces: Iterable[Piece]) -> bool:
     )
 
 
-def _says_nothing(node: ast.stmt) -> bool:
+def _is_no_op(node: ast.stmt) -> bool:
     """Whether `node` is `pass`, `...` or a docstring."""
     match node:
         case ast.Pass() | ast.Expr(value=ast.Constant(value=str() | EllipsisType())):
@@ -254,11 +253,11 @@ def _says_nothing(node: ast.stmt) -> bool:
     return False
 
 
-def _not_read(node: ast.stmt) -> str:
+def _unread_detail(node: ast.stmt) -> str:
     if isinstance(node, ast.Expr):
-        return "states nothing: neither an assert nor an assignment"
+        return "neither an assert nor an assignment"
     if any(isinstance(child, ast.stmt) for child in ast.iter_child_nodes(node)):
-        return "what stands under if, for, while, with, try or match is not read"
+        return "statements under if, for, while, with, try or match are not read"
     return "neither an assert, an assignment to names nor an import"
 
 
@@ -269,7 +268,7 @@ def _parameters(node: ast.FunctionDef) -> set[str]:
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str | None, ast.expr]]:
-    """Yield each name with what it is assigned; None as name where that takes running the file."""
+    """Yield each name with its value; None as the name where only running the file could tell."""
     displays = (ast.Tuple, ast.List)
     if isinstance(target, ast.Name):
         yield target.id, value
@@ -280,23 +279,23 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str | None, ast.
         yield None, value
 
 
-def _value(node: ast.expr, scope: Scope) -> Filled | Unusable:
+def _value(node: ast.expr, scope: Scope) -> Inlined | Unusable:
     try:
-        return fill(node, scope)
+        return inline_names(node, scope)
     except UnreadableError as error:
         return Unusable(error.reason, error.detail)
 
 
-def _call_bool(claim: ast.expr, whole: Filled) -> ast.expr:
-    if whole.depth >= MAX_DEPTH:
+def _call_bool(claim: ast.expr, inlined: Inlined) -> ast.expr:
+    if inlined.depth >= MAX_DEPTH:
         raise UnreadableError(RejectionReason.SYNTAX_ERROR, "nested too deeply")
-    if not is_built_in("bool", whole.meanings):
+    if not is_built_in("bool", inlined.bindings):
         raise UnreadableError(RejectionReason.FORBIDDEN_NAME, "'bool' means something else here")
     return ast.Call(ast.Name("bool", ast.Load()), [claim], [])
 
 
-def _text(node: ast.expr, whole: Filled) -> str:
-    return write(node, shared=whole.inlined > 0, formatted=whole.formatted)
+def _text(node: ast.expr, inlined: Inlined) -> str:
+    return write(node, shared=inlined.n_inlined > 0, formatted=inlined.formatted)
 
 
 def _first_line(text: str) -> str:

@@ -1,9 +1,9 @@
-"""What a reasoning model has thought before its answer, which is no part of the answer.
+"""Remove the thinking sections of reasoning models: they are no part of the answer.
 
 A section begins with `<think>` (or `<thinking>`) at the start of a line and ends with the closing tag. Chat templates
-often write the opening tag into the prompt, so that a reply may begin in the middle of a section: then everything up to
-a closing tag that ends its line is thought too. A section that never ends goes on to the end of the reply: whatever
-code is in it was never handed in.
+often write the opening tag into the prompt, so a reply may begin in the middle of a section. Then everything up to a
+closing tag at the end of a line is thinking too. A section without a closing tag extends to the end of the reply; code
+in it is not part of the answer.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _CLOSING_A_LINE = re.compile(r"</think(?:ing)?>[ \t]*$", re.IGNORECASE | re.MULT
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply without its thinking."""
+    """A reply without its thinking sections."""
 
     text: str
-    """Sections are blank lines, so that line numbers hold."""
+    """Sections are replaced by blank lines, so line numbers stay valid."""
     unfinished: bool
     """Whether the reply ends in the middle of a section."""
 
 
 def without_thinking(text: str) -> Answer:
-    """Take the thinking out of a reply (lines end in line feeds); accepts any text."""
+    """Return a reply (lines end in line feeds) without its thinking sections; accepts any text."""
     if _TAG.search(text) is None:  # most replies
         return Answer(text, False)
     position = _end_of_a_section_begun_in_the_prompt(text)

@@ -82,7 +82,7 @@ def answer_to(request: RunRequest, sandbox: Sandbox, bounds: ServerBounds) -> Ru
         return _answer(report.outcomes[0], report)
     if report.load.kind is OutcomeKind.MEMORY_LIMIT:
         return _failed(report, "MemoryError\n")
-    return _sandbox_error(f"our own program does not load: {report.load.said}")
+    return _sandbox_error(f"our own program does not load: {report.load.summary}")
 
 
 def _job(request: RunRequest, bounds: ServerBounds) -> Job:
@@ -113,12 +113,12 @@ def _answer(outcome: Outcome, report: JobReport) -> RunAnswer:
     if outcome.value is not None:
         return _ran(outcome.value) or _failed(report, "the program has replaced its own output\n")
     if kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
-        return _sandbox_error(outcome.said)
+        return _sandbox_error(outcome.summary)
     if kind is OutcomeKind.TIME_LIMIT:
         return RunAnswer(RunStatus.FAILED, run=CommandResult(CommandStatus.TIME_LIMIT_EXCEEDED, report.cpu_s))
     if kind is OutcomeKind.CRASHED:
         return _failed(report, f"{outcome.message}\n", _signal_code(outcome.error_type))
-    return _failed(report, f"{outcome.said}; what it printed is lost\n")
+    return _failed(report, f"{outcome.summary}; what it printed is lost\n")
 
 
 def _ran(value: bytes) -> RunAnswer | None:

@@ -328,7 +328,7 @@ def test_an_interrupt_ends_a_run_whose_agent_never_returns(
     many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (concurrent_games, game_agents):
-        monkeypatch.setattr(module, "PATIENCE_S", 0.2)
+        monkeypatch.setattr(module, "CLOSE_TIMEOUT_S", 0.2)
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
@@ -346,7 +346,7 @@ async def deaf(observation: Observation, info: Info) -> str:
 def test_one_interrupt_ends_a_game_by_itself_too(
     many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(game_agents, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(game_agents, "CLOSE_TIMEOUT_S", 0.2)
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         play(many, coder, asserting, sandbox=sandbox, episodes=6)
@@ -373,7 +373,7 @@ def test_two_agents_that_do_not_end_are_waited_for_at_the_same_time(
     ends: list[float] = []
     options: dict[str, Any] = {"on_episode": lambda game: ends.append(time.perf_counter())}
     for module in (concurrent_games, game_agents):
-        monkeypatch.setattr(module, "PATIENCE_S", 2.0)
+        monkeypatch.setattr(module, "CLOSE_TIMEOUT_S", 2.0)
     play(many, Clinging(good), Clinging(asserting), sandbox=sandbox, episodes=2, concurrency=concurrency, **options)
     assert 1.9 < time.perf_counter() - ends[-1] < 3.5
 

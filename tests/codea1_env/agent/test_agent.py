@@ -70,7 +70,7 @@ def test_an_async_agent_can_be_asked_inside_a_running_loop(context: AgentContext
 def test_an_async_agent_that_never_ends_holds_up_neither_an_interrupt_nor_its_end(
     context: AgentContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codea1_env.agent.agent.PATIENCE_S", 0.2)
+    monkeypatch.setattr("codea1_env.agent.agent.CLOSE_TIMEOUT_S", 0.2)
 
     async def deaf(observation: Any) -> str:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

@@ -189,7 +189,7 @@ def test_a_result_that_cannot_be_sent_is_used_as_in_python_or_doubted(sandbox: S
     assert [case.verdict for case in report.suites[0].cases] == [Verdict.PASSED, Verdict.PASSED, Verdict.WRONG_ANSWER]
     assert [rejection.reason.value for rejection in report.suites[0].suite.rejections] == ["unknowable"]
     assert report.suites[0].suite.n_invalid == 0
-    assert report.rechecks.doubted == 1
+    assert report.rechecks.undecided == 1
     wrong = judged(solution, yields.replace("x + 1", "x"), text, sandbox)
     assert [case.verdict.is_failure for case in wrong.suites[0].cases] == [True] * 4
 

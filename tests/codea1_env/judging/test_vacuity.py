@@ -15,7 +15,7 @@ from codea1_env.judging.solution_values import SolutionValues, limits_of_solutio
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import PRESETS, Reading, preset
-from codea1_env.rules.validation import UnderChanges
+from codea1_env.rules.validation import ChangeEvidence
 from codea1_env.sandbox import Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.sandbox.inside.changes import N_CHANGES, N_TELLING
 from codea1_env.sandbox.local.execution import internal_error_report
@@ -34,10 +34,10 @@ def harness(*expressions: str) -> list[Call]:
     return [Call(expression, ("import math",), Place.HARNESS) for expression in expressions]
 
 
-def changed(sandbox: Sandbox, solution: str, expressions: Iterable[str]) -> dict[str, UnderChanges]:
+def changed(sandbox: Sandbox, solution: str, expressions: Iterable[str]) -> dict[str, ChangeEvidence]:
     values = SolutionValues(sandbox, LIMITS, finds_vacuous=True)
     (answers,) = values.answers([(problem_of(solution), harness(*expressions))])
-    return {call.expression: evidence.under_changes for call, evidence in answers.items()}
+    return {call.expression: evidence.change_evidence for call, evidence in answers.items()}
 
 
 def judged(sandbox: Sandbox, reply: str, rules: str = "fixed", examples: tuple[str, ...] = ()) -> ValidSuite:
@@ -99,11 +99,11 @@ def test_a_failed_sandbox_makes_nothing_vacuous_and_is_not_remembered(sandbox: S
     asked = [(problem_of(SQUARE), harness("f() == f() + 0"))]
     (answers,) = values.answers(asked)
     (evidence,) = answers.values()
-    assert not evidence.under_changes.is_vacuous
+    assert not evidence.change_evidence.is_vacuous
     assert not evidence.internal_error
     failing.fails = False
     (answers,) = values.answers(asked)
-    assert [each.under_changes.is_vacuous for each in answers.values()] == [True]
+    assert [each.change_evidence.is_vacuous for each in answers.values()] == [True]
 
 
 def test_a_vacuous_case_is_invalid_and_takes_no_other_ones_place(sandbox: Sandbox) -> None:

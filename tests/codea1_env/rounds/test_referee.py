@@ -61,7 +61,7 @@ def test_our_own_failure_is_none_with_a_reason(broken_sandbox, toys):
 def test_a_golden_rate_that_cannot_be_found_out_is_masked(sandbox, toys):
     broken = ProblemSet("broken", (replace(toys[0], golden=(GoldenCase("add(1, 2)", "no_such_name"),)),))
     (scored,) = Referee(broken, "golden", sandbox=sandbox).rewards(["toy/add"], [RIGHT])
-    assert (scored.coder, scored.masked_because) == (None, "nothing is known that the rules pay for")
+    assert (scored.coder, scored.masked_because) == (None, "the rules mask it: there is no evidence")
 
 
 def test_records_are_plain_json(sandbox, toys):

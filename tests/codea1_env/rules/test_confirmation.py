@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.rules.confirmation import agreed, is_confirmed
+from codea1_env.rules.confirmation import combined_outcome, is_confirmed
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.values import encode
 
@@ -60,20 +60,20 @@ def test_other_shares_are_refused(share: float) -> None:
     ],
 )
 def test_two_runs_say_together_what_neither_contradicts(first: Outcome, second: Outcome, together: Outcome) -> None:
-    assert agreed(first, second, PLAIN) == together
+    assert combined_outcome(first, second, PLAIN) == together
 
 
 def test_two_values_that_differ_are_a_fault_of_the_program() -> None:
-    outcome = agreed(ONE, TWO, PLAIN)
+    outcome = combined_outcome(ONE, TWO, PLAIN)
     assert (outcome.kind, outcome.error_type, outcome.value) == (OutcomeKind.ERROR, "Flaky", None)
 
 
 def test_values_are_compared_as_everywhere_else() -> None:
     nearly = Outcome(OutcomeKind.VALUE, encode(1.0 + 1e-9))
     float_one = Outcome(OutcomeKind.VALUE, encode(1.0))
-    assert agreed(float_one, nearly, Comparison(rel_tol=1e-6)) is float_one
+    assert combined_outcome(float_one, nearly, Comparison(rel_tol=1e-6)) is float_one
     for one, other in ((ONE, nearly), (nearly, ONE)):  # neither run is the expected one
-        assert agreed(one, other, Comparison(rel_tol=1e-6)).error_type == "Flaky"
-    assert agreed(ONE, nearly, PLAIN).error_type == "Flaky"
+        assert combined_outcome(one, other, Comparison(rel_tol=1e-6)).error_type == "Flaky"
+    assert combined_outcome(ONE, nearly, PLAIN).error_type == "Flaky"
     ordered, reordered = (Outcome(OutcomeKind.VALUE, encode(d)) for d in ({1: 1, 2: 2}, {2: 2, 1: 1}))
-    assert agreed(ordered, reordered, PLAIN) is ordered
+    assert combined_outcome(ordered, reordered, PLAIN) is ordered

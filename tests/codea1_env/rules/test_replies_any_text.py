@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
+from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.rejections import MAX_LISTED
-from codea1_env.rules.replies import MAX_FIELDS, MAX_TOKENS, is_direct_call, read_candidate, read_suite
+from codea1_env.rules.replies import MAX_FIELDS, MAX_TOKENS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, Validation
 from codea1_env.rules.validation import validate
 

@@ -6,7 +6,8 @@ import warnings
 import pytest
 
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
-from codea1_env.rules.replies import is_direct_call, read_suite
+from codea1_env.rules.reading.direct_calls import is_direct_call
+from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 
 

@@ -35,7 +35,7 @@ def run(sandbox: Sandbox, program: str, *calls: str | Call, harness: Harness = T
 
 
 def values(report: JobReport) -> list[Any]:
-    return [outcome.said if outcome.value is None else decode(outcome.value) for outcome in report.outcomes]
+    return [outcome.summary if outcome.value is None else decode(outcome.value) for outcome in report.outcomes]
 
 
 def given(*args: Any, **kwargs: Any) -> Call:

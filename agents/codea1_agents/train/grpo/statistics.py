@@ -111,10 +111,10 @@ def _judging(candidates: Sequence[CandidateReport]) -> Iterator[tuple[str, float
     """Yield how often something else than a first comparison of values has decided, per case of a valid program."""
     valid = [each for each in candidates if each.is_valid]
     n_cases = sum(len(each.replayed) + sum(len(suite.cases) for suite in each.suites) for each in valid)
-    n_cases += sum(each.rechecks.doubted for each in valid)
+    n_cases += sum(each.rechecks.undecided for each in valid)
     if n_cases:
         yield "equal_answers_share", sum(each.rechecks.equal_answers for each in valid) / n_cases
-        yield "doubted_share", sum(each.rechecks.doubted for each in valid) / n_cases
+        yield "doubted_share", sum(each.rechecks.undecided for each in valid) / n_cases
         yield "rerun_share", sum(each.rechecks.rerun for each in valid) / n_cases
 
 

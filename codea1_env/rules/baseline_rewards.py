@@ -1,11 +1,11 @@
-"""The rewards of other papers on this game, for comparison under one roof (method.md 4).
+"""The rewards of other papers, applied to this game, for comparison.
 
-Each is the paper's formula on what a report of ours holds. What all of them share, unlike their papers: one trusted
-solution says which predictions are right; a suite holds up to K tests, of which a paper with one test per reply is the
-case K = 1; a candidate that does not load is no evidence about a suite; no Mistake Book. docs/rules.md has the
-formulas side by side and what else differs.
+Each function computes a paper's formula from a report. Four things differ from all of the papers: one trusted solution
+decides which predictions are right; a suite holds up to K tests (K = 1 for a paper with one test per reply); a
+candidate that does not load is no evidence about a suite; there is no Mistake Book. docs/rules.md compares the formulas
+and lists other differences.
 
-A *right* case is a valid one whose prediction was right (or not asked for); a *written* one any attempt at a test.
+A *right* case is a valid case whose prediction was right (or not required). A *written* case is any attempt at a test.
 """
 
 from __future__ import annotations
@@ -22,29 +22,31 @@ from codea1_env.rules.reward_parts import (
     CandidateRewards,
     Reward,
     RewardPart,
+    golden_reward,
     invalid_candidate,
     n_credited,
     n_passed,
     n_right,
     n_written,
     no_evidence,
-    pass_rate,
     right_cases,
+    right_pass_rates,
 )
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
 
 SuiteColumn = Sequence[SuiteReport]
-"""One suite against each of some candidates."""
+"""The reports of one suite against each of several candidates."""
 
 
 def utrl(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """UTRL (arXiv 2508.21107): discrimination, a validity that short suites cannot have, and format; `reward.utrl`.
+    """UTRL (arXiv 2508.21107): discrimination, validity and format; the weights are `reward.utrl`.
 
     coder = 0.9 * pass rate on right cases (mean over suites that have some) + 0.1 * format;
     tester = 0.85 * [some right case fails] + 0.05 * right / max(K, written) + 0.1 * format.
-    Format is 1 if the reply holds a program, or a test. The paper's discrimination is the share of sampled programs
-    that are beaten: the mean of this reward over a problem's candidates, where they share the suite.
+    The denominator of validity is at least K, so a short suite cannot reach 1. Format is 1 if the reply holds a
+    program, or a test. In the paper, discrimination is the share of sampled programs that fail: the mean of this reward
+    over a problem's candidates if they share the suite.
     """
     weights = rules.reward.utrl
     if not report.is_valid:
@@ -72,12 +74,12 @@ def utrl(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 def atgen(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
-    """ATGen (arXiv 2510.14635): right outputs, attacks that count with a right output only, and format, a third each;
-    `reward.atgen`.
+    """ATGen (arXiv 2510.14635): right outputs, attacks and format, a third each; the weights are `reward.atgen`.
 
-    Each part of a written test is 1 or -0.5, and the tester gets the mean over its written tests: 1 for a right one
-    that beats the program, 0.5 for another right one, 0 for a wrong one; -0.5 for a reply without any test. The
-    paper's coder is not trained; ours gets its pass rate on right cases, `no_evidence` without any.
+    An attack counts only if its output is right. Each part of a written test is 1 or -0.5, and the tester gets the mean
+    over its written tests: 1 for a right test that the program fails, 0.5 for another right one, 0 for a wrong one;
+    -0.5 for a reply without any test. The paper does not train its coder. Here the coder gets its pass rate on right
+    cases, or `no_evidence` if there are none.
     """
     if not report.is_valid:
         return invalid_candidate(report, rules)
@@ -86,8 +88,10 @@ def atgen(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
         written = n_written(suite)
         testers.append(
             Reward.of(
-                RewardPart("io_accuracy", _met(n_right(suite.cases), written, weights.failed), weights.io_accuracy),
-                RewardPart("attack", _met(n_credited(suite.cases), written, weights.failed), weights.attack),
+                RewardPart(
+                    "io_accuracy", _mean_part(n_right(suite.cases), written, weights.failed), weights.io_accuracy
+                ),
+                RewardPart("attack", _mean_part(n_credited(suite.cases), written, weights.failed), weights.attack),
                 RewardPart("format", 1.0 if written else weights.failed, weights.format),
             )
         )
@@ -98,46 +102,47 @@ def atgen(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 def cure(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
-    """CURE (arXiv 2506.03136): a test is worth the wrong programs that it tells from right ones.
+    """CURE (arXiv 2506.03136): a test is rewarded for the wrong programs that fail it.
 
-    coder = pass rate on the golden tests, masked where unknown. With W the valid candidates that do not pass all
-    golden tests, a right case is worth the share of W that fails it, a wrong one minus the share of W that passes it
-    *as it was written*, and a suite the mean over its written tests (0 for those that the solution does not even
-    run); 0 where W is empty, masked where nothing is known of any candidate.
+    coder = pass rate on the golden tests, masked where unknown. W is the set of valid candidates that do not pass all
+    golden tests. A right case gets the share of W that fails it. A wrong case gets minus the share of W that passes it
+    *as it was written*. A suite gets the mean over its written tests (0 for those that the solution cannot run), 0 if W
+    is empty, and is masked if no candidate's golden pass rate is known.
 
-    A lone candidate is W, or W is empty. The paper has no solution: to it a test is right if all right programs pass
-    it, so that problems without one are skipped; here they are not. Whether a candidate passes a wrong test is told by
-    its recorded answer: literals of up to 300 characters.
+    A candidate alone is W, or W is empty. The paper has no solution: there a test is right if all right programs pass
+    it, and problems without a right program are skipped. Here they are not. The recorded answer of a candidate decides
+    whether it passes a wrong test; only literals of up to 300 characters are recorded.
     """
     wrong = [each for each in group if each.is_valid and (each.golden_pass_rate or 0.0) < 1.0 and _is_known(each)]
     any_known = any(_is_known(each) for each in group if each.is_valid)
 
-    def worth(column: SuiteColumn) -> Reward:
+    def suite_reward(column: SuiteColumn) -> Reward:
         if not any_known:
             return MASKED
-        shares = [_told_apart(suite, rules.comparison) for suite in column]
+        shares = [_discrimination(suite, rules.comparison) for suite in column]
         return Reward.of(RewardPart("wrong_programs_told", fmean(shares) if shares else 0.0, 1.0))
 
     return [
-        CandidateRewards(_golden_coder(report, rules), testers)
-        for report, testers in zip(group, _shared_testers(group, wrong, worth), strict=True)
+        CandidateRewards(golden_reward(report, rules), testers)
+        for report, testers in zip(group, _shared_testers(group, wrong, suite_reward), strict=True)
     ]
 
 
 def learnability(group: Sequence[CandidateReport], rules: Ruleset) -> list[CandidateRewards]:
     """Absolute Zero's rewards (arXiv 2505.03335) with the tester as proposer and the coder as solver.
 
-    With p the share of right cases passed by the valid candidates, all together, a right case is worth 1 - p if
-    0 < p < 1, else 0: neither what everybody solves nor what nobody does teaches anything. A wrong one is worth -0.5, a
-    suite the mean over its written tests, and a reply without any test -1. coder: 1 per suite whose right cases it all
-    passes, else -0.5, mean over suites that have some; `invalid_candidate` if it does not load.
+    p is the pass rate of all valid candidates together on the suite's right cases. A right case gets 1 - p if
+    0 < p < 1, else 0: the coder learns nothing from a task that every attempt or no attempt solves. A wrong case gets
+    -0.5, a suite the mean over its written tests, and a reply without any test -1. The coder gets 1 for a suite whose
+    right cases it all passes, else -0.5; its reward is the mean over suites that have right cases, or
+    `invalid_candidate` if it does not load.
 
-    The constants are `reward.learnability`. In the paper p is of one task over 8 tries, as here with K = 1. A lone
-    candidate's p is its pass rate.
+    The constants are `reward.learnability`. In the paper, p is the solve rate of one task over 8 attempts, which is
+    K = 1 here. For a candidate alone, p is its pass rate.
     """
     valid, constants = [report for report in group if report.is_valid], rules.reward.learnability
 
-    def worth(column: SuiteColumn) -> Reward:
+    def suite_reward(column: SuiteColumn) -> Reward:
         written = max(map(n_written, column), default=0)
         if not written:
             return Reward.of(RewardPart("unreadable", constants.unreadable, 1.0))
@@ -151,29 +156,29 @@ def learnability(group: Sequence[CandidateReport], rules: Ruleset) -> list[Candi
 
     return [
         CandidateRewards(_solver(report, rules), testers)
-        for report, testers in zip(group, _shared_testers(group, valid, worth), strict=True)
+        for report, testers in zip(group, _shared_testers(group, valid, suite_reward), strict=True)
     ]
 
 
-# -- what they share -------------------------------------------------------------------------------
+# -- shared parts ----------------------------------------------------------------------------------
 
 
 def _shared_testers(
-    group: Sequence[CandidateReport], witnesses: Sequence[CandidateReport], worth: Callable[[SuiteColumn], Reward]
+    group: Sequence[CandidateReport], evidence: Sequence[CandidateReport], suite_reward: Callable[[SuiteColumn], Reward]
 ) -> list[tuple[Reward, ...]]:
-    """Return, per candidate, what its suites are worth by the witnesses' word; nothing beside an invalid one."""
+    """Return, per candidate, the rewards of its suites computed from `evidence`; 0 for those of an invalid one."""
     n_suites = len(group[0].suites) if group else 0
-    rewards = tuple(worth([each.suites[number] for each in witnesses]) for number in range(n_suites))
+    rewards = tuple(suite_reward([each.suites[number] for each in evidence]) for number in range(n_suites))
     return [rewards if each.is_valid else (Reward.of(),) * n_suites for each in group]
 
 
 def _right_pass_rate(report: CandidateReport) -> float | None:
-    """Return the mean, over suites with right cases, of the share of them that the candidate passes."""
-    rates = [rate for suite in report.suites if (rate := pass_rate(right_cases(suite.cases))) is not None]
+    """Return the mean of `right_pass_rates`; None without any."""
+    rates = right_pass_rates(report)
     return fmean(rates) if rates else None
 
 
-def _met(n_met: int, n_all: int, failed: float) -> float:
+def _mean_part(n_met: int, n_all: int, failed: float) -> float:
     return (n_met + failed * (n_all - n_met)) / n_all if n_all else failed
 
 
@@ -181,16 +186,8 @@ def _is_known(report: CandidateReport) -> bool:
     return report.golden_pass_rate is not None
 
 
-def _golden_coder(report: CandidateReport, rules: Ruleset) -> Reward:
-    if not report.is_valid:
-        return invalid_candidate(report, rules).coder
-    if report.golden_pass_rate is None:
-        return MASKED
-    return Reward.of(RewardPart("golden_pass_rate", report.golden_pass_rate, 1.0))
-
-
-def _told_apart(suite: SuiteReport, comparison: Comparison) -> float:
-    """Return what a suite is worth by one wrong program: right cases it fails, less wrong ones it passes, per test."""
+def _discrimination(suite: SuiteReport, comparison: Comparison) -> float:
+    """Return how well a suite rejects one wrong program: (right cases failed - wrong ones passed) / written tests."""
     written = n_written(suite)
     if not written:
         return 0.0
@@ -199,7 +196,7 @@ def _told_apart(suite: SuiteReport, comparison: Comparison) -> float:
 
 
 def _passes_as_written(report: CaseReport, comparison: Comparison) -> bool:
-    """Whether the candidate's answer is the tester's own, which the solution contradicts."""
+    """Whether the candidate's answer equals the tester's prediction, which the solution contradicts."""
     case = report.case
     if case.prediction_right is not False or report.verdict is not Verdict.WRONG_ANSWER:
         return False
@@ -217,7 +214,7 @@ def _encoded(literal: str) -> bytes | None:
 def _solver(report: CandidateReport, rules: Ruleset) -> Reward:
     if not report.is_valid:
         return invalid_candidate(report, rules).coder
-    rates = [rate for suite in report.suites if (rate := pass_rate(right_cases(suite.cases))) is not None]
+    rates = right_pass_rates(report)
     if not rates:
         return no_evidence(rules)
     wrong = rules.reward.learnability.wrong
