@@ -34,7 +34,7 @@ from plain_python import Answer, Ended, Mode, PlainPython, Question
 
 from codea1_agents.scripted.fuzz_inputs import InputSource
 from codea1_agents.scripted.literals import call_text
-from codea1_agents.scripted.mutation import Mutant, bare, mutants
+from codea1_agents.scripted.mutation import Mutant, mutants, without_docstrings
 from codea1_agents.scripted.signatures import read_interface
 from codea1_agents.train.tiny.problems import load as load_tiny
 from codea1_env.facts.submissions import Candidate
@@ -168,7 +168,9 @@ def programs_of(problem: Problem, number: int, rng: random.Random) -> list[Progr
         Program(name, problem.solution + _WRAPPED.format(name=problem.entry_point, before=before, body=body))
         for name, (before, body) in rng.sample(sorted(_VARIANTS.items()), len(_VARIANTS))
     ]
-    variants[0] = Program("without docstrings", bare(problem.solution)) if rng.random() < 0.2 else variants[0]
+    variants[0] = (
+        Program("without docstrings", without_docstrings(problem.solution)) if rng.random() < 0.2 else variants[0]
+    )
     faulty = mutants(problem.solution, entry_point=problem.entry_point)
     n_variants = sum(rng.random() * (1 + _MUTANTS_PER_VARIANT) < 1 for _ in range(number))
     drawn = rng.sample(faulty, min(len(faulty), number - n_variants))

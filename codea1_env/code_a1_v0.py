@@ -55,7 +55,7 @@ from codea1_env.observations import (
     observation_space,
     tester_feedback,
 )
-from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds
@@ -97,7 +97,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
 
     def __init__(
         self,
-        problems: str | Path | ProblemSet = "humaneval",
+        problems: str | Path | ProblemSet = DEFAULT_SOURCE,
         *,
         rules: str | Ruleset = "fixed",
         tester_view: str = "white_box",

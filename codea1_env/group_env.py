@@ -46,7 +46,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, UserError, of_type, one_of, whole_number
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.observations import ObservationFields, action_space, checked_reply, judged_pairs_info, observation_space
-from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import Label, RoundOptions, Turn, tree_labels
@@ -87,7 +87,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
 
     def __init__(
         self,
-        problems: str | Path | ProblemSet = "humaneval",
+        problems: str | Path | ProblemSet = DEFAULT_SOURCE,
         *,
         n_candidates: int = 8,
         n_suites: int = 8,

@@ -2,7 +2,7 @@
 
 from codea1_agents.measure.tester import TesterTask, evaluate_tester
 from codea1_agents.measure.tester_figures import figures_of_tester
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import AgentContext, load_agent, load_problems
 from codea1_env.sandbox import load_sandbox
 
@@ -11,7 +11,7 @@ context = AgentContext(problems, sandbox, seed=0)
 task = TesterTask(tests=5, max_mutants=10)
 
 for name in ("boundary", "examples"):
-    tester = Asker(load_agent(name, context, role="tester"), name)
+    tester = NamedAgent(load_agent(name, context, role="tester"), name)
     records = [record for batch in evaluate_tester(list(problems)[:4], tester, sandbox, task) for record in batch]
     figures = figures_of_tester(records, tests=task.tests).figures
     for measure in ("validity", "mut_fixed@5", "cov_line@5", "Mul_fixed"):

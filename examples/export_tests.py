@@ -4,13 +4,13 @@ import tempfile
 from pathlib import Path
 
 from codea1_agents.measure.export import ExportTask, export_tests, write_rows
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import AgentContext, load_agent, load_problems
 from codea1_env.sandbox import load_sandbox
 
 problems, sandbox = load_problems("starter"), load_sandbox("local")
 context = AgentContext(problems, sandbox, seed=0)
-tester = Asker(load_agent("boundary", context, role="tester"), "boundary")
+tester = NamedAgent(load_agent("boundary", context, role="tester"), "boundary")
 exported = export_tests(list(problems)[:6], tester, sandbox, ExportTask(tests=8))
 
 with tempfile.TemporaryDirectory() as folder:

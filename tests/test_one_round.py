@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.lab.crossplay.running import Player, play_all
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import MistakeBook, code_a1_v0, group_env
 from codea1_env.bank import Bank, BankEntry, ProblemBank, judge_bank
 from codea1_env.errors import AgentUnavailable
@@ -347,7 +347,7 @@ def cross_play(deck: Deck) -> dict[Game, Kept]:
     """A coder for every program, a tester for every suite."""
 
     coders, testers = (
-        [Player(name, Asker(Says(text), name)) for name, text in texts.items() if text != GONE]
+        [Player(name, NamedAgent(Says(text), name)) for name, text in texts.items() if text != GONE]
         for texts in (PROGRAMS, SUITES)
     )  # who never answers is an error there
     play, _ = play_all([deck.problem], coders, testers, deck.sandbox, deck.rules, samples=1, transfer="none")

@@ -1,4 +1,4 @@
-"""The agent `human`: somebody at the keyboard plays either role, line by line or in an editor."""
+"""The agent `human`: a person at the keyboard plays either role, line by line or in an editor."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WHAT = {"coder": "the program", "tester": "one assert per line, as many as you 
 
 
 class HumanAgent:
-    """Asks the person at the terminal; the picture and all questions go to stderr, what is typed comes from stdin.
+    """Prompts a person at the terminal: prints the task and prompts to stderr, and reads the reply from stdin.
 
-    A line that consists of two dots stands for one, and `::` for a colon at the beginning of a line.
+    A line of two dots means a line of one dot, and `::` at the beginning of a line means one colon.
     """
 
     interactive = True
@@ -42,13 +42,13 @@ class HumanAgent:
         Args:
             context: not needed.
             editor: begin each turn in the editor that VISUAL or EDITOR names.
-            keyboard: where lines come from; None: stdin.
-            screen: where pictures go; None: stderr.
+            keyboard: the stream to read lines from; None: stdin.
+            screen: the stream to print the task to; None: stderr.
         """
         self._begins_in_editor, self._keyboard, self._screen = editor, keyboard, screen
 
     def act(self, observation: Observation, info: Info) -> str:
-        """Return what was typed.
+        """Show the task and return the typed reply.
 
         Raises:
             UserError: the input ended before anything was typed.
@@ -68,7 +68,7 @@ class HumanAgent:
 
 
 class _Turn:
-    """One reply in the making."""
+    """One turn of the person: the task, and the reply typed so far."""
 
     def __init__(self, observation: Observation, info: Info, keyboard: TextIO, screen: TextIO) -> None:
         self._observation, self._keyboard, self._screen = observation, keyboard, screen
@@ -90,7 +90,7 @@ class _Turn:
         from rich.syntax import Syntax  # noqa: PLC0415
 
         def block(title: str, text: str, lexer: str) -> Panel:
-            # What agents wrote is untrusted: no control characters, no markup.
+            # Texts of agents are untrusted: remove control characters and markup.
             shown = Syntax(harmless(text, keep="\n\t"), lexer, word_wrap=True, background_color="default")
             return Panel(shown, title=title, title_align="left")
 
@@ -98,19 +98,19 @@ class _Turn:
         round_ = int(seen["round"]) + 1
         parts = [block(f"problem, round {round_}", seen["problem"], "python")]
         if seen["examples"]:
-            parts.append(block("tests that are known", seen["examples"], "python"))
+            parts.append(block("known tests", seen["examples"], "python"))
         if seen["program"]:
             title = "your previous program" if self.role == "coder" else "the program to break"
             parts.append(block(title, seen["program"], "python"))
         if seen["feedback"]:
-            parts.append(block("what became of the previous round", seen["feedback"], "text"))
+            parts.append(block("result of the previous round", seen["feedback"], "text"))
         console = Console(file=self._screen)
         console.print(Group(*parts))
         counted = f"; {self._tests} tests count" if self.role == "tester" and self._tests else ""
         self.say(f"You are the {self.role or 'player'} ({seen['entry_point']}{counted}).")
 
     def take_line(self) -> bool:
-        """Read one line; return whether more may follow."""
+        """Read one line; return whether to read another."""
         self._screen.write(f"{len(self._lines) + 1:>3}> ")
         self._screen.flush()
         line = self._keyboard.readline()
@@ -144,7 +144,7 @@ class _Turn:
             self.say(f"no such command: :{name}")
 
     def edit(self) -> bool:
-        """Open the reply in the person's editor and take over what was saved; return whether that went well."""
+        """Open the reply in the person's editor and read back the saved text; return whether that succeeded."""
         command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
         with tempfile.TemporaryDirectory() as folder:
             draft = Path(folder) / "reply.py"
@@ -158,9 +158,9 @@ class _Turn:
         return True
 
     def _beginning(self) -> str:
-        """Return what an editor opens with: something to go on from, in which only comments are ours."""
+        """Return the initial text of the editor."""
         seen = self._observation
         if self.role == "coder":
             return str(seen["program"] or seen["problem"])
-        told = f"Tests for {seen['entry_point']}, one assert per line.\n\n{seen['program'] or seen['problem']}"
-        return "\n".join(f"# {line}".rstrip() for line in told.splitlines()) + f"\n\nassert {seen['entry_point']}("
+        task = f"Tests for {seen['entry_point']}, one assert per line.\n\n{seen['program'] or seen['problem']}"
+        return "\n".join(f"# {line}".rstrip() for line in task.splitlines()) + f"\n\nassert {seen['entry_point']}("

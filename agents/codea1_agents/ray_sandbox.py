@@ -1,8 +1,8 @@
-"""The sandbox of a Ray cluster: one pool of workers per node, behind one actor, for all processes on it.
+"""The sandbox of a Ray cluster: one pool of workers per node, in one actor, for all processes of the cluster.
 
-Jobs go in small requests to the nearest node that is free: the caller's own first, then the one with the fewest
-requests of this caller. What a lost node had not answered is run again elsewhere, at most twice; then it is our
-failure, never a verdict.
+`run` sends jobs in small requests to free nodes: first to the caller's own node, then to the node with the fewest
+requests of this caller. If a node is lost, its open requests run again on other nodes, at most twice; after that they
+are internal errors, never verdicts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from codea1_env.sandbox.local import PACKAGES, LocalSandbox
 from codea1_env.sandbox.shared import one_per_process
 
 _NAMESPACE = "codea1"
-_REQUESTS_PER_CORE = 2  # one that runs, one that is under way
+_REQUESTS_PER_CORE = 2  # one running and one in transit
 _MAX_ATTEMPTS = 3
 _SUSPECT_S = 60.0  # longer than Ray takes to notice that a node is gone
 
 
 class _NodePool:
-    """What runs on each node."""
+    """The actor on each node."""
 
     def __init__(self, workers: int | None, packages: Sequence[str]) -> None:
         self._sandbox = LocalSandbox(workers, packages=packages)
@@ -54,7 +54,7 @@ class _Node:
     pool: Any
     """Handle of its actor."""
     n_open: int = 0
-    """Requests under way."""
+    """Requests of this process without a result."""
 
     @property
     def is_free(self) -> bool:
@@ -76,7 +76,7 @@ class RaySandbox:
     Args:
         workers: interpreters per node; by default one per usable core of the node.
         packages: site packages that programs may import, where the nodes have them.
-        jobs_per_request: how many jobs travel together; small ones balance better, large ones cost less.
+        jobs_per_request: jobs per request; small requests balance better, large ones cost less.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -99,7 +99,8 @@ class RaySandbox:
         self._nodes: dict[str, _Node] = {}
         self._suspected_at: dict[str, float] = {}
         self._n_lost: dict[str, int] = {}
-        """Pools lost per node. Part of a pool's name: Ray may still give out the dead one under the old name."""
+        """Pools lost per node. The number is part of a pool's name, since Ray may still return the dead pool by its old
+        name."""
 
     @property
     def name(self) -> str:
@@ -108,12 +109,12 @@ class RaySandbox:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The weakest of all nodes.
+        """The weakest guarantee of all nodes.
 
         Raises:
             SandboxError: no node can run a sandbox.
         """
-        promised = self._asked([node.pool.guarantee.remote() for node in self._present_nodes()])
+        promised = self._fetched([node.pool.guarantee.remote() for node in self._live_nodes()])
         return max(map(Guarantee, promised), key=list(Guarantee).index)
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
@@ -130,10 +131,10 @@ class RaySandbox:
         under_way: dict[Any, _Request] = {}
         try:
             while waiting or under_way:
-                self._hand_out(jobs, waiting, under_way)
+                self._submit(jobs, waiting, under_way)
                 done, _ = self._ray.wait(list(under_way), num_returns=1)
                 for reference in done:
-                    reports |= self._settled(reference, under_way.pop(reference), jobs, waiting)
+                    reports |= self._collected(reference, under_way.pop(reference), jobs, waiting)
         finally:
             with self._lock:
                 for request in under_way.values():
@@ -141,7 +142,7 @@ class RaySandbox:
         return [reports[position] for position in range(len(jobs))]
 
     def close(self) -> None:
-        """Let go of the nodes' pools; each ends when nobody in the cluster uses it. A later `run` starts afresh."""
+        """Release the nodes' pools; a pool ends when no process of the cluster uses it. A later `run` gets new ones."""
         with self._lock:
             self._nodes.clear()
 
@@ -149,16 +150,16 @@ class RaySandbox:
         settings: dict[str, Any] = {"packages": self._packages, "jobs_per_request": self._jobs_per_request}
         return partial(RaySandbox, self._workers, **settings), ()
 
-    # Handing out
+    # Requests
 
-    def _hand_out(self, jobs: Sequence[Job], waiting: deque[_Request], under_way: dict[Any, _Request]) -> None:
-        nodes = self._present_nodes() if waiting else []
+    def _submit(self, jobs: Sequence[Job], waiting: deque[_Request], under_way: dict[Any, _Request]) -> None:
+        nodes = self._live_nodes() if waiting else []
         while waiting:
             with self._lock:
                 free = [node for node in nodes if node.is_free]
                 if not free and under_way:
                     return
-                # All are busy with requests of other threads: stand in the shortest queue.
+                # All nodes are busy with requests of other threads: choose the shortest queue.
                 node = min(free or nodes, key=lambda node: (not (node.is_near and node.is_free), node.n_open))
                 node.n_open += 1
             request = waiting.popleft()
@@ -166,14 +167,14 @@ class RaySandbox:
             request.n_attempts += 1
             under_way[node.pool.run.remote([jobs[position] for position in request.positions])] = request
 
-    def _settled(
+    def _collected(
         self, reference: Any, request: _Request, jobs: Sequence[Job], waiting: deque[_Request]
     ) -> dict[int, JobReport]:
-        """Return the reports by their jobs' positions; none where the request waits to be sent again."""
+        """Return the reports by the positions of their jobs; empty if the request must be sent again."""
         with self._lock:
             request.node.n_open -= 1
         try:
-            reports = self._asked(reference)
+            reports = self._fetched(reference)
         except self._ray.exceptions.RayError as error:
             self._forget(request.node)
             if request.n_attempts < _MAX_ATTEMPTS:
@@ -182,7 +183,7 @@ class RaySandbox:
             reports = [_lost(jobs[position], error) for position in request.positions]
         return dict(zip(request.positions, reports, strict=True))
 
-    def _asked(self, references: Any) -> Any:
+    def _fetched(self, references: Any) -> Any:
         try:
             return self._ray.get(references)
         except self._ray.exceptions.RayTaskError as error:
@@ -190,8 +191,8 @@ class RaySandbox:
 
     # Nodes
 
-    def _present_nodes(self) -> list[_Node]:
-        """Return the nodes that are alive now, after starting pools where there are none."""
+    def _live_nodes(self) -> list[_Node]:
+        """Return the nodes that are alive now; start a pool on each node without one."""
         if not self._ray.is_initialized():
             self._ray.init(log_to_driver=False)
         here = self._ray.get_runtime_context().get_node_id()
@@ -210,7 +211,7 @@ class RaySandbox:
         return found
 
     def _trusted(self, nodes: dict[str, Any]) -> dict[str, Any]:
-        """Leave out those that have lately lost a request, unless there are no others."""
+        """Leave out nodes that recently lost a request, unless there are no others."""
         now = monotonic()
         suspects = {node_id for node_id, at in self._suspected_at.items() if now - at < _SUSPECT_S}
         return {node_id: node for node_id, node in nodes.items() if node_id not in suspects} or nodes
@@ -223,13 +224,13 @@ class RaySandbox:
             "namespace": _NAMESPACE,
             "get_if_exists": True,
             "scheduling_strategy": affinity,
-            "num_cpus": 0,  # it uses processors only while those who wait for it do not
+            "num_cpus": 0,  # it uses processors only while its callers wait
             "max_concurrency": max(2, n_cores * _REQUESTS_PER_CORE),
         }
         return self._ray.remote(_NodePool).options(**options).remote(self._workers, self._packages)
 
     def _forget(self, node: _Node) -> None:
-        """Take a node for lost; if it is not, it gets a new pool later."""
+        """Treat a node as lost; if it is still alive, it gets a new pool later."""
         with self._lock:
             self._suspected_at[node.node_id] = monotonic()
             if self._nodes.get(node.node_id) is node:
@@ -244,5 +245,5 @@ def _lost(job: Job, error: Exception) -> JobReport:
 
 @one_per_process
 def shared_ray_sandbox() -> RaySandbox:
-    """Return this process's own view of the cluster's sandboxes, made on first use."""
+    """Return the `RaySandbox` of this process, created at first use."""
     return RaySandbox()

@@ -1,10 +1,10 @@
-"""Means with bootstrap intervals over problems, and how two scorings of the same games order them.
+"""Means with bootstrap intervals over problems, and a comparison of the orders of two scorings.
 
-Method. The estimate is the mean over problems of each problem's own mean, so that every problem weighs the same however
-often it was played. Its interval is the percentile bootstrap over problems: problems are drawn with replacement
-(clusters, since the games of one problem resemble each other), the mean is taken again, and the interval is the
-central share `confidence` of those means. Below about 20 problems such an interval is too narrow; with fewer than two
-there is none. Masked values (nan) are left out and counted.
+Method. The estimate is the mean over problems of each problem's own mean, so every problem has the same weight. Its
+interval is the percentile bootstrap over problems: problems are drawn with replacement (as clusters, since the games of
+one problem are similar), the mean is computed again, and the interval is the central share `confidence` of those means.
+Below about 20 problems such an interval is too narrow; with fewer than two problems there is none. Masked values (nan)
+are left out and counted.
 
 Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Field and Welsh (2007) on clusters.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isfinite, isnan, nan
 from statistics import fmean
 
 import numpy as np
@@ -31,11 +31,11 @@ class Estimate:
     low: float
     high: float
     n: int
-    """Values that entered."""
+    """Number of values that entered."""
     n_problems: int
-    """Problems that they belong to."""
+    """Number of their problems."""
     n_masked: int
-    """Values left out because they are nan."""
+    """Number of values left out because they are nan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,22 @@ class OrderChange:
     """How often two scorings order the same games differently."""
 
     n_pairs: int
-    """Pairs of games that at least one of the scorings tells apart."""
+    """Pairs of games that are not tied under at least one of the scorings."""
     n_reversed: int
     """Pairs that the scorings order in opposite ways."""
     n_merged: int
-    """Pairs apart under the first scoring, tied under the second."""
+    """Pairs ordered by the first scoring, tied under the second."""
     n_split: int
-    """Pairs tied under the first scoring, apart under the second."""
+    """Pairs tied under the first scoring, ordered by the second."""
+
+
+def json_number(value: float) -> float | None:
+    """Return the number; None for nan and inf, which JSON lacks."""
+    return value if isfinite(value) else None
 
 
 def known_mean(values: Iterable[float]) -> float:
-    """Return the mean of those that are not nan; nan of none."""
+    """Return the mean of the values that are not nan; nan if there are none."""
     known = [float(value) for value in values if not isnan(value)]
     return fmean(known) if known else nan
 
@@ -65,7 +70,7 @@ def mean_interval(
     n_resamples: int = _N_RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """Return the mean over problems with its bootstrap interval (see the module's text for the method).
+    """Return the mean over problems with its bootstrap interval (the module's docstring describes the method).
 
     Args:
         values_by_problem: problem id -> one value per game; nan means masked.
@@ -96,13 +101,13 @@ def difference_interval(
     *,
     seed: int = 0,
 ) -> Estimate:
-    """Return the mean of `after - before`, game by game, with its interval (paired, hence narrower than two apart).
+    """Return the mean of `after - before`, game by game, with its paired interval.
 
     Raises:
-        ValueError: the two do not hold the same games.
+        ValueError: the two do not have the same games.
     """
     if {problem: len(values) for problem, values in before.items()} != {p: len(v) for p, v in after.items()}:
-        raise ValueError("both scorings must hold the same games")
+        raise ValueError("both scorings must have the same games")
     differences = {
         problem: [b - a for a, b in zip(values, after[problem], strict=True)] for problem, values in before.items()
     }
@@ -115,7 +120,7 @@ def product_interval(
     *,
     seed: int = 0,
 ) -> Estimate:
-    """Return the product of two means over problems, such as Mul; one draw of problems gives both means.
+    """Return the product of two means over problems, such as Mul; each bootstrap draw gives both means.
 
     Draws in which one of the means has no value are left out.
 
@@ -139,11 +144,11 @@ def product_interval(
 
 
 def order_change(before: Sequence[float], after: Sequence[float], *, tolerance: float = 1e-9) -> OrderChange:
-    """Compare the orders that two scorings give to the same games; masked games (nan in either) are left out.
+    """Compare the orders of the same games under two scorings; masked games (nan in either) are left out.
 
     Args:
         before: (G,) one reward per game.
-        after: (G,) the same games scored anew.
+        after: (G,) rewards of the same games under the second scoring.
         tolerance: rewards closer than this count as tied.
 
     Raises:
@@ -171,7 +176,7 @@ def _central(
     n_resamples: int,
     seed: int,
 ) -> tuple[float, float]:
-    """Return the ends of the central share of a figure over draws of problems, (R, P) -> (R,); nan is left out."""
+    """Return the ends of the central share of `figure`, (R, P) -> (R,), over R draws of P problems; nan is left out."""
     generator = np.random.default_rng(seed)
     rows = max(1, _CELLS_PER_CHUNK // n_problems)
     chunks = []
@@ -185,7 +190,7 @@ def _central(
 
 
 def _products(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(R, P, 2) -> (R,); nan where a column holds nothing."""
+    """Return the products of the two column means, (R, P, 2) -> (R,); nan where a column has only nan."""
     known = ~np.isnan(pairs)
     counts = known.sum(axis=1)
     sums = np.where(known, pairs, 0.0).sum(axis=1)

@@ -1,7 +1,7 @@
-"""The agent `tape`: records another agent's replies, and gives them back later without it, character by character.
+"""The agent `tape`: records another agent's replies, and replays them later without that agent, character by character.
 
-A tape is a JSON-lines file, one reply a line. A reply is found by role, problem, a digest of the observation, the
-episode, and the how-manieth time that this was asked. Who replays with other seeds has other episodes; then the replies
+A tape is a JSON-lines file with one reply per line. A reply is found by role, problem, a digest of the observation, the
+episode, and the number of earlier requests for the same. A replay with other seeds has other episodes; then the replies
 to the same observation come in the order in which they were recorded.
 """
 
@@ -24,12 +24,12 @@ _SCHEMA = 1
 
 
 class TapeMiss(UserError):
-    """Something was asked that is not on the tape."""
+    """The tape has no reply to this observation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cue:
-    """What a reply answers."""
+class ReplyKey:
+    """The turn that a reply belongs to: role, problem and observation."""
 
     role: str
     problem_id: str
@@ -48,20 +48,19 @@ class TapedReply:
     """Digest of the observation."""
     episode_id: str
     occurrence: int
-    """How often the same had been asked before in this episode."""
+    """Number of earlier requests for the same key in this episode."""
     reply: str
 
     @property
-    def cue(self) -> Cue:
-        """What it answers."""
-        return Cue(self.role, self.problem_id, self.observation)
+    def key(self) -> ReplyKey:
+        """The turn that the reply belongs to."""
+        return ReplyKey(self.role, self.problem_id, self.observation)
 
 
 class TapeAgent:
-    """Replays a recorded agent; with `agent`, asks that one where the tape has no reply yet, and records it.
+    """Replays a recorded agent. With `agent`, it calls that agent if the tape has no reply, and records the new reply.
 
-    A run that was killed while it was recorded goes on with the replies that it had. Without `agent` nothing is ever
-    asked: what is not on the tape is an error.
+    So a recording that was killed continues with the replies that it has. Without `agent`, a missing reply is an error.
     """
 
     def __init__(self, context: AgentContext | None = None, *, path: str | Path = "", agent: str | Agent = "") -> None:
@@ -69,54 +68,54 @@ class TapeAgent:
 
         Args:
             context: for the agent that is recorded.
-            path: the file; to record, it may be missing.
-            agent: whom to record: an agent, or a specification with `;` for `,`, as in
+            path: the file; it may be missing if `agent` is given.
+            agent: the agent to record, or its specification with `;` in place of `,`, as in
                 `tape,path=run.jsonl,agent=mutant;strength=0.3`. Empty: replay.
 
         Raises:
             BrokenInput: there is no such tape, or a line of it cannot be read.
-            UserError: no path, or the agent cannot be had.
+            UserError: there is no path, or the agent cannot be made.
         """
         if not str(path):
             raise UserError("agent 'tape' needs path=, a file of recorded replies")
         self._path = Path(path).expanduser()
         self._lock = threading.Lock()
-        self._asked: Counter[tuple[Cue, str]] = Counter()
+        self._n_requests: Counter[tuple[ReplyKey, str]] = Counter()
         self._inner = _recorded(agent, context)
         if self._inner is not None:
             if self._path.is_file():
                 cut_half_written(self._path)
-            self._offer_what_the_inner_offers(self._inner)
-        self._of_episode: dict[tuple[Cue, str], dict[int, str]] = {}
-        self._of_cue: dict[Cue, list[str]] = {}
+            self._copy_capabilities(self._inner)
+        self._of_episode: dict[tuple[ReplyKey, str], dict[int, str]] = {}
+        self._of_key: dict[ReplyKey, list[str]] = {}
         for taped in _lines(self._path, may_be_missing=self._inner is not None):
             self._remember(taped)
 
     def reset(self, seed: int) -> None:
-        """Pass the seed on to the agent that is recorded. The tape goes on where it is."""
+        """Reset the recorded agent, if there is one. The position on the tape does not change."""
         _call(self._inner, "reset", seed)
 
     def act(self, observation: Observation, info: Info) -> str:
         """Return the recorded reply, or record one.
 
         Raises:
-            TapeMiss: it is not on the tape, and nobody is recorded.
+            TapeMiss: the tape has no reply, and there is no agent to record.
         """
         slot = self._slot(observation, info)
         found = self._found(slot)
         if found is not None:
             return found
-        return self._record(slot, self._asked_of(slot).act(observation, info))
+        return self._record(slot, self._recorded_agent(slot).act(observation, info))
 
     def close(self) -> None:
-        """Close the agent that is recorded. The tape is complete after each reply."""
+        """Close the recorded agent, if there is one. The tape is complete after each reply."""
         _call(self._inner, "close")
 
     def __repr__(self) -> str:
         return f"tape({self._path})" if self._inner is None else f"tape({self._path} of {agent_name('', self._inner)})"
 
-    def _offer_what_the_inner_offers(self, inner: Agent) -> None:
-        """Callers go by which optional methods are there, so this agent must not have more than the recorded one."""
+    def _copy_capabilities(self, inner: Agent) -> None:
+        """Give this agent exactly the optional methods of the recorded one, since callers choose by their presence."""
         for name, method in (("act_batch", self._act_batch), ("aact", self._aact)):
             if callable(getattr(inner, name, None)):
                 setattr(self, name, method)
@@ -143,31 +142,31 @@ class TapeAgent:
         return found if found is not None else self._record(slot, await inner.aact(observation, info))
 
     def _slot(self, observation: Observation, info: Info) -> TapedReply:
-        """Return the place of the reply that is asked for; every time another one."""
+        """Return the place on the tape of the next reply to this observation; each call returns the next place."""
         role, problem, episode = (str(info.get(name, "")) for name in ("role", "problem_id", "episode_id"))
-        cue = Cue(role, problem, observation_digest(observation))
+        key = ReplyKey(role, problem, observation_digest(observation))
         with self._lock:
-            known = self._inner is not None or (cue, episode) in self._of_episode
-            counted = (cue, episode if known else "")
-            occurrence = self._asked[counted]
-            self._asked[counted] += 1
-        return TapedReply(_SCHEMA, role, problem, cue.observation, episode, occurrence, "")
+            known = self._inner is not None or (key, episode) in self._of_episode
+            counted = (key, episode if known else "")
+            occurrence = self._n_requests[counted]
+            self._n_requests[counted] += 1
+        return TapedReply(_SCHEMA, role, problem, key.observation, episode, occurrence, "")
 
     def _found(self, slot: TapedReply) -> str | None:
-        own = self._of_episode.get((slot.cue, slot.episode_id))
+        own = self._of_episode.get((slot.key, slot.episode_id))
         if own is not None or self._inner is not None:
             reply = (own or {}).get(slot.occurrence)
         else:
-            others = self._of_cue.get(slot.cue, [])
+            others = self._of_key.get(slot.key, [])
             reply = others[slot.occurrence] if slot.occurrence < len(others) else None
         if reply is None and self._inner is None:
             raise TapeMiss(
                 f"tape {self._path} has no reply number {slot.occurrence + 1} of the {slot.role} to this observation "
-                f"of problem {slot.problem_id!r} (digest {slot.observation[:12]}): it was recorded in another game"
+                f"of problem {slot.problem_id!r} (digest {slot.observation[:12]}): the tape is of another game"
             )
         return reply
 
-    def _asked_of(self, slot: TapedReply) -> Agent:
+    def _recorded_agent(self, slot: TapedReply) -> Agent:
         if self._inner is None:
             raise TapeMiss(f"tape {self._path} ends before problem {slot.problem_id!r}")
         return self._inner
@@ -186,8 +185,8 @@ class TapeAgent:
         return reply
 
     def _remember(self, taped: TapedReply) -> None:
-        self._of_episode.setdefault((taped.cue, taped.episode_id), {})[taped.occurrence] = taped.reply
-        self._of_cue.setdefault(taped.cue, []).append(taped.reply)
+        self._of_episode.setdefault((taped.key, taped.episode_id), {})[taped.occurrence] = taped.reply
+        self._of_key.setdefault(taped.key, []).append(taped.reply)
 
 
 def _recorded(agent: str | Agent, context: AgentContext | None) -> Agent | None:
@@ -213,7 +212,7 @@ def _lines(path: Path, *, may_be_missing: bool) -> Iterator[TapedReply]:
         lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise BrokenInput(f"tape {path}: cannot be read ({getattr(error, 'strerror', None) or error})") from error
-    for number, line in enumerate(lines[:-1], start=1):  # what follows the last line feed was never finished
+    for number, line in enumerate(lines[:-1], start=1):  # text after the last line feed is an unfinished line
         yield _taped(line, f"tape {path}, line {number}")
 
 
@@ -227,5 +226,5 @@ def _taped(line: str, place: str) -> TapedReply:
         if type(getattr(taped, each.name)) is not wanted:
             raise BrokenInput(f"{place}: {each.name} must be {'a number' if wanted is int else 'text'}")
     if taped.schema_version != _SCHEMA:
-        raise BrokenInput(f"{place}: schema version {taped.schema_version}, and this version reads {_SCHEMA}")
+        raise BrokenInput(f"{place}: schema version {taped.schema_version}; this program reads {_SCHEMA}")
     return taped

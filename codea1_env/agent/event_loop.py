@@ -123,10 +123,18 @@ async def _end(loop: asyncio.AbstractEventLoop, last: Awaitable[object] | None) 
 
 
 async def _outcome(awaitable: Awaitable[T]) -> Future[T]:
-    """Return the result in a future, so that an exit reaches the caller and does not end the loop."""
+    """Return the awaitable's result or its error in a future, so that an exit ends the caller and not the loop.
+
+    A CancelledError that the awaitable raises by itself keeps its traceback; a real cancellation passes.
+    """
     done = Future[T]()
     try:
         done.set_result(await awaitable)
     except (KeyboardInterrupt, SystemExit) as error:
+        done.set_exception(error)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
         done.set_exception(error)
     return done

@@ -11,9 +11,10 @@ from codea1_env.problems.problem import (
     SkippedRow,
     WrongProgram,
 )
-from codea1_env.problems.sources import ProblemSource, load_problems
+from codea1_env.problems.sources import DEFAULT_SOURCE, ProblemSource, load_problems
 
 __all__ = [
+    "DEFAULT_SOURCE",
     "GoldenCase",
     "GoldenHarness",
     "GoldenTest",

@@ -16,6 +16,9 @@ from codea1_env.problems.problem import Problem, ProblemSet
 
 ProblemSource = str | Path | ProblemSet | Iterable[Problem]
 
+DEFAULT_SOURCE = "humaneval"
+"""The problem source of environments, commands and trainings that name none."""
+
 _HUGGING_FACE = "hf:"
 _ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".parquet")
 """Endings of the files that are read in a folder."""

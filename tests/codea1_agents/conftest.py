@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable
 from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
@@ -47,12 +47,12 @@ class Scripted:
 
 
 @pytest.fixture
-def scripted() -> Callable[[Callable[[Observation, Info], str | None]], tuple[Scripted, Asker]]:
-    """Make an agent out of a function, and what asks it."""
+def scripted() -> Callable[[Callable[[Observation, Info], str | None]], tuple[Scripted, NamedAgent]]:
+    """Make an agent from a function, and its `NamedAgent`."""
 
-    def make(reply: Callable[[Observation, Info], str | None]) -> tuple[Scripted, Asker]:
+    def make(reply: Callable[[Observation, Info], str | None]) -> tuple[Scripted, NamedAgent]:
         agent = Scripted(reply)
-        return agent, Asker(agent, "scripted")
+        return agent, NamedAgent(agent, "scripted")
 
     return make
 

@@ -74,7 +74,7 @@ def test_replies_come_back_character_by_character_and_nobody_is_asked(tmp_path):
 def test_what_is_not_on_the_tape_is_an_error(tmp_path, changed):
     path = tmp_path / "t.jsonl"
     TapeAgent(path=path, agent=Counter()).act(SEEN, info())
-    with pytest.raises(TapeMiss, match="recorded in another game"):
+    with pytest.raises(TapeMiss, match="the tape is of another game"):
         TapeAgent(path=path).act(*changed)
 
 

@@ -1,4 +1,4 @@
-"""Tests for anybody's agent: seeds, batches, strange observations, errors, time. What `codea1 check agent` shows."""
+"""The tests of `codea1 check agent`: seeds, batches, unusual observations, errors, time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
+from codea1_agents.play.named_agent import is_text
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.sandbox import Sandbox, load_sandbox
@@ -18,12 +19,12 @@ _SEEDS = (1, 2)
 
 
 class Conformance(Enum):
-    """What became of one test."""
+    """The result of one test."""
 
     PASSED = "passed"
     FAILED = "failed"
     SKIPPED = "skipped"
-    """It does not apply, or the agent could not be asked."""
+    """The test does not apply, or the agent was unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class AgentFinding:
     name: str
     result: Conformance
     detail: str = ""
-    """What it complains of, or why it was skipped."""
+    """Why the test failed or was skipped."""
     seconds: float = 0.0
     """Wall-clock time; never part of a comparison."""
 
@@ -50,29 +51,29 @@ class AgentReport:
 
     @property
     def ok(self) -> bool:
-        """True iff nothing failed."""
+        """True iff no test failed."""
         return all(each.result is not Conformance.FAILED for each in self.findings)
 
 
 class _Fault(Exception):
-    """A test found something."""
+    """A test failed."""
 
 
 class _NotApplicable(Exception):
-    """A test makes no sense for this agent."""
+    """A test does not apply to this agent."""
 
 
 def check_agent(
     spec: AgentSpec, *, role: Role | None = None, sandbox: Sandbox | str = "local", slow_s: float = 60.0
 ) -> AgentReport:
-    """Return what the tests found.
+    """Run all tests on an agent and return their results.
 
     Args:
-        spec: an agent, a function, or a name; it is made once per role, so that nothing is left over from the other.
-            An agent that is an object already is shared, and not closed.
-        role: what it is to play; None: what it says it plays, else both.
-        sandbox: for agents that ask for a context.
-        slow_s: seconds of wall clock above which a single reply is a fault.
+        spec: an agent, a function, or a name. A named agent is made once per role, so that the roles share no state; an
+            agent that is an object is shared by the roles, and not closed.
+        role: the role to test; None: the role that the agent declares, else both.
+        sandbox: for agents that take a context.
+        slow_s: a reply that takes more seconds of wall-clock time than this fails the test.
 
     Raises:
         UserError: there is no such agent, it cannot be made, or it does not play that role.
@@ -84,14 +85,14 @@ def check_agent(
     findings: list[AgentFinding] = []
     slowest = 0.0
     for number, each in enumerate(roles):
-        bench = _Bench(first if number == 0 else load_agent(spec, context), each, slow_s)
-        findings += bench.run(closing=isinstance(spec, str) or inspect.isclass(spec))
-        slowest = max(slowest, bench.slowest_s)
+        tests = _AgentTests(first if number == 0 else load_agent(spec, context), each, slow_s)
+        findings += tests.run(closing=isinstance(spec, str) or inspect.isclass(spec))
+        slowest = max(slowest, tests.slowest_s)
     return AgentReport(agent_name(spec, first), tuple(findings), slowest)
 
 
-class _Bench:
-    """One agent in one role, under test."""
+class _AgentTests:
+    """The tests of one agent in one role."""
 
     def __init__(self, agent: Agent, role: Role, slow_s: float) -> None:
         self._agent, self._role, self._slow_s = agent, role, slow_s
@@ -113,9 +114,9 @@ class _Bench:
         }
         if closing:
             tests["closes, twice"] = self._closes
-        return [self._found(name, test) for name, test in tests.items()]
+        return [self._run_test(name, test) for name, test in tests.items()]
 
-    def _found(self, name: str, test: Callable[[], object]) -> AgentFinding:
+    def _run_test(self, name: str, test: Callable[[], object]) -> AgentFinding:
         start = time.perf_counter()
         result, detail = Conformance.PASSED, ""
         try:
@@ -123,13 +124,13 @@ class _Bench:
         except _NotApplicable as reason:
             result, detail = Conformance.SKIPPED, str(reason)
         except AgentUnavailable as reason:
-            result, detail = Conformance.SKIPPED, f"could not be asked: {reason}"
+            result, detail = Conformance.SKIPPED, f"unavailable: {reason}"
         except _Fault as fault:
             result, detail = Conformance.FAILED, str(fault)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  the boundary to agents, which are anyone's code
-            said = " ".join(str(error).split())[:300]
+        except (Exception, SystemExit) as error:  # noqa: BLE001  agents are anyone's code and may raise anything
+            message = " ".join(str(error).split())[:300]
             kind = "" if isinstance(error, CodeA1Error) else f"{type(error).__name__}: "
-            result, detail = Conformance.FAILED, f"raises {kind}{said}".rstrip(": ")
+            result, detail = Conformance.FAILED, f"raises {kind}{message}".rstrip(": ")
         return AgentFinding(self._role, name, result, detail, time.perf_counter() - start)
 
     def _act(self, case: Case) -> str:
@@ -175,7 +176,7 @@ class _Bench:
         for case, reply in zip(some, batch, strict=True):
             self._reset(_SEEDS[0])
             if self._act(case) != reply:
-                raise _Fault(f"{case.name} has another reply in a batch than alone, after the same seed")
+                raise _Fault(f"the reply to {case.name} differs between a batch and a single call, after the same seed")
 
     def _order_does_not_matter(self) -> None:
         some = self._ordinary()
@@ -184,14 +185,14 @@ class _Bench:
         self._reset(_SEEDS[0])
         back = self._batch(some[::-1])[::-1]
         if forth != back:
-            raise _Fault("the same observations in another order have other replies, after the same seed")
+            raise _Fault("the same observations in another order get other replies, after the same seed")
 
     def _leaves_observation_alone(self) -> None:
         case = self._cases["an ordinary observation"]
         observation, info = dict(case.observation), dict(case.info)
         self._agent.act(observation, info)
         if observation != dict(case.observation) or info != dict(case.info):
-            raise _Fault("act changes the observation or the info that it is given")
+            raise _Fault("act changes its observation or its info")
 
     def _in_time(self) -> None:
         if self.slowest_s > self._slow_s:
@@ -206,8 +207,6 @@ class _Bench:
 
 
 def _text(reply: object) -> str:
-    if inspect.iscoroutine(reply):
-        reply.close()  # or Python would warn that nobody awaited it
-    if not isinstance(reply, str):
+    if not is_text(reply):
         raise _Fault(f"returns {type(reply).__name__}, expected text (str)")
     return reply

@@ -1,4 +1,4 @@
-"""What agents are tested with: problems and observations, from ordinary ones to what no sane problem would hold."""
+"""The problems and observations of the agents' tests, from ordinary to extreme ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codea1_env.observations import MAX_PROBLEM_CHARS, ObservationFields, turn_i
 from codea1_env.problems import GoldenCase, Problem, ProblemSet
 
 _HUGE_PROGRAM = 65_536
-"""Characters; longer ones are legal, but an endpoint that takes them may think for minutes."""
+"""Characters. Longer programs are legal, but an endpoint might need minutes for a reply."""
 _TESTS = 8
 
 
@@ -51,11 +51,11 @@ CONFORMANCE_PROBLEMS = ProblemSet(
         _problem("huge", _LONG[:MAX_PROBLEM_CHARS]),
     ),
 )
-"""What observations are made from; privileged agents find their solutions here."""
+"""The problems of the observations; privileged agents find the solutions here."""
 
 
 def cases(role: Role) -> tuple[Case, ...]:
-    """Return the observations that an agent of this role is tested with."""
+    """Return the observations for the tests of an agent of this role."""
     plain, unicode_, empty, huge = CONFORMANCE_PROBLEMS
     wrong = "def add(a, b):\n    return a - b\n"
     shown = wrong if role == "tester" else ""

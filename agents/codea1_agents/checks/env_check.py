@@ -1,4 +1,4 @@
-"""The conformance tests of PettingZoo and Gymnasium, run on our environment with warnings as errors."""
+"""Runs the conformance tests of PettingZoo and Gymnasium on our environments; warnings count as errors."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class EnvFinding:
 
     name: str
     fault: str
-    """What it complains of; "" if it passes."""
+    """Why the test failed; empty if it passed."""
 
 
 def check_environment(problems: ProblemSet) -> tuple[EnvFinding, ...]:
     """Return one finding per conformance test.
 
     Args:
-        problems: what is played meanwhile, with random text for replies.
+        problems: the tests play these, with random text as replies.
     """
 
     def aec(**options: Any) -> object:
         return code_a1_v0.env(problems=problems, **options)
 
-    # Random text is no program, after which the tester would have no turn; and this test counts everybody's turns.
+    # Random text is no program, so the tester would have no turn, but this test counts the turns of both agents.
     simultaneous = SimpleNamespace(
         env=partial(code_a1_v0.env, problems=problems, skip_invalid=False),
         parallel_env=partial(code_a1_v0.blind_parallel_env, problems=problems),
@@ -73,8 +73,9 @@ def check_environment(problems: ProblemSet) -> tuple[EnvFinding, ...]:
     return tuple(EnvFinding(name, _fault(test)) for name, test in tests.items())
 
 
-# PettingZoo warns about every environment whose spaces are not Box or Discrete. Ours are text; nothing else may warn.
-_OF_TEXT_SPACES = (
+# PettingZoo warns about every environment whose spaces are not Box or Discrete. Ours are Text; no other warning is
+# allowed.
+_WARNINGS_ABOUT_TEXT_SPACES = (
     "Observation space for each agent probably should be",
     "Action space for each agent probably should be",
     "Observation is not a NumPy array",
@@ -85,8 +86,8 @@ def _fault(test: Callable[[], object]) -> str:
     try:
         with _quiet(), warnings.catch_warnings():
             warnings.simplefilter("error")
-            for told in _OF_TEXT_SPACES:
-                warnings.filterwarnings("ignore", told, UserWarning)
+            for message in _WARNINGS_ABOUT_TEXT_SPACES:
+                warnings.filterwarnings("ignore", message, UserWarning)
             test()
     except (AssertionError, Warning, LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         return f"{type(error).__name__}: {error}"
@@ -95,7 +96,7 @@ def _fault(test: Callable[[], object]) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """The tests print what they do, and try options that an environment must take and may log."""
+    """Suppress what the tests print, and the log lines of options that the tests try."""
     logging.disable(logging.WARNING)
     try:
         with contextlib.redirect_stdout(io.StringIO()):

@@ -1,4 +1,4 @@
-"""What this machine offers to a run. Looks at metadata and files only: imports no optional package, asks no network."""
+"""Examines what this machine offers. Reads metadata and files only: imports no optional package, uses no network."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _DOCKER_SOCKET = "/var/run/docker.sock"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is there or not."""
+    """One thing that is available or missing."""
 
     subject: str
     ok: bool
     detail: str
     remedy: str = ""
-    """The line that gets it; "" where there is nothing to do."""
+    """The command that installs it; empty if there is nothing to do."""
 
 
 def examine() -> tuple[Finding, ...]:
-    """Return what there is; nothing here raises."""
+    """Return all findings; never raises."""
     return (_python(), *_packages(), _cores(), _memory(), _sandbox(), _docker(), _gpu())
 
 
 def missing_extra(group: str, name: str) -> str:
-    """Return what pip would have to install for an entry point, as in `codea1-env[openai]`; empty: nothing.
+    """Return what pip must install for an entry point, such as `codea1-env[openai]`; empty if nothing is missing.
 
-    It needs the extra of its distribution that has its name, if there is one. Imports nothing.
+    An entry point needs the extra of its distribution that has the same name, if there is one. Imports nothing.
     """
     for point in entry_points(group=group, name=name):
         if point.dist is not None and not all(map(_version, _by_extra(point.dist.name).get(name, ()))):
@@ -54,17 +54,17 @@ def _python() -> Finding:
 
 
 def _packages() -> Iterable[Finding]:
-    """One finding for what every run needs, then one per extra."""
+    """Yield one finding for the packages that every run needs, then one per extra."""
     for extra, packages in _by_extra(_DISTRIBUTION).items():
         found = {package: _version(package) for package in packages}
-        told = ", ".join(f"{name} {number or '(missing)'}" for name, number in found.items())
+        versions = ", ".join(f"{name} {number or '(missing)'}" for name, number in found.items())
         subject = f"extra {extra}" if extra else "packages"
         remedy = f"pip install '{_DISTRIBUTION}{f'[{extra}]' if extra else ''}'"
-        yield Finding(subject, all(found.values()), told, "" if all(found.values()) else remedy)
+        yield Finding(subject, all(found.values()), versions, "" if all(found.values()) else remedy)
 
 
 def _by_extra(distribution: str) -> dict[str, list[str]]:
-    """Return the packages that a distribution requires; those of no extra under an empty name."""
+    """Return the packages that a distribution requires, by extra; the empty name has those of no extra."""
     found: dict[str, list[str]] = {}
     for matched in filter(None, map(_REQUIREMENT.match, requires(distribution) or ())):
         found.setdefault(matched["extra"] or "", []).append(matched["name"])
@@ -89,7 +89,7 @@ def _memory() -> Finding:
         free = os.sysconf("SC_AVPHYS_PAGES")
     except (ValueError, OSError):
         return Finding("memory", True, "unknown")
-    return Finding("memory", True, f"{page * total / 2**30:.1f} GiB, of which {page * free / 2**30:.1f} GiB unused")
+    return Finding("memory", True, f"{page * total / 2**30:.1f} GiB, {page * free / 2**30:.1f} GiB unused")
 
 
 def _sandbox() -> Finding:
@@ -98,14 +98,14 @@ def _sandbox() -> Finding:
             promise = promise_of(sandbox)
     except SandboxError as error:
         return Finding("sandbox", False, str(error), "see docs/sandbox.md")
-    better = "" if promise.guarantee is Guarantee.ISOLATED else "see docs/sandbox.md for what isolates better"
+    better = "" if promise.guarantee is Guarantee.ISOLATED else "see docs/sandbox.md for stronger isolation"
     return Finding("sandbox", True, "; not ".join([promise.sentence(), *promise.refusals]), better)
 
 
 def _docker() -> Finding:
     place = os.environ.get("DOCKER_HOST", f"unix://{_DOCKER_SOCKET}")
     if not place.startswith("unix://"):
-        return Finding("docker", True, f"DOCKER_HOST is {shown_url(place)}, not asked")
+        return Finding("docker", True, f"DOCKER_HOST is {shown_url(place)}, not checked")
     path = place.removeprefix("unix://")
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
@@ -115,7 +115,7 @@ def _docker() -> Finding:
             reachable = client.recv(16).startswith(b"HTTP/")
     except OSError as error:
         return Finding("docker", False, f"{path}: {error.strerror or error}", "optional: start the docker daemon")
-    return Finding("docker", reachable, f"{path} answers" if reachable else f"{path} answers strangely")
+    return Finding("docker", reachable, f"{path} answers" if reachable else f"{path} gives an unexpected answer")
 
 
 def _gpu() -> Finding:
@@ -124,4 +124,4 @@ def _gpu() -> Finding:
         return Finding("GPU", True, ", ".join(cards))
     if Path("/dev/kfd").exists():
         return Finding("GPU", True, "AMD (/dev/kfd)")
-    return Finding("GPU", False, "none seen", "optional: only language models want one")
+    return Finding("GPU", False, "none found", "optional: only language models need one")

@@ -1,4 +1,4 @@
-"""Whether a sandbox tells every kind of outcome apart, twice the same."""
+"""Checks that a sandbox reports every kind of outcome correctly, in two runs."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _PROGRAMS = {
     OutcomeKind.EXITED: "import os\n\ndef f(x):\n    os._exit(0)\n",
     OutcomeKind.NOT_RUN: "raise ValueError('does not load')\n",
 }
-"""One program per kind. INTERNAL_ERROR is missing: no program can ask for it."""
+"""One program per kind. INTERNAL_ERROR is missing: no program can cause it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxFinding:
-    """What one program got, in two runs."""
+    """The outcomes of one program in two runs."""
 
     expected: OutcomeKind
     found: tuple[OutcomeKind, ...]
 
     @property
     def ok(self) -> bool:
-        """True iff every run gave what was expected."""
+        """True iff every run gave the expected outcome."""
         return all(kind is self.expected for kind in self.found)
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxPromise:
-    """What a sandbox promises on this machine, and by what means."""
+    """What a sandbox guarantees on this machine, and by which tier."""
 
     name: str
     guarantee: Guarantee
     tier: str
     refusals: tuple[str, ...] = ()
-    """Why nothing stronger can be had here, one sentence each."""
+    """Why no stronger tier works here, one sentence each."""
 
     def sentence(self) -> str:
-        """Say it, with what it means."""
+        """Return name, guarantee, tier and the meaning of the guarantee."""
         return f"{self.name}: {self.guarantee.value}, by {self.tier or 'its own means'} ({_MEANINGS[self.guarantee]})"
 
 
@@ -57,13 +57,13 @@ _MEANINGS = {
 
 
 def promise_of(sandbox: Sandbox) -> SandboxPromise:
-    """Run one small program and return what held while it ran.
+    """Run one small program and return the guarantee under which it ran.
 
     Raises:
         SandboxError: the back end cannot be used at all.
     """
     report = sandbox.run([Job("def f():\n    return 1\n", "f", (Call("f()"),))])[0]
-    refusals = tuple(getattr(sandbox, "refusals", ()))  # other back ends have nothing to choose from
+    refusals = tuple(getattr(sandbox, "refusals", ()))  # only the local back end has tiers
     return SandboxPromise(sandbox.name, sandbox.guarantee, report.tier, refusals)
 
 
@@ -72,7 +72,7 @@ def check_sandbox(sandbox: Sandbox, *, cpu_s: float = 0.5) -> tuple[SandboxFindi
 
     Args:
         sandbox: the back end.
-        cpu_s: the time limit of the programs; one of them uses it up.
+        cpu_s: the time limit of the programs; one of them runs until it.
 
     Raises:
         SandboxError: the back end cannot be used at all.

@@ -1,4 +1,4 @@
-"""All commands put together. Only their options are imported here, so that `codea1 --help` is quick."""
+"""Registers all commands. Imports only their options, so that `codea1 --help` is quick."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def _codea1(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Two agents and a sandbox: a coder writes programs, a tester writes tests to break them.
+    """A coder writes programs, a tester writes tests that break them, and a sandbox runs both.
 
-    Exit codes: 0 done, 1 a check found something, 2 bad input, 3 the sandbox or an
-    agent is not there, 130 interrupted, 141 nobody reads.
+    Exit codes: 0 done, 1 a check found a problem, 2 bad input, 3 the sandbox or an
+    agent is unavailable, 130 interrupted, 141 the reader of the output has gone.
     """
 
 
@@ -71,19 +71,19 @@ add_command(app, "crossplay", crossplay.CrossplayOptions, "crossplaying:run_cros
 add_command(app, "experiment", experiment.ExperimentOptions, "experimenting:run_experiment")
 add_command(app, "audit", audit.AuditOptions, "auditing:run_audit_command")
 add_command(app, "agents", inventory.AgentsOptions, "listing:list_agents")
-add_command(app, "doctor", inventory.DoctorOptions, "listing:tell_machine")
+add_command(app, "doctor", inventory.DoctorOptions, "listing:show_machine")
 
-_eval = _group("eval", "What agents are worth, in numbers that the field knows.")
+_eval = _group("eval", "Measure coders and testers with standard figures.")
 add_command(_eval, "coder", evaluate.CoderOptions, "evaluating_agents:run_coder")
 add_command(_eval, "tester", evaluate.TesterOptions, "evaluating_agents:run_tester")
 add_command(_eval, "compare", evaluate.CompareOptions, "evaluating_pairs:run_compare")
 
-_game = _group("game", "The game as a matrix: equilibria, dynamics, and what follows from them.")
+_game = _group("game", "Analyse the game as a matrix: equilibria, learning dynamics, effects of the rules.")
 add_command(_game, "solve", game.SolveOptions, "game_commands:solve_game")
 add_command(_game, "dynamics", game.DynamicsOptions, "game_commands:follow_dynamics")
 add_command(_game, "questions", game.QuestionsOptions, "game_questions:answer_questions")
 
-_demo = _group("demo", "Things to watch.")
+_demo = _group("demo", "Run demonstrations.")
 add_command(_demo, "coevolve", demo.CoevolveOptions, "coevolving:run_coevolve")
 
 _check = _group("check", "Check problems, the environment, an agent, or this machine's sandbox.")
@@ -102,9 +102,9 @@ add_command(_book, "export", book.ExportOptions, "book_commands:export_book")
 add_command(_book, "merge", book.MergeOptions, "book_commands:merge_books")
 add_command(_book, "import", book.ImportOptions, "book_commands:import_book")
 
-_sandbox = _group("sandbox", "Places where programs run.")
+_sandbox = _group("sandbox", "Clean up after sandboxes, or serve one over HTTP.")
 add_command(_sandbox, "clean", sandbox.CleanOptions, "sandbox_commands:clean")
 add_command(_sandbox, "serve", sandbox.ServeOptions, "sandbox_commands:serve")
 
-_problems = _group("problems", "Sources of problems.")
+_problems = _group("problems", "List problem sources.")
 add_command(_problems, "list", inventory.ProblemsOptions, "listing:list_problems")

@@ -1,4 +1,4 @@
-"""`codea1 audit`: the options. What it does: `auditing`."""
+"""The options of `codea1 audit`; `auditing` runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from codea1_agents.cli.options import NoProgress, Options
 class AuditOptions(Options):
     """Attack a sandbox with hostile programs, test suites and candidates.
 
-    Exits with 1 if a verdict was forged, or if something escaped or was left behind.
+    Exits with 1 if a program forged a verdict, escaped from the sandbox, or left something behind.
 
     \b
     Example:
@@ -22,10 +22,10 @@ class AuditOptions(Options):
       codea1 audit --only always_equal
     """
 
-    sandbox: Annotated[str, Option(help="Which sandbox.")] = "local"
-    only: Annotated[str | None, Option(metavar="NAME", help="One attack only.")] = None
+    sandbox: Annotated[str, Option(help="Sandbox to attack.")] = "local"
+    only: Annotated[str | None, Option(metavar="NAME", help="Run only this attack.")] = None
     comparison: Annotated[
-        bool, Option(help="Show what the harmless ones of the attacks gain from a plain exit-code grader.")
+        bool, Option(help="Also run the harmless attacks against a plain exit-code grader, for comparison.")
     ] = True
-    markdown: Annotated[bool, Option("--markdown", help="The table of docs/sandbox-attacks.md.")] = False
+    markdown: Annotated[bool, Option("--markdown", help="Print the table of docs/sandbox-attacks.md.")] = False
     quiet: NoProgress = False

@@ -1,4 +1,4 @@
-"""What `codea1 audit` does."""
+"""Runs `codea1 audit`."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from codea1_env.sandbox import load_sandbox
 _AT_A_TIME = 4  # scripts of the plain grader, most of which wait for their time limit
 
 
-def run_audit_command(asked: AuditOptions) -> None:
-    """Play the attacks and tell what each has gained.
+def run_audit_command(options: AuditOptions) -> None:
+    """Run the attacks and print the result of each.
 
     Raises:
-        BadParameter: JSON and Markdown at the same time.
-        UserError: no such sandbox or attack.
-        SandboxError: the sandbox does not answer right even before the first attack.
-        typer.Exit: something was forged, escaped or was left behind (1).
+        BadParameter: both JSON and Markdown were requested.
+        UserError: there is no such sandbox or attack.
+        SandboxError: the sandbox gives wrong results even before the first attack.
+        typer.Exit: an attack forged a verdict, escaped or left something behind (1).
     """
-    if asked.markdown and asked.as_json:
+    if options.markdown and options.as_json:
         raise typer.BadParameter("choose one of --json and --markdown")
-    page = Page(as_json=asked.as_json, quiet=asked.quiet)
-    attacks = load_attacks() if asked.only is None else load_attacks().only(asked.only)
-    with closing(load_sandbox(asked.sandbox)) as backend, Progress("attacking", len(attacks), page) as progress:
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    attacks = load_attacks() if options.only is None else load_attacks().only(options.only)
+    with closing(load_sandbox(options.sandbox)) as backend, Progress("attacking", len(attacks), page) as progress:
         report = run_audit(backend, attacks=attacks, progress=progress.reach)
-    compared = _compared(attacks, page) if asked.comparison else None
+    compared = _compared(attacks, page) if options.comparison else None
     rows = list(_rows(attacks, report, compared))
-    columns = ("attack", "tries to", *(["plain grader"] if asked.comparison else []), report.sandbox)
-    if asked.markdown:
+    columns = ("attack", "tries to", *(["plain grader"] if options.comparison else []), report.sandbox)
+    if options.markdown:
         typer.echo(_as_markdown(attacks, rows, columns))
     else:
         page.show(new_table(columns, rows, whole=(0, 2, 3)))
-        _tell(report, compared, page)
+        _print_findings(report, compared, page)
     page.finish(_as_data(attacks, report, compared))
     if not report.is_sound:
         raise typer.Exit(NOT_OK)
@@ -54,10 +54,10 @@ def run_audit_command(asked: AuditOptions) -> None:
 def _compared(attacks: Attacks, page: Page) -> dict[str, Comparison]:
     grader = PlainGrader()
     if grader.obstacle:
-        page.note(f"no comparison with a plain grader: {grader.obstacle}")
+        page.note(f"no comparison with a plain grader is possible: {grader.obstacle}")
     with (
         Progress("comparing", len(attacks), page) as progress,
-        Surroundings(),  # what attacks look for
+        Surroundings(),  # the files and processes that attacks look for
         ThreadPoolExecutor(_AT_A_TIME) as pool,
     ):
         running = [
@@ -73,7 +73,7 @@ def _compared(attacks: Attacks, page: Page) -> dict[str, Comparison]:
     return found
 
 
-# -- for people ------------------------------------------------------------------------------------
+# -- text output -----------------------------------------------------------------------------------
 
 
 def _rows(attacks: Attacks, report: AuditReport, compared: dict[str, Comparison] | None) -> Iterable[tuple[str, ...]]:
@@ -86,17 +86,17 @@ def _shown(finding: Finding) -> str:
     return finding.result.value.replace("_", " ") if finding.result is AuditResult.HELD else finding.result.upper()
 
 
-def _tell(report: AuditReport, compared: dict[str, Comparison] | None, page: Page) -> None:
+def _print_findings(report: AuditReport, compared: dict[str, Comparison] | None, page: Page) -> None:
     for finding in report.findings:
         if finding.result is not AuditResult.HELD:
             page.say(f"{finding.attack}: {finding.result.value.replace('_', ' ')}: {finding.sentence}")
     counts = tally(report.counts.items())
     page.say(f"{report.sandbox} ({report.guarantee}, by {report.tier or 'its own means'}): {counts}")
     if compared is not None:
-        page.say(f"plain grader: {_plainly_counted(compared)}")
+        page.say(f"plain grader: {_counts_of_plain_grader(compared)}")
 
 
-def _plainly_counted(compared: dict[str, Comparison]) -> str:
+def _counts_of_plain_grader(compared: dict[str, Comparison]) -> str:
     counts = Counter(comparison.result for comparison in compared.values())
     return ", ".join(f"{counts[result]} {result.value}" for result in PlainResult if counts[result])
 
@@ -117,7 +117,7 @@ def _markdown_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-# -- for machines ----------------------------------------------------------------------------------
+# -- JSON output -----------------------------------------------------------------------------------
 
 
 def _as_data(attacks: Attacks, report: AuditReport, compared: dict[str, Comparison] | None) -> dict[str, object]:

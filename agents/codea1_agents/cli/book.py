@@ -1,4 +1,4 @@
-"""`codea1 book`: the options. What they do: `book_commands`, `book_history`, `book_minimising`."""
+"""The options of `codea1 book`; `book_commands`, `book_history` and `book_minimising` run its commands."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from typer import Argument, Option
 
 from codea1_agents.cli.options import Options, Sandbox
 
-_Into = Annotated[Path, Option(help="The new book; it must not be there yet.")]
+_Into = Annotated[Path, Option(help="File of the new book; it must not exist.")]
 _Problems = Annotated[
-    str | None, Option("--problems", "-p", help="Source that the cases belong to.", show_default="the run's")
+    str | None, Option("--problems", "-p", help="Problem source of the cases.", show_default="the run's")
 ]
-_Top = Annotated[int, Option(min=1, help="Show so many, the most frequent first.")]
+_Top = Annotated[int, Option(min=1, help="Number of cases to show, the most frequent first.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookOptions(Options):
-    """What the commands have that read one book."""
+    """The argument of the commands that read one book."""
 
     book: Annotated[Path, Argument(help="A book file (.sqlite), or the folder of a run.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions(BookOptions):
-    """List the cases that beat a program, the most frequent first.
+    """List the cases that a program failed, the most frequent first.
 
     \b
     Example:
       codea1 book show runs/20260304-050607 --top 10
     """
 
-    problem: Annotated[str | None, Option(help="Only this problem's cases.")] = None
+    problem: Annotated[str | None, Option(help="Show only the cases of this problem.")] = None
     top: _Top = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions(BookOptions):
-    """Tell what became of a book's cases: how many were fixed, how old they are, whom they come from, what is hard.
+    """Show how many cases were fixed, how old cases are, where they come from, and which problems are hard.
 
     \b
     Example:
@@ -51,7 +51,7 @@ class StatsOptions(BookOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurvivalOptions(BookOptions):
-    """Tell how long cases stay until a program passes them (Kaplan-Meier, in rounds of their problem).
+    """Show how long cases stay in the book until a program passes them (Kaplan-Meier, in rounds of their problem).
 
     \b
     Example:
@@ -59,14 +59,14 @@ class SurvivalOptions(BookOptions):
     """
 
     by: Annotated[
-        str | None, Option(help="Apart for each tester, coder, verdict, problem or run.", show_default=False)
+        str | None, Option(help="Group the cases by tester, coder, verdict, problem or run.", show_default=False)
     ] = None
-    picture: Annotated[Path | None, Option(help="Also draw it as SVG.")] = None
+    picture: Annotated[Path | None, Option(help="Also draw the curves into this SVG file.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelapsesOptions(BookOptions):
-    """List the mistakes that were fixed once and came back.
+    """List the mistakes that were fixed and came back.
 
     \b
     Example:
@@ -78,7 +78,7 @@ class RelapsesOptions(BookOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinimiseOptions(BookOptions):
-    """Make each case's input as small as the same programs still fail it, and drop what then stands there twice.
+    """Shrink each case's input as far as the same programs still fail it, and remove duplicates.
 
     \b
     Example:
@@ -87,16 +87,16 @@ class MinimiseOptions(BookOptions):
 
     into: _Into
     run: Annotated[
-        list[Path] | None, Option(help="Run folders that hold the programs.", show_default="the book's run")
+        list[Path] | None, Option(help="Run folders with the recorded programs.", show_default="the book's run")
     ] = None
     problems: _Problems = None
     sandbox: Sandbox = "local"
-    limit: Annotated[int | None, Option(min=1, help="Only the first so many cases.")] = None
+    limit: Annotated[int | None, Option(min=1, help="Use only the first so many cases.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions(BookOptions):
-    """Write a book for others to read: as a pytest file, as the release's JSON, or both.
+    """Export a book as a pytest file, as the release's JSON, or both.
 
     \b
     Example:
@@ -110,20 +110,20 @@ class ExportOptions(BookOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOptions(Options):
-    """Put several books into a new one: counts of equal cases add up.
+    """Merge several books into a new one; counts of equal cases add up.
 
     \b
     Example:
       codea1 book merge runs/first runs/second --into both.sqlite
     """
 
-    books: Annotated[list[Path], Argument(help="Books, or folders of runs.")]
+    books: Annotated[list[Path], Argument(help="Book files (.sqlite), or run folders.")]
     into: _Into
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions(Options):
-    """Add the cases of a book that the Code-A1 release has written.
+    """Import the cases of a book that the Code-A1 release wrote.
 
     \b
     Example:
@@ -131,7 +131,7 @@ class ImportOptions(Options):
     """
 
     source: Annotated[Path, Argument(help="JSON of the Code-A1 release.")]
-    into: Annotated[Path, Option(help="A book file; a new one is made where there is none.")]
+    into: Annotated[Path, Option(help="A book file; created if it does not exist.")]
     problems: Annotated[
-        str | None, Option("--problems", "-p", help="Source that the cases belong to; tells entry points.")
+        str | None, Option("--problems", "-p", help="Problem source of the cases, for their entry points.")
     ] = None

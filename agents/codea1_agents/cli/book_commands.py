@@ -1,4 +1,4 @@
-"""What `codea1 book` does."""
+"""Runs `codea1 book show`, `export`, `merge` and `import`."""
 
 from __future__ import annotations
 
@@ -22,103 +22,103 @@ from codea1_env.runs.folder import stored_config
 _BOOK_OF_RUN = "book.sqlite"
 
 
-def show_book(asked: ShowOptions) -> None:
+def show_book(options: ShowOptions) -> None:
     """Show the most frequent cases.
 
     Raises:
-        UserError: no book there, or no such problem in it.
+        UserError: there is no book, or no such problem in it.
     """
-    page, problem = Page(as_json=asked.as_json), asked.problem
-    with opened_book(asked.book) as book:
+    page, problem = Page(as_json=options.as_json), options.problem
+    with opened_book(options.book) as book:
         if problem is not None and problem not in book.problem_ids():
             raise UnknownName.of("problem of this book", problem, book.problem_ids())
-        entries = nsmallest(asked.top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
+        entries = nsmallest(options.top, book.entries(problem), key=lambda stored: -stored.entry.frequency)
         size, version = book.size(problem), book.judge_version
     rows = [_cells(stored) for stored in entries]
-    if not asked.as_json:  # the object holds all of it
+    if not options.as_json:  # the JSON object has the same content
         headings = ("problem", "test", "solution", "times", "failed", "first program gave")
         page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
-        page.say(f"{len(rows)} of {size} cases, found by version {version} of the judge")
+        page.say(f"{len(rows)} of {size} cases, judged by version {version} of the judge")
     page.finish({"size": size, "judge_version": version, "entries": [_entry_to_json(stored) for stored in entries]})
 
 
-def export_book(asked: ExportOptions) -> None:
+def export_book(options: ExportOptions) -> None:
     """Write a book in other formats.
 
     Raises:
-        UserError: nothing to write, no book there, the problems are not known, or a file cannot be written.
+        UserError: there is nothing to write, there is no book, its problems are unknown, or a file cannot be written.
     """
-    page, pytest, official = Page(as_json=asked.as_json), asked.pytest, asked.official
+    page, pytest, official = Page(as_json=options.as_json), options.pytest, options.official
     if pytest is None and official is None:
         raise UserError("nothing to write: name a file with --pytest or --official")
     done: dict[str, Any] = {}
-    with opened_book(asked.book) as book:
+    with opened_book(options.book) as book:
         if official is not None:
-            done["official"] = _reported(page, official, export_official(book, official))
+            done["official"] = _report_export(page, official, export_official(book, official))
         if pytest is not None:
-            known = load_problems(problems_of_run(asked.book) if asked.problems is None else asked.problems)
-            done["pytest"] = _reported(page, pytest, export_pytest(book, pytest, known))
+            known = load_problems(problems_of_run(options.book) if options.problems is None else options.problems)
+            done["pytest"] = _report_export(page, pytest, export_pytest(book, pytest, known))
     page.finish(done)
 
 
-def merge_books(asked: MergeOptions) -> None:
+def merge_books(options: MergeOptions) -> None:
     """Merge books into a new one.
 
     Raises:
-        UserError: the new one is there already, or one of the others is not.
+        UserError: the new book exists already, or one of the others does not.
     """
-    page, into = Page(as_json=asked.as_json), asked.into
-    if _is_there(into):
-        raise UserError(f"{into} is there already: merging twice would count every case twice")
+    page, into = Page(as_json=options.as_json), options.into
+    if _exists(into):
+        raise UserError(f"{into} exists already: merging twice would count every case twice")
     seen: set[Path | None] = set()
-    for path in asked.books:  # before anything is written
+    for path in options.books:  # check all books before the first write
         with opened_book(path) as book:
             if book.path in seen:
                 raise UserError(f"{path} is named twice: its cases would count twice")
             seen.add(book.path)
     with target_book(into) as target:
-        for path in asked.books:
+        for path in options.books:
             with opened_book(path) as book:
                 report = merge(target, book)
-            page.say(f"{path}: {report.added} cases added, {report.combined} were there already")
+            page.say(f"{path}: {report.added} cases added, {report.combined} existed already")
         size, version = target.size(), target.judge_version
     page.say(f"{into}: {size} cases")
     page.finish({"into": str(into), "size": size, "judge_version": version})
 
 
-def import_book(asked: ImportOptions) -> None:
+def import_book(options: ImportOptions) -> None:
     """Add the cases of the release's JSON to a book.
 
     Raises:
         UserError: the JSON or the book cannot be read or written.
     """
-    page, into = Page(as_json=asked.as_json), asked.into
-    known = None if asked.problems is None else load_problems(asked.problems)
-    if not _is_there(asked.source):
-        raise BrokenInput(f"{asked.source}: there is no such file")
+    page, into = Page(as_json=options.as_json), options.into
+    known = None if options.problems is None else load_problems(options.problems)
+    if not _exists(options.source):
+        raise BrokenInput(f"{options.source}: no such file")
     with target_book(into) as book:
-        report = import_official(book, asked.source, known)
+        report = import_official(book, options.source, known)
         size = book.size()
-    page.say(f"{into}: {report.added} cases added, {report.combined} were there already; {size} in all")
+    page.say(f"{into}: {report.added} cases added, {report.combined} existed already; {size} in total")
     page.note_skipped(report.skipped)
     page.finish({"into": str(into), "size": size, **asdict(report)})
 
 
 def opened_book(path: Path) -> MistakeBook:
-    """Return the book in a file, or of the run in a folder, to be looked at only.
+    """Return the book of a file or of a run folder, opened read-only.
 
     Raises:
-        BrokenInput: there is none.
+        BrokenInput: there is no book.
     """
-    with _explained(path):
+    with _path_errors(path):
         place = path / _BOOK_OF_RUN if path.is_dir() else path
     return MistakeBook(place, read_only=True)
 
 
 @contextmanager
 def target_book(path: Path) -> Iterator[MistakeBook]:
-    """Give a book to write to; one that was made for this goes away again if nothing comes of it."""
-    is_new = not _is_there(path)
+    """Yield a book to write to. If the block raises, a book that it created is deleted."""
+    is_new = not _exists(path)
     try:
         with MistakeBook(path) as book:
             yield book
@@ -129,34 +129,34 @@ def target_book(path: Path) -> Iterator[MistakeBook]:
         raise
 
 
-def _is_there(path: Path) -> bool:
-    with _explained(path):
+def _exists(path: Path) -> bool:
+    with _path_errors(path):
         return path.exists()
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _path_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:  # a folder on the way may not be entered, or the name is too long
+    except OSError as error:  # such as a folder without permission, or a name that is too long
         raise BrokenInput(f"{path}: {error.strerror or error}") from error
 
 
 def problems_of_run(path: Path) -> str:
-    """Return the source of the problems of the run in a folder.
+    """Return the problem source of the run in a folder.
 
     Raises:
-        UserError: not a folder, or no run in it.
+        UserError: the path is not a folder, or has no run.
     """
-    if not path.is_dir():  # its book could be opened, so that it may be looked at
+    if not path.is_dir():  # a book file
         raise UserError(f"{path} does not say which problems its cases belong to: name them with --problems")
     return stored_config(path).problems
 
 
-def _reported(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
+def _report_export(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
     page.say(f"{path}: {report.written} cases written")
     if report.n_nan:
-        page.note(f"{report.n_nan} of them expect a nan, which == never confirms")
+        page.note(f"{report.n_nan} of them expect a nan, which no value equals")
     page.note_skipped(report.skipped)
     return {"path": str(path), **asdict(report)}
 

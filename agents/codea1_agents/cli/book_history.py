@@ -1,4 +1,4 @@
-"""What `codea1 book stats`, `survival` and `relapses` do."""
+"""Runs `codea1 book stats`, `survival` and `relapses`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from math import isnan
 from statistics import median
 from typing import Any
 
-from codea1_agents.cli.book import RelapsesOptions, StatsOptions, SurvivalOptions
+from codea1_agents.cli.book import BookOptions, RelapsesOptions, StatsOptions, SurvivalOptions
 from codea1_agents.cli.book_commands import opened_book
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.summary_table import counted
 from codea1_agents.lab.book_history.survival import Survival, survival
 from codea1_agents.lab.report.material import Panel, Point, Series
 from codea1_agents.lab.report.writing import write_picture
+from codea1_agents.statistics import json_number
 from codea1_env.book.departures import Leaving
 from codea1_env.book.periods import Difficulty, Origin, Period, Relapse, difficulties, origins, periods_of, relapses
 from codea1_env.errors import UnknownName
@@ -38,46 +39,44 @@ _TONES = ("t2", "coder", "tester", "t3", "t4", "t5", "t6")
 _MANY_ROWS = 20
 
 
-def show_statistics(asked: StatsOptions) -> None:
-    """Show what a book has been through.
+def show_statistics(options: StatsOptions) -> None:
+    """Show the statistics of a book's cases.
 
     Raises:
-        UserError: no book there.
+        UserError: there is no book.
     """
-    page = Page(as_json=asked.as_json)
-    with opened_book(asked.book) as book:
+    page = Page(as_json=options.as_json)
+    with opened_book(options.book) as book:
         periods = periods_of(book)
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
     counts = _counts(periods)
     hard = difficulties(periods, rounds)
     sources = {kind: origins(periods, name) for kind, name in _ORIGINS.items()}
-    if not asked.as_json:
+    if not options.as_json:
         _show_counts(page, counts)
-        page.show(_difficulty_table(hard[: asked.top]))
+        page.show(_difficulty_table(hard[: options.top]))
         for kind, found in sources.items():
-            page.show(_origin_table(kind, found[: asked.top]))
+            page.show(_origin_table(kind, found[: options.top]))
     page.finish(
         {
             **counts,
-            "problems": [_row_to_json(each) for each in hard],
-            "origins": {kind: [_row_to_json(each) for each in found[: asked.top]] for kind, found in sources.items()},
+            "problems": [asdict(each) for each in hard],
+            "origins": {kind: [asdict(each) for each in found[: options.top]] for kind, found in sources.items()},
         }
     )
 
 
-def show_survival(asked: SurvivalOptions) -> None:
+def show_survival(options: SurvivalOptions) -> None:
     """Show how long cases stay until a program passes them.
 
     Raises:
         MissingExtra: scipy is not installed.
-        UserError: no book there, nothing to group by, or the picture cannot be written.
+        UserError: there is no book, no such grouping, or the picture cannot be written.
     """
-    page = Page(as_json=asked.as_json)
-    by = asked.by
+    by = options.by
     if by is not None and by not in _SOURCES:
         raise UnknownName.of("source", by, _SOURCES)
-    with opened_book(asked.book) as book:
-        periods = periods_of(book)
+    page, periods = _opened(options)
     grouped: dict[str, list[Period]] = defaultdict(list)
     for period in periods:
         grouped["all" if by is None else _SOURCES[by](period)].append(period)
@@ -85,35 +84,39 @@ def show_survival(asked: SurvivalOptions) -> None:
         name: survival([each.duration for each in periods], [each.is_fixed for each in periods])
         for name, periods in sorted(grouped.items())
     }
-    if asked.picture is not None:
-        write_picture(_survival_panel(found), asked.picture)
-    if not asked.as_json:
+    if options.picture is not None:
+        write_picture(_survival_panel(found), options.picture)
+    if not options.as_json:
         for name, estimate in found.items():
             _show_survival(page, name, estimate)
     page.finish({"groups": {name: _survival_to_json(estimate) for name, estimate in found.items()}})
 
 
-def show_relapses(asked: RelapsesOptions) -> None:
+def show_relapses(options: RelapsesOptions) -> None:
     """Show the mistakes that were fixed and came back.
 
     Raises:
-        UserError: no book there.
+        UserError: there is no book.
     """
-    page = Page(as_json=asked.as_json)
-    with opened_book(asked.book) as book:
-        periods = periods_of(book)
+    page, periods = _opened(options)
     found, n_fixed = relapses(periods), sum(period.is_fixed for period in periods)
     n = sum(relapse.n_relapses for relapse in found)
-    if not asked.as_json:
-        rows = [_relapse_cells(relapse) for relapse in found[: asked.top]]
+    if not options.as_json:
+        rows = [_relapse_cells(relapse) for relapse in found[: options.top]]
         if rows:
             heads = ("problem", "test", "times", "rounds in the book", "rounds away")
             page.show(new_table(heads, rows, right=(2,), whole=(0,)))
         share = f" ({n / n_fixed:.1%})" if n_fixed else ""
         page.say(f"{n} of {counted(n_fixed, 'fixed mistake')} came back{share}, of {counted(len(found), 'case')}")
     page.finish(
-        {"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[: asked.top]]}
+        {"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[: options.top]]}
     )
+
+
+def _opened(options: BookOptions) -> tuple[Page, tuple[Period, ...]]:
+    """Return the page for the output and the stays of the book's cases."""
+    with opened_book(options.book) as book:
+        return Page(as_json=options.as_json), periods_of(book)
 
 
 def _counts(periods: Sequence[Period]) -> dict[str, Any]:
@@ -139,11 +142,11 @@ def _row_to_json(row: Difficulty | Origin) -> dict[str, Any]:
 def _show_counts(page: Page, counts: dict[str, Any]) -> None:
     page.say(
         f"{counted(counts['there'], 'case')} in the book; {counts['fixed']} left because a program passed them,"
-        f" {counts['evicted']} for want of room, {counts['relapses']} came back"
+        f" {counts['evicted']} because the book was full; {counts['relapses']} came back"
     )
     if counts["median_age"] is not None:
         page.say(
-            f"age of those there, in rounds of their problem: median {counts['median_age']:g},"
+            f"age of the cases in the book, in rounds of their problem: median {counts['median_age']:g},"
             f" oldest {counts['oldest_age']}"
         )
 
@@ -190,7 +193,7 @@ def _show_survival(page: Page, name: str, estimate: Survival) -> None:
         heads = ("rounds", "at risk", "fixed", "still there", "95 % interval")
         page.show(new_table(heads, rows, right=(0, 1, 2, 3)))
     if len(estimate.steps) > _MANY_ROWS:
-        page.say(f"and {len(estimate.steps) - _MANY_ROWS} later times; --json has all")
+        page.say(f"and {len(estimate.steps) - _MANY_ROWS} later times; --json prints all")
 
 
 def _survival_panel(found: dict[str, Survival]) -> Panel:
@@ -199,19 +202,16 @@ def _survival_panel(found: dict[str, Survival]) -> Panel:
         points = [Point(0.0, 1.0)]
         for step in estimate.steps:
             before = points[-1]
-            points.append(Point(step.time, before.mean, before.low, before.high))  # it falls at once, not slowly
+            points.append(Point(step.time, before.mean, before.low, before.high))  # draws a step, not a slope
             points.append(Point(step.time, step.share, step.low, step.high, step.n_at_risk))
         series.append(Series(name, tuple(points), _TONES[position]))
-    note = "Share of cases not fixed yet; the band is the 95 % interval."
+    note = "Share of cases that are not fixed yet; the band is the 95 % interval."
     return Panel("survival", "Survival in the Mistake Book", note, tuple(series), "rounds of the problem", 0.0, 1.0)
 
 
 def _survival_to_json(estimate: Survival) -> dict[str, Any]:
-    steps = [
-        {k: None if isinstance(v, float) and isnan(v) else v for k, v in asdict(s).items()} for s in estimate.steps
-    ]
-    middle = None if isnan(estimate.median) else estimate.median
-    return {"n": estimate.n, "fixed": estimate.n_fixed, "median": middle, "steps": steps}
+    steps = [{name: json_number(value) for name, value in asdict(step).items()} for step in estimate.steps]
+    return {"n": estimate.n, "fixed": estimate.n_fixed, "median": json_number(estimate.median), "steps": steps}
 
 
 def _relapse_cells(relapse: Relapse) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What `codea1 book minimise` does."""
+"""Runs `codea1 book minimise`."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from codea1_env.sandbox import load_sandbox
 _SHOWN = 10
 
 
-def minimise_book(asked: MinimiseOptions) -> None:
-    """Write a book with smaller cases that beat the same programs, no case twice.
+def minimise_book(options: MinimiseOptions) -> None:
+    """Write a book with smaller cases that the same programs fail, without duplicates.
 
     Raises:
-        UserError: no book there, or one of another version of the judge, the new one is there already, no run with the
-            programs, or the problems are not known.
+        UserError: there is no book, another version of the judge judged it, the new book exists already, there is no
+            run with the programs, or the problems are unknown.
         SandboxError: the sandbox cannot be used.
     """
-    page, path, into = Page(as_json=asked.as_json), asked.book, asked.into
+    page, path, into = Page(as_json=options.as_json), options.book, options.into
     if into.exists():
-        raise UserError(f"{into} is there already: name a new file")
-    places = asked.run or ([path] if path.is_dir() else [])
+        raise UserError(f"{into} exists already: name a new file")
+    places = options.run or ([path] if path.is_dir() else [])
     if not places:
-        raise UserError(f"{path} is a file: name the run folders that hold its programs with --run")
-    known = load_problems(problems_of_run(places[0]) if asked.problems is None else asked.problems)
+        raise UserError(f"{path} is a file: name the run folders of its programs with --run")
+    known = load_problems(problems_of_run(places[0]) if options.problems is None else options.problems)
     rules = _rules(places[0])
     with opened_book(path) as book:
         book.require_this_judge()
-        entries = list(book.entries())[: asked.limit]
+        entries = list(book.entries())[: options.limit]
         rounds = {problem_id: book.round_of(problem_id) for problem_id in book.problem_ids()}
     failures = failures_in(places)
     found: list[Minimised] = []
-    with page.apart(), closing(load_sandbox(asked.sandbox)) as box, Progress("cases", len(entries), page) as progress:
+    with page.apart(), closing(load_sandbox(options.sandbox)) as box, Progress("cases", len(entries), page) as progress:
         for each in minimise(entries, Referee(known, rules, sandbox=box, golden=False), failures):
             found.append(each)
             progress.reach(len(found), len(entries))
@@ -60,7 +60,7 @@ def minimise_book(asked: MinimiseOptions) -> None:
 
 
 def _rules(run: Path) -> Ruleset:
-    """Return the rules of a run, under which nothing has to be predicted."""
+    """Return the rules of a run, changed so that tests need no predictions."""
     rules = stored_config(run).rules if run.is_dir() else preset("fixed")
     return replace(rules, validation=Validation.CALL_ONLY, confirm=0.0)
 
@@ -74,7 +74,7 @@ def _report(page: Page, found: Sequence[Minimised], *, n_kept: int, into: Path) 
     before = sum(len(each.before.entry.expression) for each in found)
     after = sum(len(each.after.entry.expression) for each in found)
     for why, n in sorted(Counter(each.why for each in found if each.why).items()):
-        page.note(f"{counted(n, 'case')} stayed: {why}")
+        page.note(f"{counted(n, 'case')} unchanged: {why}")
     page.say(
         f"{into}: {n_kept} of {counted(len(found), 'case')}, {len(smaller)} of them smaller,"
         f" {len(found) - n_kept} equal to others; {before} characters before, {after} after"

@@ -1,4 +1,4 @@
-"""The one place where errors become a sentence and an exit code."""
+"""Turns errors into one sentence and an exit code; no other module does."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ import typer
 from typer.core import TyperGroup
 
 NOT_OK = 1
-"""A check found something, or a training was stopped."""
+"""A check found a problem, or a training was stopped."""
 USER_ERROR = 2
-"""Bad input; also typer's own for bad usage."""
+"""Bad input; typer uses the same code for bad usage."""
 SANDBOX_FAILED = 3
-"""Something that is not the caller's is missing: the sandbox, or an agent's endpoint."""
+"""The sandbox or an agent is unavailable."""
 INTERRUPTED = 130
 READER_GONE = 141
-"""Whoever read stdout, such as `head`, has seen enough: as if SIGPIPE had ended the process, and as quietly."""
+"""The reader of stdout, such as `head`, closed it. The code is that of a process ended by SIGPIPE."""
 
-_UsageError: Any = typer.BadParameter.__base__  # typer brings its own copy of click, which has no public name
+_UsageError: Any = typer.BadParameter.__base__  # typer has its own copy of click, which has no public name
 
 
 class Boundary(TyperGroup):
-    """A group of commands whose errors made on purpose end in one sentence; all others keep their traceback."""
+    """A group of commands. The project's own errors end in one sentence; all others keep their traceback."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Read the command line, where `--help` and `--version` are answered."""
-        with _bounded():
+        """Parse the command line; `--help` and `--version` print and exit here."""
+        with _handling_errors():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; leave with the exit code that its error stands for."""
-        with _bounded():
+        """Run a command; exit with the code of its error."""
+        with _handling_errors():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _bounded() -> Iterator[None]:
+def _handling_errors() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
@@ -49,16 +49,16 @@ def _bounded() -> Iterator[None]:
     except BrokenPipeError:
         raise typer.Exit(READER_GONE) from None
     except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):  # as rich has it, which writes the help
+        if isinstance(error.__context__, BrokenPipeError):  # rich raises it while it writes the help
             raise typer.Exit(READER_GONE) from None
         raise
-    except _UsageError as error:  # which quotes the command line
+    except _UsageError as error:  # its message quotes the command line
         from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
 
-        said = error.format_message()
-        if without_secrets(said) == said:
+        message = error.format_message()
+        if without_secrets(message) == message:
             raise
-        raise _UsageError(without_secrets(said), error.ctx) from None
+        raise _UsageError(without_secrets(message), error.ctx) from None
     except Exception as error:
         code = _exit_code(error)
         if code is None:
@@ -70,11 +70,11 @@ def _bounded() -> Iterator[None]:
         say_error(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else without_secrets(str(error)))
         raise typer.Exit(code) from error
     finally:
-        _settle_stdout()
+        _flush_stdout()
 
 
-def _settle_stdout() -> None:
-    """Write what stdout still holds; where that cannot be, let it go, or Python would complain of it at its end."""
+def _flush_stdout() -> None:
+    """Flush stdout. If that fails, redirect it to the null device, or Python would report an error at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -85,7 +85,7 @@ def _settle_stdout() -> None:
 def _exit_code(error: Exception) -> int | None:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return USER_ERROR
-    # None of ours can have been raised if the module is not there; importing it would slow `--help` down.
+    # If the module is not loaded, none of its errors was raised; importing it would slow `--help` down.
     errors = sys.modules.get("codea1_env.errors")
     if errors is None:
         return None

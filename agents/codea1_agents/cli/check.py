@@ -1,4 +1,4 @@
-"""`codea1 check`: the options. What they do: `checking`."""
+"""The options of `codea1 check`; `checking` runs its commands."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from codea1_agents.cli.options import NoProgress, Options, Sandbox
 class CheckProblemsOptions(Options):
     """Run every solution against its own golden tests and examples, several times.
 
-    Tells wrong, flaky, slow, untested and unparsable rows; exits with 1 if there is any.
+    Reports wrong, flaky, slow, untested and unparsable rows, and exits with 1 if there are any.
 
     \b
     Example:
       codea1 check problems humaneval
     """
 
-    source: Annotated[str, Argument(help="Source by name or path.")]
-    limit: Annotated[int | None, Option(min=1, help="Check only so many, from the front.")] = None
-    runs: Annotated[int, Option(min=1, max=1000, help="Runs of each solution; every second one in reverse order.")] = 2
+    source: Annotated[str, Argument(help="Problem source: a name or a path.")]
+    limit: Annotated[int | None, Option(min=1, help="Check only the first so many problems.")] = None
+    runs: Annotated[
+        int, Option(min=1, max=1000, help="Runs of each solution; every second run has its tests in reverse order.")
+    ] = 2
     slow: Annotated[float, Option(min=0, help="Processor seconds per run above which a row is slow.")] = 5.0
     sandbox: Sandbox = "local"
     quiet: NoProgress = False
 
 
 class CheckEnvOptions(Options):
-    """Run the conformance tests of PettingZoo and Gymnasium on this environment, warnings as errors.
+    """Run the conformance tests of PettingZoo and Gymnasium on this environment; warnings count as errors.
 
     \b
     Example:
@@ -40,9 +42,9 @@ class CheckEnvOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckAgentOptions(Options):
-    """Test an agent: seeds, batches, strange observations, errors, time.
+    """Test an agent: seeds, batches, unusual observations, errors, time.
 
-    Exits with 1 if a test fails, with 3 if the agent could not be asked.
+    Exits with 1 if a test fails, with 3 if the agent was unavailable.
 
     \b
     Example:
@@ -50,15 +52,17 @@ class CheckAgentOptions(Options):
       codea1 check agent my_module:my_function --role tester
     """
 
-    spec: Annotated[str, Argument(metavar="AGENT", help="A name with its options, or module:attribute.")]
-    role: Annotated[str, Option(help="coder or tester.", show_default="what it says that it plays, else both")] = ""
-    slow: Annotated[float, Option(min=0, help="Seconds above which a single reply is a fault.")] = 60.0
+    spec: Annotated[str, Argument(metavar="AGENT", help="An agent's name with its options, or module:attribute.")]
+    role: Annotated[
+        str, Option(help="coder or tester.", show_default="the role that the agent declares, else both")
+    ] = ""
+    slow: Annotated[float, Option(min=0, help="A reply that takes more seconds than this fails the check.")] = 60.0
     sandbox: Sandbox = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSandboxOptions(Options):
-    """Obtain every kind of outcome from a small program, twice, and say what the sandbox promises here.
+    """Produce every kind of outcome with small programs, twice, and print what the sandbox guarantees here.
 
     \b
     Example:
@@ -66,7 +70,7 @@ class CheckSandboxOptions(Options):
       codea1 check sandbox --require namespaces
     """
 
-    name: Annotated[str, Argument(help="Which sandbox.")] = "local"
+    name: Annotated[str, Argument(help="Sandbox to check.")] = "local"
     require: Annotated[
         str, Option(metavar="TIER", help="Weakest tier to accept: namespaces, bwrap, landlock, seccomp, rlimits.")
     ] = ""

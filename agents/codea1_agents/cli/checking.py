@@ -1,4 +1,4 @@
-"""What `codea1 check` does."""
+"""Runs the commands of `codea1 check`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from codea1_env.secret import without_secrets
 _TOY_PROBLEMS = 3
 
 
-def run_check_problems(asked: CheckProblemsOptions) -> None:
-    """Check every solution of a source, and tell the rows that are not fit to be played.
+def run_check_problems(options: CheckProblemsOptions) -> None:
+    """Check every solution of a source, and print the rows that are unfit to play.
 
     Raises:
-        UserError: the source or the sandbox cannot be had.
+        UserError: there is no such source or sandbox.
         SandboxError: the sandbox cannot be used at all.
         typer.Exit: a row is not ok (1).
     """
-    page = Page(as_json=asked.as_json, quiet=asked.quiet)
-    problems = load_problems(asked.source, limit=asked.limit)
-    with closing(load_sandbox(asked.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
-        found = check_problems(problems, backend, runs=asked.runs, slow_s=asked.slow, progress=progress.reach)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    problems = load_problems(options.source, limit=options.limit)
+    with closing(load_sandbox(options.sandbox)) as backend, Progress("checking", len(problems), page) as progress:
+        found = check_problems(problems, backend, runs=options.runs, slow_s=options.slow, progress=progress.reach)
     bad = [each for each in found if each.status is not CheckStatus.OK]
     rows = [(row.place, "skipped", row.reason) for row in problems.skipped]
     rows += [(each.problem_id, each.status.value, each.detail) for each in bad]
@@ -55,16 +55,16 @@ def run_check_problems(asked: CheckProblemsOptions) -> None:
         raise typer.Exit(NOT_OK)
 
 
-def run_check_env(asked: CheckEnvOptions) -> None:
-    """Run the conformance tests.
+def run_check_env(options: CheckEnvOptions) -> None:
+    """Run the environment's conformance tests.
 
     Raises:
         SandboxError: the sandbox cannot be used at all.
-        typer.Exit: one of them fails (1).
+        typer.Exit: a test failed (1).
     """
     from codea1_agents.checks.env_check import check_environment  # noqa: PLC0415  only here, and heavy
 
-    page = Page(as_json=asked.as_json)
+    page = Page(as_json=options.as_json)
     found = check_environment(load_problems("starter", limit=_TOY_PROBLEMS))
     page.show(new_table(("test", "result"), [(each.name, each.fault or "passed") for each in found], whole=(0,)))
     page.finish({"tests": [asdict(each) for each in found]})
@@ -72,25 +72,25 @@ def run_check_env(asked: CheckEnvOptions) -> None:
         raise typer.Exit(NOT_OK)
 
 
-def run_check_agent(asked: CheckAgentOptions) -> None:
+def run_check_agent(options: CheckAgentOptions) -> None:
     """Test an agent.
 
     Raises:
-        UserError: there is no such agent or role, it cannot be made, or somebody at the keyboard would have to answer.
-        AgentUnavailable: it could not be asked anything.
+        UserError: there is no such agent or role, it cannot be made, or it is interactive.
+        AgentUnavailable: the agent was unavailable in every test.
         typer.Exit: a test failed (1).
     """
     from codea1_agents.checks.conformance import Conformance, check_agent  # noqa: PLC0415  only here
 
-    spec, roles = asked.spec, get_args(Role)
-    if asked.role not in ("", *roles):
-        raise UnknownName.of("role", asked.role, roles)
+    spec, roles = options.spec, get_args(Role)
+    if options.role not in ("", *roles):
+        raise UnknownName.of("role", options.role, roles)
     if getattr(resolve("agents", spec.partition(",")[0]), "interactive", False) is True:
-        raise UserError(f"agent {without_secrets(spec)!r} cannot be checked: somebody would have to answer")
-    page = Page(as_json=asked.as_json)
-    role = cast(Role, asked.role) if asked.role else None
-    with page.apart(), closing(load_sandbox(asked.sandbox)) as backend:
-        report = check_agent(spec, role=role, sandbox=backend, slow_s=asked.slow)
+        raise UserError(f"agent {without_secrets(spec)!r} cannot be checked: it is interactive")
+    page = Page(as_json=options.as_json)
+    role = cast(Role, options.role) if options.role else None
+    with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
+        report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow)
         rows = [(each.role, each.name, each.result.value, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
         results = tally(Counter(each.result.value for each in report.findings).items())
@@ -104,22 +104,22 @@ def run_check_agent(asked: CheckAgentOptions) -> None:
         raise AgentUnavailable(f"{report.agent}: nothing was tested; {answers[0].detail}")
 
 
-def run_check_sandbox(asked: CheckSandboxOptions) -> None:
-    """Obtain every kind of outcome twice.
+def run_check_sandbox(options: CheckSandboxOptions) -> None:
+    """Produce every kind of outcome twice.
 
     Raises:
-        UserError: no sandbox of that name, no tier of that name, or a tier asked of a sandbox that has none.
-        SandboxError: it cannot be used at all, or not in the tier required.
-        typer.Exit: an outcome is not what it should be (1).
+        UserError: there is no such sandbox or tier, or the sandbox has no tiers.
+        SandboxError: the sandbox cannot be used at all, or not in the required tier.
+        typer.Exit: an outcome is wrong (1).
     """
     from codea1_agents.checks.sandbox_check import check_sandbox, promise_of  # noqa: PLC0415  only here
 
-    page = Page(as_json=asked.as_json)
-    with closing(_sandbox(asked.name, asked.require)) as backend:
+    page = Page(as_json=options.as_json)
+    with closing(_sandbox(options.name, options.require)) as backend:
         found = check_sandbox(backend)
         promise = promise_of(backend)
     rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
-    page.show(new_table(("outcome asked for", "first run", "second run", ""), rows))
+    page.show(new_table(("expected outcome", "first run", "second run", ""), rows))
     page.say(promise.sentence())
     for refusal in promise.refusals:
         page.say(f"not {refusal}")
@@ -132,7 +132,7 @@ def _sandbox(name: str, require: str) -> Sandbox:
     if not require:
         return load_sandbox(name)
     if name != "local":
-        raise UserError(f"--require {require}: only the local sandbox has tiers, {name!r} has not")
+        raise UserError(f"--require {require}: only the local sandbox has tiers, {name!r} has none")
     from codea1_env.sandbox.local import LocalSandbox  # noqa: PLC0415  only here
 
     return LocalSandbox(require=require)

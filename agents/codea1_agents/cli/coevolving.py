@@ -1,4 +1,4 @@
-"""What `codea1 demo coevolve` does: a base, a training, a picture and a sentence."""
+"""Runs `codea1 demo coevolve`: pretrains a base model, trains two copies of it, draws and summarises the change."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PRESET = "coevolve"
 _MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
 
 
-def run_coevolve(asked: CoevolveOptions) -> None:
-    """Run the demonstration, or what is missing of it.
+def run_coevolve(options: CoevolveOptions) -> None:
+    """Run the demonstration, or the part that is missing.
 
     Raises:
         UserError: the folder cannot be used.
@@ -43,20 +43,20 @@ def run_coevolve(asked: CoevolveOptions) -> None:
         typer.Exit: interrupted (130).
     """
     _require()
-    # One thread is fastest for models this small; torch reads this when it is first imported.
+    # One thread is fastest for models this small; torch reads the variable at its first import.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    page, out = Page(as_json=asked.as_json, quiet=asked.quiet), asked.out
+    page, out = Page(as_json=options.as_json, quiet=options.quiet), options.out
     with page.apart():
-        base = _base(out / "base", asked.seed, page)
-        done = _trained(_settings(base, asked.seed, asked.steps), out / "run", page)
+        base = _base(out / "base", options.seed, page)
+        done = _trained(_settings(base, options.seed, options.steps), out / "run", page)
         if done.interrupted:
-            page.note(f"interrupted; the same command goes on (folder {out})", even_if_quiet=True)
+            page.note(f"interrupted; the same command continues (folder {out})", even_if_quiet=True)
             page.finish({"interrupted": True, "run": str(done.folder), "steps": done.steps})
             raise typer.Exit(INTERRUPTED)
         change = change_of(done.lines)
         draw_change(done.lines, out)
-    _tell(page, change, done.folder, out)
+    _print_result(page, change, done.folder, out)
 
 
 def _require() -> None:
@@ -76,7 +76,7 @@ def _base(folder: Path, seed: int, page: Page) -> Path:
             raise UserError(f"{folder} was made with another seed: choose another folder with --out")
         return folder
     require_new(folder)
-    with Progress("pretraining both roles' model from nothing", settings.n_steps, page) as progress:
+    with Progress("pretraining the base model of both roles", settings.n_steps, page) as progress:
         made = pretrain(settings, progress=lambda step, _: progress.reach(step, settings.n_steps))
     write_whole_folder(folder, made.save)
     page.note(f"base model: {made.n_parameters:,} parameters, {made.n_tokens:,} tokens")
@@ -97,22 +97,22 @@ def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
 def _trained(config: TrainingConfig, run: Path, page: Page) -> Any:
     from codea1_agents.train.loop import resume, train  # noqa: PLC0415  heavy
 
-    watcher = _Show(page) if page.is_live else PlainLines(page)
+    watcher = _TableWithDuels(page) if page.is_live else PlainLines(page)
     with watcher:
         if (run / "config.toml").exists():
             return resume(run, config=config, watcher=watcher)
         return train(config, out=run, watcher=watcher)
 
 
-class _Show(LiveTable):
-    """The table of `codea1 train`, with a duel from the start and one from now beside each other."""
+class _TableWithDuels(LiveTable):
+    """The table of `codea1 train`, with the first and the latest sampled duel below it."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
         self._folder = Path()
 
     def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[dict[str, Any]]) -> None:
-        """Take in what there is already."""
+        """Take the steps that are already done."""
         super().begin(folder, config, lines)
         self._folder = folder
 
@@ -129,7 +129,7 @@ def _duel(place: Path) -> RenderableType:
     episodes = iter_episodes(place)
     first = next(iter(episodes), None)
     if first is None:
-        return Text("nothing was kept")
+        return Text("no sample was stored")
     return Text("\n").join([Text(first.problem_id, style="bold"), *_program_lines(first), *_test_lines(first)])
 
 
@@ -148,7 +148,7 @@ def _case_line(case: CaseRecord) -> Text:
     return Text(harmless(f"{case.expression} == {case.expected}{wrong}: {mark}"), style=style)
 
 
-def _tell(page: Page, change: Change, run: Path, out: Path) -> None:
+def _print_result(page: Page, change: Change, run: Path, out: Path) -> None:
     page.say(f"picture: {out / 'coevolution.svg'} (and .png); run folder: {run}")
     page.say(change.sentence())
     page.finish({"run": str(run), "picture": str(out / "coevolution.svg"), **change.to_dict()})

@@ -1,4 +1,4 @@
-"""Where output goes: results to stdout, everything else to stderr; with `--json` stdout holds one object only."""
+"""Prints results to stdout and everything else to stderr; with `--json`, stdout gets exactly one object."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WITHOUT_TERMINAL = 100
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to the boundary; rich would exit with 1."""
+        """Raise, so that `boundary` sets the exit code; rich would exit with 1."""
         raise BrokenPipeError
 
 
@@ -40,74 +40,74 @@ class Page:
 
     as_json: bool = False
     quiet: bool = False
-    _kept: TextIO | None = field(default=None, init=False, repr=False)
-    """Where stdout led before `apart`; None outside of it."""
+    _original: TextIO | None = field(default=None, init=False, repr=False)
+    """The original stdout inside `apart`; None outside."""
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Within, whatever anybody else prints on stdout lands on stderr; this page's own results stay on stdout.
+        """Send what other code prints to stdout to stderr; this page's own results still go to stdout.
 
-        That goes for Python's `print` and, where stdout is the process's own, for libraries and child processes too.
+        This covers Python's `print` and, if stdout is the process's own, also libraries and child processes.
         """
         sys.stdout.flush()
         with ExitStack() as stack:
-            self._kept = stack.enter_context(_kept_stdout())
-            stack.callback(setattr, self, "_kept", None)
+            self._original = stack.enter_context(_original_stdout())
+            stack.callback(setattr, self, "_original", None)
             stack.enter_context(redirect_stdout(sys.stderr))
             yield
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody watches: stderr is a terminal, and not to be quiet."""
+        """Whether to draw live output: stderr is a terminal, and the page is not quiet."""
         return not self.quiet and _console(sys.stderr).is_terminal
 
     @property
     def width(self) -> int:
-        """Columns for pictures and tables: the terminal's, at most 120; 100 where there is none."""
-        return min(self._for_people().width, _WIDEST)
+        """Columns for pictures and tables: the terminal's width, at most 120; 100 without a terminal."""
+        return min(self._text_console().width, _WIDEST)
 
     def show(self, what: RenderableType) -> None:
-        """Print something for people: on stdout, or on stderr where stdout is for machines."""
-        with _explained():
-            self._for_people().print(what, width=self.width, highlight=False, soft_wrap=isinstance(what, Text))
+        """Print text output: on stdout, or on stderr if stdout gets JSON."""
+        with _write_errors():
+            self._text_console().print(what, width=self.width, highlight=False, soft_wrap=isinstance(what, Text))
 
     def say(self, text: str) -> None:
-        """Print one line for people."""
+        """Print one line of text output."""
         self.show(Text(harmless(text)))
 
     def note(self, text: str, *, even_if_quiet: bool = False) -> None:
-        """Print a remark on stderr."""
+        """Print a note on stderr."""
         if even_if_quiet or not self.quiet:
             self._remark("note", text)
 
     def note_skipped(self, rows: Sequence[SkippedRow]) -> None:
-        """Print the first few rows that could not be used on stderr, and how many there are."""
+        """Print the first few skipped rows and their number on stderr."""
         for row in rows[:_MAX_SKIPPED_SHOWN]:
             self.note(f"skipped {row.place}: {row.reason}")
         if len(rows) > _MAX_SKIPPED_SHOWN:
-            self.note(f"skipped {len(rows)} rows in all")
+            self.note(f"skipped {len(rows)} rows in total")
 
     def warn(self, text: str) -> None:
-        """Print a remark on stderr, also if quiet."""
+        """Print a warning on stderr, also if quiet."""
         self._remark("warning", text)
 
     def warn_if_weak(self, promise: SandboxPromise) -> None:
-        """Print a remark if programs are not isolated."""
+        """Print a warning if the sandbox does not isolate programs."""
         if promise.guarantee is not Guarantee.ISOLATED:
             self.warn(f"weak sandbox: {promise.sentence()}")
 
     def finish(self, data: object) -> None:
-        """Print the one JSON object, if that was asked for."""
+        """Print the one JSON object if the page is `as_json`."""
         if self.as_json:
-            with _explained():
+            with _write_errors():
                 self._stdout.write(json.dumps(data, allow_nan=False) + "\n")
                 self._stdout.flush()
 
     @property
     def _stdout(self) -> TextIO:
-        return self._kept or sys.stdout
+        return self._original or sys.stdout
 
-    def _for_people(self) -> Console:
+    def _text_console(self) -> Console:
         return _console(sys.stderr if self.as_json else self._stdout)
 
     def _remark(self, kind: str, text: str) -> None:
@@ -122,13 +122,13 @@ def say_error(sentence: str) -> None:
 def new_table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = (), whole: Sequence[int] = ()
 ) -> Table:
-    """Return a table whose cells are plain text, however strange.
+    """Return a table whose cells are plain text, without markup or control characters.
 
     Args:
         columns: headings.
         rows: one text per column.
         right: positions of the columns with numbers.
-        whole: positions of the columns that are never broken into lines.
+        whole: positions of the columns whose cells are never wrapped.
     """
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     for position, heading in enumerate(columns):
@@ -151,7 +151,7 @@ def tally(counts: Iterable[tuple[str, int]]) -> str:
 
 
 def number(value: float) -> str:
-    """Return three digits, or a dash for nan."""
+    """Return the number with three decimals, or a dash for nan."""
     return "-" if isnan(value) else f"{value:z.3f}"
 
 
@@ -161,8 +161,8 @@ def _console(stream: TextIO) -> Console:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Turn a full disk behind stdout into one sentence; that nobody reads any more is no error."""
+def _write_errors() -> Iterator[None]:
+    """Turn a failed write to stdout, such as on a full disk, into one sentence; a closed pipe passes."""
     try:
         yield
     except BrokenPipeError:
@@ -172,14 +172,14 @@ def _explained() -> Iterator[None]:
 
 
 @contextmanager
-def _kept_stdout() -> Iterator[TextIO]:
-    """Give a stream to where stdout leads now; within, descriptor 1 leads to stderr."""
+def _original_stdout() -> Iterator[TextIO]:
+    """Yield a stream to the current stdout; inside the block, descriptor 1 is stderr."""
     try:
         if sys.stdout.fileno() != 1:
             raise OSError("not the process's own")
         kept = os.dup(1)
         os.dup2(2, 1)
-    except (OSError, ValueError):  # someone has put another object there, as tests do: print goes through that
+    except (OSError, ValueError):  # sys.stdout is another object, as in tests: `print` writes to it
         yield sys.stdout
         return
     stream = os.fdopen(kept, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)
@@ -187,5 +187,5 @@ def _kept_stdout() -> Iterator[TextIO]:
         yield stream
     finally:
         os.dup2(kept, 1)
-        with suppress(OSError):  # what it still held could not be written; that has been told
+        with suppress(OSError):  # the flush failed; the error was already reported
             stream.close()

@@ -1,4 +1,4 @@
-"""`codea1 crossplay`: the options. What it does: `crossplaying`."""
+"""The options of `codea1 crossplay`; `crossplaying` runs it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Alpha, BenchOptions, Rules
+from codea1_agents.cli.options import Alpha, Rules, SessionOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrossplayOptions(BenchOptions):
-    """Let every coder meet every tester: matrices with intervals, ratings, an equilibrium.
+class CrossplayOptions(SessionOptions):
+    """Play every coder against every tester: matrices with intervals, ratings, an equilibrium.
 
-    On policy the tester answers each program; transfer runs stored programs against suites not written for them.
+    On policy, the tester writes a suite for each program. Transfer runs stored programs against suites that were not
+    written for them.
 
     \b
     Example:
@@ -25,31 +26,33 @@ class CrossplayOptions(BenchOptions):
     players: Annotated[
         list[str] | None,
         Argument(
-            help="RUN (of codea1 train), RUN@STEP, RUN@base, RUN/models/ROLE, or an agent; each plays what it can."
-            " NAME=... gives it a name.",
+            help="RUN (of codea1 train), RUN@STEP, RUN@base, RUN/models/ROLE, or an agent; each plays every role that"
+            " it can. NAME=... gives it a name.",
             show_default=False,
         ),
     ] = None
     coders: Annotated[
-        list[str] | None, Option("--coders", help="Who only writes programs; repeat it.", show_default="none")
+        list[str] | None,
+        Option("--coders", help="A player that is only a coder; may be repeated.", show_default="none"),
     ] = None
     testers: Annotated[
-        list[str] | None, Option("--testers", help="Who only writes suites; repeat it.", show_default="none")
+        list[str] | None,
+        Option("--testers", help="A player that is only a tester; may be repeated.", show_default="none"),
     ] = None
     yardsticks: Annotated[
-        bool, Option("--yardsticks/--no-yardsticks", help="Also mutant, fuzz and boundary, as fixed points.")
+        bool, Option("--yardsticks/--no-yardsticks", help="Add mutant, fuzz and boundary as fixed references.")
     ] = True
-    problems: Annotated[str, Option("--problems", "-p", help="Source by name or path.")] = "starter"
+    problems: Annotated[str, Option("--problems", "-p", help="Problem source: a name or a path.")] = "starter"
     samples: Annotated[int, Option("--samples", "-n", min=1, help="Programs per coder and problem.")] = 4
     tests: Annotated[
-        int | None, Option(min=1, max=1000, help="Tests asked for per suite.", show_default="the preset's")
+        int | None, Option(min=1, max=1000, help="Tests requested per suite.", show_default="the preset's")
     ] = None
     transfer: Annotated[
-        str, Option(help="Stored suites that programs meet: others (other coders'), blind, or none.")
+        str, Option(help="Stored suites to run programs on: others (written for other coders), blind, or none.")
     ] = "others"
     rules: Rules = "fixed"
     alpha: Alpha = None
     out: Annotated[
         Path | None,
-        Option("--out", "-o", help="Folder for results; RUN/crossplay shows up in RUN's report.", show_default=""),
+        Option("--out", "-o", help="Folder for results; RUN/crossplay appears in the report of RUN.", show_default=""),
     ] = None

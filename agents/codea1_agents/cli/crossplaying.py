@@ -1,4 +1,4 @@
-"""What `codea1 crossplay` does: resolve, play, compute, show, write."""
+"""Runs `codea1 crossplay`: loads the players, plays all pairs, computes, prints and writes the results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, cast, get_args
 
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.crossplay import CrossplayOptions
-from codea1_agents.cli.evaluating import Bench, bench
-from codea1_agents.cli.playing import varied
+from codea1_agents.cli.evaluating import EvalSession, eval_session
+from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.crossplay.cells import StoredProgram, StoredSuite, Submissions
 from codea1_agents.lab.crossplay.player_specs import PlayerSpec, read_players
@@ -40,35 +40,35 @@ class _Entries:
     """The yardsticks among them."""
 
 
-def run_crossplay(asked: CrossplayOptions) -> None:
-    """Play all pairs and tell what came of it.
+def run_crossplay(options: CrossplayOptions) -> None:
+    """Play all pairs and report the results.
 
     Raises:
-        UserError: something asked for does not exist or cannot be written, or an agent failed.
-        AgentUnavailable: an agent answers nothing.
+        UserError: an option names something that does not exist, a file cannot be written, or an agent failed.
+        AgentUnavailable: an agent has no reply at all.
         SandboxError: the sandbox cannot be used at all.
     """
-    if asked.transfer not in get_args(Transfer):
-        raise UserError(f"--transfer: {asked.transfer!r} is none of {', '.join(get_args(Transfer))}")
-    rules = varied(preset(asked.rules), alpha=asked.alpha, tests_per_suite=asked.tests)
-    if asked.out is not None:
-        with file_errors(asked.out):
-            asked.out.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, bench(asked) as room:
-        entries = _entries(asked, Path(scratch))
-        findings, submissions = _played(asked, entries, room, rules)
-        document = findings.document(_settings(asked, entries, room, rules))
-        if asked.out is not None:
-            _write(asked.out, findings, document, submissions)
-        _show(findings, room.page)
-        if asked.out is not None:
-            room.page.say(f"folder: {asked.out}")
-        room.page.finish(document)
+    if options.transfer not in get_args(Transfer):
+        raise UserError(f"--transfer: {options.transfer!r} is none of {', '.join(get_args(Transfer))}")
+    rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=options.tests)
+    if options.out is not None:
+        with file_errors(options.out):
+            options.out.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="codea1-crossplay-") as scratch, eval_session(options) as session:
+        entries = _entries(options, Path(scratch))
+        findings, submissions = _played(options, entries, session, rules)
+        document = findings.document(_settings(options, entries, session, rules))
+        if options.out is not None:
+            _write(options.out, findings, document, submissions)
+        _show(findings, session.page)
+        if options.out is not None:
+            session.page.say(f"folder: {options.out}")
+        session.page.finish(document)
 
 
-def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
-    both = read_players(asked.players or (), scratch / "both")
-    named: dict[Role, Sequence[str]] = {"coder": asked.coders or (), "tester": asked.testers or ()}
+def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:
+    both = read_players(options.players or (), scratch / "both")
+    named: dict[Role, Sequence[str]] = {"coder": options.coders or (), "tester": options.testers or ()}
     of = {
         role: [*(p for p in both if p.role == role), *read_players(texts, scratch / role, role=role)]
         for role, texts in named.items()
@@ -76,54 +76,56 @@ def _entries(asked: CrossplayOptions, scratch: Path) -> _Entries:
     if not any(of.values()):
         raise UserError("name at least one run or agent: codea1 crossplay RUN, --coders NAME, --testers NAME")
     fixed: tuple[PlayerSpec, ...] = ()
-    if asked.yardsticks:
+    if options.yardsticks:
         for role, specs in _FIXED.items():
-            there = {player.spec for player in of[role]}
-            of[role] += read_players([spec for spec in specs if spec not in there], scratch, role=role)
+            known = {player.spec for player in of[role]}
+            of[role] += read_players([spec for spec in specs if spec not in known], scratch, role=role)
         fixed = tuple(player for role, players in of.items() for player in players if player.spec in _FIXED[role])
     for role, players in of.items():
         names = [player.name for player in players]
         if not names:
-            raise UserError(f"nobody plays the {role}: name one with --{role}s")
+            raise UserError(f"there is no {role}: name one with --{role}s")
         for name in names:
             if names.count(name) > 1:
                 raise UserError(f"two {role}s are called {name}: give one another name, as in other={name}")
     return _Entries(tuple(of["coder"]), tuple(of["tester"]), fixed)
 
 
-def _played(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> tuple[Findings, Submissions]:
+def _played(
+    options: CrossplayOptions, entries: _Entries, session: EvalSession, rules: Ruleset
+) -> tuple[Findings, Submissions]:
     def loaded(spec: PlayerSpec) -> Player:
-        agent = room.asker(spec.spec, spec.role)
+        agent = session.agent(spec.spec, spec.role)
         return Player(spec.name, agent, is_fixed=spec in entries.fixed, view=spec.view)
 
-    with Progress("playing", len(room.problems), room.page) as progress:
+    with Progress("playing", len(session.problems), session.page) as progress:
         play, submissions = play_all(
-            list(room.problems),
+            list(session.problems),
             [loaded(spec) for spec in entries.coders],
             [loaded(spec) for spec in entries.testers],
-            room.sandbox,
+            session.sandbox,
             rules,
-            samples=asked.samples,
-            transfer=cast(Transfer, asked.transfer),
+            samples=options.samples,
+            transfer=cast(Transfer, options.transfer),
             progress=progress.reach,
         )
-    return Findings.of(play, seed=asked.seed), submissions
+    return Findings.of(play, seed=options.seed), submissions
 
 
-def _settings(asked: CrossplayOptions, entries: _Entries, room: Bench, rules: Ruleset) -> dict[str, Any]:
+def _settings(options: CrossplayOptions, entries: _Entries, session: EvalSession, rules: Ruleset) -> dict[str, Any]:
     return {
         "problems": {
-            "source": asked.problems,
-            "name": room.problems.name,
-            "digest": problems_digest(room.problems),
-            "n": len(room.problems),
+            "source": options.problems,
+            "name": session.problems.name,
+            "digest": problems_digest(session.problems),
+            "n": len(session.problems),
         },
         "rules": rules.name,
         "alpha": rules.reward.alpha,
         "tests": rules.tests_per_suite,
-        "samples": asked.samples,
-        "transfer": asked.transfer,
-        "seed": asked.seed,
+        "samples": options.samples,
+        "transfer": options.transfer,
+        "seed": options.seed,
         "coders": {player.name: player.argument for player in entries.coders},
         "testers": {player.name: player.argument for player in entries.testers},
     }

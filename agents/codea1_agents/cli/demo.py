@@ -1,4 +1,4 @@
-"""`codea1 demo`: the options. What it does: `coevolving`."""
+"""The options of `codea1 demo coevolve`; `coevolving` runs it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from codea1_agents.cli.options import Options, SummaryOnly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoevolveOptions(Options):
-    """Watch a coder and a tester co-evolve from nothing, on a laptop.
+    """Train a coder and a tester against each other from scratch, on a laptop.
 
     Pretrains a model of half a million parameters, trains two copies of it against each other, and ends with a picture
-    and a sentence about what was learned. Interrupted, the same command goes on.
+    and a sentence about what they learned. After an interruption, the same command continues.
 
     \b
     Example:
       codea1 demo coevolve
     """
 
-    out: Annotated[Path, Option("--out", "-o", help="Folder; the same command goes on there.")] = Path("runs/coevolve")
-    seed: Annotated[int, Option(min=0, help="Of everything.")] = 0
-    steps: Annotated[int | None, Option(min=1, help="Of training.", show_default="as the preset coevolve says")] = None
+    out: Annotated[Path, Option("--out", "-o", help="Folder; the same command continues in it.")] = Path(
+        "runs/coevolve"
+    )
+    seed: Annotated[int, Option(min=0, help="Seed of all randomness.")] = 0
+    steps: Annotated[int | None, Option(min=1, help="Training steps.", show_default="as in the preset coevolve")] = None
     quiet: SummaryOnly = False

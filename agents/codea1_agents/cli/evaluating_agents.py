@@ -1,4 +1,4 @@
-"""What `codea1 eval coder` and `codea1 eval tester` do."""
+"""Runs `codea1 eval coder` and `codea1 eval tester`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from rich.text import Text
 
 from codea1_agents.cli.console import tally
 from codea1_agents.cli.evaluate import CoderOptions, TesterOptions
-from codea1_agents.cli.evaluating import Bench, Keeping, bench, estimate_json, named_alike, with_option
+from codea1_agents.cli.evaluating import (
+    EvalSession,
+    RecordKeeper,
+    eval_session,
+    figure_json,
+    from_options,
+    with_option,
+)
 from codea1_agents.cli.evaluating_selection import selection_json, show_selection
 from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
 from codea1_agents.measure.records import CoderSample, TesterRecord
@@ -22,39 +29,39 @@ from codea1_env.rendering import harmless
 from codea1_env.secret import read_secrets
 
 
-def run_coder(asked: CoderOptions) -> None:
-    """Evaluate a coder from its options to its figures.
+def run_coder(options: CoderOptions) -> None:
+    """Evaluate a coder and print its figures.
 
     Raises:
-        UserError: something asked for does not exist or cannot be written, or the coder failed.
+        UserError: an option names something that does not exist, the folder cannot be written, or the coder failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    with bench(asked, without=asked.without) as room:
-        spec = with_option(read_secrets(asked.agent), "temperature", asked.temperature)
-        coder = room.asker(spec, "coder")
-        problems = room.tested("a program")
-        if len(problems) < len(room.problems):
-            room.page.warn(f"{len(room.problems) - len(problems)} problems without golden tests are left out")
-        settings = room.settings("coder", agent=spec, samples=asked.samples)
-        keeping = Keeping(room, asked.out, settings, CoderSample, lambda each: (each.problem_id, each.sample))
-        known = {(each.problem_id, each.sample) for each in keeping.records if _is_settled(each.masked)}
-        batches = evaluate_coder(problems, coder, room.sandbox, samples=asked.samples, known=known)
-        keeping.take(batches, len(problems) * asked.samples, partial(_tell_coder, room, spec, asked.samples))
+    with eval_session(options, without=options.without) as session:
+        spec = with_option(read_secrets(options.agent), "temperature", options.temperature)
+        coder = session.agent(spec, "coder")
+        problems = session.tested("a program")
+        if len(problems) < len(session.problems):
+            session.page.warn(f"{len(session.problems) - len(problems)} problems without golden tests are left out")
+        settings = session.settings("coder", agent=spec, samples=options.samples)
+        keeper = RecordKeeper(session, options.out, settings, CoderSample, lambda each: (each.problem_id, each.sample))
+        known = {(each.problem_id, each.sample) for each in keeper.records if _is_settled(each.masked)}
+        batches = evaluate_coder(problems, coder, session.sandbox, samples=options.samples, known=known)
+        keeper.take(batches, len(problems) * options.samples, partial(_coder_figures, session, spec, options.samples))
 
 
 def _is_settled(masked: str) -> bool:
-    """A broken golden test stays broken; anything else that is masked may be had another time."""
+    """Whether a record is final: a broken golden test stays broken, but other masked records are requested again."""
     return masked in ("", "test")
 
 
-def _tell_coder(room: Bench, spec: str, n_samples: int, records: list[CoderSample]) -> dict[str, Any]:
-    found = figures_of_coder(records, seed=room.asked.seed)
+def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: list[CoderSample]) -> dict[str, Any]:
+    found = figures_of_coder(records, seed=session.options.seed)
     figures = {f"pass@{k}": estimate for k, estimate in found.pass_at.items()}
     figures[f"avg@{n_samples}"] = found.average
-    _show(room, spec, found.n_problems, figures)
-    room.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
+    _show(session, spec, found.n_problems, figures)
+    session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
     return {
-        **{name: estimate_json(estimate) for name, estimate in figures.items()},
+        **{name: figure_json(estimate) for name, estimate in figures.items()},
         "n_problems": found.n_problems,
         "n_samples": found.n_samples,
         "n_masked": found.n_masked,
@@ -62,52 +69,54 @@ def _tell_coder(room: Bench, spec: str, n_samples: int, records: list[CoderSampl
     }
 
 
-def _show(room: Bench, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
-    room.page.show(Text(harmless(f"{spec} on {room.asked.problems}: {n_problems} problems"), style="bold"))
-    room.show_figures("figure", figures)
+def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
+    session.page.show(Text(harmless(f"{spec} on {session.options.problems}: {n_problems} problems"), style="bold"))
+    session.show_figures("figure", figures)
 
 
 def _masked_sentence(n_masked: dict[str, int]) -> str:
-    told = ", ".join(f"{n} by the {reason}" for reason, n in n_masked.items())
-    return f"; masked, in no figure above: {told}" if told else ""
+    counts = ", ".join(f"{n} by the {reason}" for reason, n in n_masked.items())
+    return f"; masked, in no figure above: {counts}" if counts else ""
 
 
-def run_tester(asked: TesterOptions) -> None:
-    """Evaluate a tester from its options to its figures.
+def run_tester(options: TesterOptions) -> None:
+    """Evaluate a tester and print its figures.
 
     Raises:
-        UserError: something asked for does not exist or cannot be written, or an agent failed.
+        UserError: an option names something that does not exist, the folder cannot be written, or an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    if asked.mode not in list(Mode):
-        raise UnknownName.of("mode", asked.mode, [each.value for each in Mode])
-    candidates = asked.candidates if asked.coder else 0
-    task = named_alike(TesterTask, asked, mode=Mode(asked.mode), max_mutants=asked.mutants, candidates=candidates)
-    with bench(asked, without=asked.without) as room:
-        spec = with_option(read_secrets(asked.agent), "temperature", asked.temperature)
-        coder = asked.coder and read_secrets(asked.coder)
-        tester = room.asker(spec, "tester")
-        opponent = room.asker(coder, "coder") if coder else None
-        settings = room.settings("tester", agent=spec, coder=coder, task=asdict(task))
-        keeping = Keeping(room, asked.out, settings, TesterRecord, lambda each: each.problem_id)
-        known = {each.problem_id for each in keeping.records if _is_settled(each.masked)}
-        batches = evaluate_tester(room.problems, tester, room.sandbox, task, coder=opponent, known=known)
-        keeping.take(batches, len(room.problems), partial(_tell_tester, room, spec, task.tests))
+    if options.mode not in list(Mode):
+        raise UnknownName.of("mode", options.mode, [each.value for each in Mode])
+    candidates = options.candidates if options.coder else 0
+    task = from_options(
+        TesterTask, options, mode=Mode(options.mode), max_mutants=options.mutants, candidates=candidates
+    )
+    with eval_session(options, without=options.without) as session:
+        spec = with_option(read_secrets(options.agent), "temperature", options.temperature)
+        coder = options.coder and read_secrets(options.coder)
+        tester = session.agent(spec, "tester")
+        opponent = session.agent(coder, "coder") if coder else None
+        settings = session.settings("tester", agent=spec, coder=coder, task=asdict(task))
+        keeper = RecordKeeper(session, options.out, settings, TesterRecord, lambda each: each.problem_id)
+        known = {each.problem_id for each in keeper.records if _is_settled(each.masked)}
+        batches = evaluate_tester(session.problems, tester, session.sandbox, task, coder=opponent, known=known)
+        keeper.take(batches, len(session.problems), partial(_tester_figures, session, spec, task.tests))
 
 
-def _tell_tester(room: Bench, spec: str, n_tests: int, records: list[TesterRecord]) -> dict[str, Any]:
-    found = figures_of_tester(records, tests=n_tests, seed=room.asked.seed)
-    _show(room, spec, found.n_problems, found.figures)
+def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list[TesterRecord]) -> dict[str, Any]:
+    found = figures_of_tester(records, tests=n_tests, seed=session.options.seed)
+    _show(session, spec, found.n_problems, found.figures)
     wrong = tally(found.faults.items()) or "none"
-    room.page.say(f"tests that are not right: {wrong}{_masked_sentence(found.n_masked)}")
+    session.page.say(f"tests that are not right: {wrong}{_masked_sentence(found.n_masked)}")
     if found.n_masked_mutants or found.n_without_coverage:
-        room.page.say(
+        session.page.say(
             f"not measured: {found.n_masked_mutants} mutants, the coverage of {found.n_without_coverage} problems"
         )
     if found.selection is not None:
-        show_selection(room, found.selection)
+        show_selection(session, found.selection)
     return {
-        **{name: estimate_json(estimate) for name, estimate in found.figures.items()},
+        **{name: figure_json(estimate) for name, estimate in found.figures.items()},
         "n_problems": found.n_problems,
         "n_masked": found.n_masked,
         "n_masked_mutants": found.n_masked_mutants,

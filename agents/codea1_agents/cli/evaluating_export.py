@@ -1,40 +1,44 @@
-"""What `codea1 export-tests` does."""
+"""Runs `codea1 export-tests`."""
 
 from __future__ import annotations
 
 from codea1_agents.cli.console import tally
 from codea1_agents.cli.evaluate import ExportTestsOptions
-from codea1_agents.cli.evaluating import bench, named_alike
+from codea1_agents.cli.evaluating import eval_session, from_options
 from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
 from codea1_env.errors import UnknownName
 
 
-def run_export(asked: ExportTestsOptions) -> None:
+def run_export(options: ExportTestsOptions) -> None:
     """Run a tester over the problems and write its confirmed tests.
 
     Raises:
-        UserError: something asked for does not exist, no test was confirmed, the file cannot be written, or an agent
-            failed.
+        UserError: an option names something that does not exist, no test was confirmed, the file cannot be written, or
+            an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    if asked.layout not in list(Layout):
-        raise UnknownName.of("layout", asked.layout, [each.value for each in Layout])
-    task = named_alike(ExportTask, asked, layout=Layout(asked.layout))
-    with bench(asked) as room:
-        opponent = room.asker(asked.coder, "coder") if asked.coder else None
-        found = export_tests(room.problems, room.asker(asked.agent, "tester"), room.sandbox, task, coder=opponent)
-        write_rows(asked.out, found.rows)
-        page = room.page
-        page.say(f"{asked.out}: {found.n_tests} tests of {len(found.rows)} problems")
+    if options.layout not in list(Layout):
+        raise UnknownName.of("layout", options.layout, [each.value for each in Layout])
+    task = from_options(ExportTask, options, layout=Layout(options.layout))
+    with eval_session(options) as session:
+        opponent = session.agent(options.coder, "coder") if options.coder else None
+        found = export_tests(
+            session.problems, session.agent(options.agent, "tester"), session.sandbox, task, coder=opponent
+        )
+        write_rows(options.out, found.rows)
+        page = session.page
+        page.say(f"{options.out}: {found.n_tests} tests of {len(found.rows)} problems")
         if found.rejections:
             page.say(f"left out or corrected: {tally(found.rejections.most_common())}")
         if found.without_tests:
-            page.warn(f"{len(found.without_tests)} problems have no confirmed test, and no row")
+            page.warn(f"{len(found.without_tests)} problems have no confirmed test, hence no row")
         if found.unavailable:
-            page.warn(f"{len(found.unavailable)} problems could not be asked about, and have no row")
+            page.warn(
+                f"an agent or the sandbox was unavailable for {len(found.unavailable)} problems, which have no row"
+            )
         page.finish(
             {
-                "file": str(asked.out),
+                "file": str(options.out),
                 "n_problems": len(found.rows),
                 "n_tests": found.n_tests,
                 "without_tests": found.without_tests,

@@ -1,4 +1,4 @@
-"""What `codea1 eval compare` does."""
+"""Runs `codea1 eval compare`."""
 
 from __future__ import annotations
 
@@ -9,53 +9,54 @@ from typing import Any
 
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.evaluate import CompareOptions
-from codea1_agents.cli.evaluating import estimate_json, plain_number
+from codea1_agents.cli.evaluating import figure_json
 from codea1_agents.measure.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
 from codea1_agents.measure.comparison import PairedFigure, compare_figure
 from codea1_agents.measure.folder import read_records, stored_settings
 from codea1_agents.measure.records import CoderSample, TesterRecord
 from codea1_agents.measure.tester_figures import figure_by_problem, figure_names
+from codea1_agents.statistics import json_number
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import judge_version_in
 
 _Figures = dict[str, Mapping[str, float]]
 
 
-def run_compare(asked: CompareOptions) -> None:
+def run_compare(options: CompareOptions) -> None:
     """Compare two evaluations' folders.
 
     Raises:
-        UserError: no evaluations there, of different kinds or versions of the judge, or without a figure or problem in
-            common.
+        UserError: a folder has no evaluation, or the two differ in kind or version of the judge, or share no figure or
+            problem.
     """
-    page, before, after = Page(as_json=asked.as_json), asked.before, asked.after
+    page, before, after = Page(as_json=options.as_json), options.before, options.after
     settings = [stored_settings(path) for path in (before, after)]
     kinds = [each.get("kind") for each in settings]
     if kinds[0] != kinds[1] or kinds[0] not in ("coder", "tester"):
         raise UserError(
-            f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): two of coder, or two of tester"
+            f"cannot compare {before} ({kinds[0]}) with {after} ({kinds[1]}): name two of coders or two of testers"
         )
     judges = [judge_version_in(each) for each in settings]
     if judges[0] != judges[1]:
         raise UserError(
-            f"cannot compare {before} with {after}: version {judges[0]} of the judge has judged the one, version"
-            f" {judges[1]} the other; evaluate again what is older"
+            f"cannot compare {before} with {after}: version {judges[0]} of the judge judged the first, version"
+            f" {judges[1]} the second; repeat the older evaluation"
         )
     differing = sorted(name for name in settings[0].keys() - {"agent"} if settings[0][name] != settings[1].get(name))
     if differing:
-        page.warn(f"the two were also asked with other settings: {', '.join(differing)}")
+        page.warn(f"the two also differ in other settings: {', '.join(differing)}")
     read = _coder_figures if kinds[0] == "coder" else _tester_figures
     first, second = read(before), read(after)
-    found = {name: compare_figure(first[name], second[name], seed=asked.seed) for name in first if name in second}
+    found = {name: compare_figure(first[name], second[name], seed=options.seed) for name in first if name in second}
     found = {name: pair for name, pair in found.items() if pair.difference.n_problems}
     if not found:
-        raise UserError(f"{before} and {after} have no figure of the same problem")
+        raise UserError(f"{before} and {after} share no figure of the same problem")
     columns = ("figure", "before", "after", "difference", "95 % interval", "problems", "would take")
     page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
     shown = [name for name, pair in found.items() if pair.is_shown]
     page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
-    told = {"before": str(before), "after": str(after), "judge_version": judges[0]}
-    page.finish({**told, **{name: _to_json(pair) for name, pair in found.items()}})
+    facts = {"before": str(before), "after": str(after), "judge_version": judges[0]}
+    page.finish({**facts, **{name: _to_json(pair) for name, pair in found.items()}})
 
 
 def _coder_figures(path: Path) -> _Figures:
@@ -80,10 +81,10 @@ def _row(name: str, pair: PairedFigure) -> tuple[str, ...]:
 
 def _to_json(pair: PairedFigure) -> dict[str, Any]:
     return {
-        "before": estimate_json(pair.before),
-        "after": estimate_json(pair.after),
-        "difference": estimate_json(pair.difference),
+        "before": figure_json(pair.before),
+        "after": figure_json(pair.after),
+        "difference": figure_json(pair.difference),
         "n_unpaired": pair.n_unpaired,
-        "problems_needed": plain_number(pair.problems_needed),
+        "problems_needed": json_number(pair.problems_needed),
         "is_shown": pair.is_shown,
     }

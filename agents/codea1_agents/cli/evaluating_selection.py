@@ -1,61 +1,61 @@
-"""What `codea1 select` does, and how its figures look."""
+"""Runs `codea1 select`, and prints the figures of a choice."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from codea1_agents.cli.evaluate import SelectOptions
-from codea1_agents.cli.evaluating import Bench, Keeping, bench, estimate_json
+from codea1_agents.cli.evaluating import EvalSession, RecordKeeper, eval_session, figure_json
 from codea1_agents.measure.records import SelectionRecord
 from codea1_agents.measure.selection import SelectionFigures, select_candidates, selection_figures
 from codea1_env.secret import read_secrets
 
 _ROWS = (
-    ("drawn by lot (avg@N)", "average"),
-    ("chosen, lot among equals", "chosen"),
-    ("chosen, first of equals", "first"),
-    ("if always found (pass@N)", "best"),
-    ("gain: chosen - drawn", "gain"),
+    ("random choice (avg@N)", "average"),
+    ("chosen, random among ties", "chosen"),
+    ("chosen, first of ties", "first"),
+    ("best possible (pass@N)", "best"),
+    ("gain: chosen - random", "gain"),
     ("fidelity (Spearman)", "fidelity"),
-    ("problems with a tie in front", "ties"),
+    ("problems with a tie", "ties"),
     ("  where the tie-break decides", "open_ties"),
     ("distinct tests per problem", "tests"),
 )
 
 
-def run_select(asked: SelectOptions) -> None:
-    """Choose candidates for every problem and tell what the choice is worth.
+def run_select(options: SelectOptions) -> None:
+    """Choose a candidate for every problem and print the figures of the choice.
 
     Raises:
-        UserError: something asked for does not exist or cannot be written, or an agent failed.
+        UserError: an option names something that does not exist, the folder cannot be written, or an agent failed.
         SandboxError: the sandbox cannot be used at all.
     """
-    coder, tester = read_secrets(asked.coder), read_secrets(asked.tester)
-    with bench(asked, without=asked.without) as room:
-        askers = room.asker(coder, "coder"), room.asker(tester, "tester")
-        tested = room.tested("a choice")
-        options = {"candidates": asked.candidates, "suites": asked.suites, "tests": asked.tests}
-        settings = room.settings("select", coder=coder, tester=tester, **options)
-        keeping = Keeping(room, asked.out, settings, SelectionRecord, lambda each: each.problem_id)
-        known = frozenset(each.problem_id for each in keeping.records if not each.masked)
-        batches = select_candidates(tested, askers[0], askers[1], room.sandbox, known=known, **options)
+    coder, tester = read_secrets(options.coder), read_secrets(options.tester)
+    with eval_session(options, without=options.without) as session:
+        agents = session.agent(coder, "coder"), session.agent(tester, "tester")
+        tested = session.tested("a choice")
+        sizes = {"candidates": options.candidates, "suites": options.suites, "tests": options.tests}
+        settings = session.settings("select", coder=coder, tester=tester, **sizes)
+        keeper = RecordKeeper(session, options.out, settings, SelectionRecord, lambda each: each.problem_id)
+        known = frozenset(each.problem_id for each in keeper.records if not each.masked)
+        batches = select_candidates(tested, agents[0], agents[1], session.sandbox, known=known, **sizes)
 
         def figures(records: list[SelectionRecord]) -> dict[str, Any]:
-            found = selection_figures(records, seed=asked.seed)
-            show_selection(room, found)
+            found = selection_figures(records, seed=options.seed)
+            show_selection(session, found)
             return selection_json(found)
 
-        keeping.take(batches, len(tested), figures)
+        keeper.take(batches, len(tested), figures)
 
 
-def show_selection(room: Bench, found: SelectionFigures) -> None:
+def show_selection(session: EvalSession, found: SelectionFigures) -> None:
     """Print the figures of a choice."""
-    room.show_figures("choice by tests", {label: getattr(found, name) for label, name in _ROWS})
+    session.show_figures("choice by tests", {label: getattr(found, name) for label, name in _ROWS})
     if found.n_masked:
-        room.page.say(f"masked, in no figure above: {found.n_masked} problems")
+        session.page.say(f"masked, in no figure above: {found.n_masked} problems")
 
 
 def selection_json(found: SelectionFigures) -> dict[str, Any]:
     """Return the figures as plain data."""
     counts = {"n_problems": found.n_problems, "n_masked": found.n_masked}
-    return {name: estimate_json(getattr(found, name)) for _, name in _ROWS} | counts
+    return {name: figure_json(getattr(found, name)) for _, name in _ROWS} | counts

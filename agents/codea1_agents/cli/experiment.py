@@ -1,4 +1,4 @@
-"""`codea1 experiment`: the options. What it does: `experimenting`."""
+"""The options of `codea1 experiment`; `experimenting` runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codea1_agents.cli.options import Options
 class ExperimentOptions(Options):
     """Run a grid of trainings (systems x bases x seeds) and write one report with tables and pictures.
 
-    What is done is kept: interrupted at any point, the same command completes it with the same numbers.
+    Finished cells are stored: after an interruption, the same command completes the grid with the same numbers.
 
     \b
     Example:
@@ -25,14 +25,14 @@ class ExperimentOptions(Options):
     name: Annotated[str, Argument(help="A declared experiment, e.g. paper-cpu, or a .toml file.")]
     out: Annotated[
         Path | None,
-        Option("--out", "-o", help="Folder; the same command goes on there.", show_default="experiments/NAME"),
+        Option("--out", "-o", help="Folder; the same command continues in it.", show_default="experiments/NAME"),
     ] = None
-    workers: Annotated[int | None, Option(min=1, help="Cells at a time.", show_default="one per processor")] = None
-    seeds: Annotated[int | None, Option(min=1, help="Only so many seeds per system.", show_default="as declared")] = (
-        None
-    )
-    only: Annotated[str, Option(help="Only these systems, with commas between them, and what they need.")] = ""
+    workers: Annotated[int | None, Option(min=1, help="Cells run at once.", show_default="one per processor")] = None
+    seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
+    only: Annotated[
+        str, Option(help="Run only these systems, separated by commas, and the systems that they need.")
+    ] = ""
     cluster: Annotated[
         str, Option(help="Run cells on this Ray cluster (auto or an address); the folder must be shared.")
     ] = ""
-    report_only: Annotated[bool, Option("--report-only", help="Run nothing, write the report anew.")] = False
+    report_only: Annotated[bool, Option("--report-only", help="Run nothing; write the report again.")] = False

@@ -1,4 +1,4 @@
-"""What `codea1 experiment` does: declare, run what is missing, report."""
+"""Runs `codea1 experiment`: loads the declaration, runs the missing cells, writes the report."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.problems import load_problems
 
 
-def run_experiment(asked: ExperimentOptions) -> None:
-    """Run an experiment, or what is missing of it, and write its report.
+def run_experiment(options: ExperimentOptions) -> None:
+    """Run the missing cells of an experiment, and write its report.
 
     Raises:
-        UserError: there is no such experiment, its folder holds another one, or a cell failed.
+        UserError: there is no such experiment, its folder has another one, or a cell failed.
     """
-    page = Page(as_json=asked.as_json)
-    experiment = load_experiment(asked.name)
-    path = asked.out or Path("experiments") / experiment.name
-    if asked.seeds:
-        experiment = experiment.model_copy(update={"seeds": asked.seeds})
-    cells = cells_of(experiment, only=_known(experiment, tuple(filter(None, asked.only.split(",")))))
-    if asked.seeds:
-        cells = tuple(cell for cell in cells if cell.seed < asked.seeds)
+    page = Page(as_json=options.as_json)
+    experiment = load_experiment(options.name)
+    path = options.out or Path("experiments") / experiment.name
+    if options.seeds:
+        experiment = experiment.model_copy(update={"seeds": options.seeds})
+    cells = cells_of(experiment, only=_existing_systems(experiment, tuple(filter(None, options.only.split(",")))))
+    if options.seeds:
+        cells = tuple(cell for cell in cells if cell.seed < options.seeds)
     with page.apart():
-        if asked.report_only:
+        if options.report_only:
             require_experiment(path, experiment)
         else:
-            _run(experiment, cells, path, asked, page)
+            _run(experiment, cells, path, options, page)
         results = results_of(path, cells)
         report = write_report(experiment, cells, results, path / "report")
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
         page.finish({"experiment": experiment.name, "cells": len(cells), "done": len(results), "report": str(report)})
 
 
-def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, asked: ExperimentOptions, page: Page) -> None:
+def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, options: ExperimentOptions, page: Page) -> None:
     for source in experiment.sources:
-        load_problems(source)  # a wrong one is found here, and not after hours of training
+        load_problems(source)  # fail now rather than after hours of training
     for result in results_of(path, cells).values():
         require_this_judge(result.judge_version, path, "choose another folder")
-    workers = asked.workers or max(1, len(os.sched_getaffinity(0)))
+    workers = options.workers or max(1, len(os.sched_getaffinity(0)))
     with (
         ExperimentFolder(path, experiment),
         Progress(experiment.name, len(cells), page, done=len(results_of(path, cells))) as progress,
@@ -63,14 +63,14 @@ def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, asked: Exper
             progress.reach(cells_done.n_done, cells_done.n_cells)
 
         processes: Processes[Any] = LocalProcesses(path)
-        if asked.cluster:
+        if options.cluster:
             from codea1_agents.train.experiments.cluster import ClusterProcesses  # noqa: PLC0415  needs Ray
 
-            processes = ClusterProcesses(path, asked.cluster)
+            processes = ClusterProcesses(path, options.cluster)
         run_cells(experiment, cells, path, processes, workers=workers, report=report_progress)
 
 
-def _known(experiment: Experiment, only: tuple[str, ...]) -> tuple[str, ...]:
+def _existing_systems(experiment: Experiment, only: tuple[str, ...]) -> tuple[str, ...]:
     names = [system.name for system in experiment.systems]
     for name in only:
         if name not in names:

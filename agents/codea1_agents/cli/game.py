@@ -1,4 +1,4 @@
-"""`codea1 game ...`: the options. What they do: `game_commands`, `game_questions`."""
+"""The options of `codea1 game ...`; `game_commands` and `game_questions` run its commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codea1_agents.cli.options import Alpha, Limit, Options, Rules, Sandbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions(Options):
-    """Whose game is meant, and where pictures go."""
+    """The source of the game, and the folder for pictures."""
 
     source: Annotated[
         str, Argument(help="Problems by name or path, a run folder, or a bank (a file ending in .bank.jsonl).")
@@ -27,22 +27,22 @@ class SourceOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankOptions(SourceOptions):
-    """Which game is meant."""
+    """The options that define the game."""
 
     rules: Rules = "fixed"
     alpha: Alpha = None
-    problem: Annotated[str | None, Option(help="Only this problem.", show_default="all")] = None
+    problem: Annotated[str | None, Option(help="Use only this problem.", show_default="all")] = None
     solution: Annotated[
         bool | None,
-        Option(help="Whether the coder can choose the right program.", show_default="yes, but in a run's bank"),
+        Option(help="Whether the coder can choose the right program.", show_default="yes, except in a run's bank"),
     ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveOptions(BankOptions):
-    """Find an equilibrium of every problem's game, and how exact it is.
+    """Find an equilibrium of every problem's game, and its residual.
 
-    The tester does not see the program (matrix game); the solution for a tester that does stands beside it.
+    In the matrix game, the tester does not see the program; the output also has the solution for a tester that does.
 
     \b
     Example:
@@ -56,7 +56,7 @@ class SolveOptions(BankOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DynamicsOptions(BankOptions):
-    """Follow players who learn, and tell how exploitable they are over time.
+    """Simulate learning players, and show how exploitable they are over time.
 
     \b
     Example:
@@ -64,17 +64,17 @@ class DynamicsOptions(BankOptions):
     """
 
     method: Annotated[str, Option(help="fictitious, regret or replicator.")] = "fictitious"
-    steps: Annotated[int, Option(min=1, help="Of each problem's game.")] = 10_000
+    steps: Annotated[int, Option(min=1, help="Steps in each problem's game.")] = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionsOptions(SourceOptions):
-    """Compute what alpha, the Mistake Book and zero-sum rewards change: the tables of docs/game.md.
+    """Compute the effects of alpha, the Mistake Book and zero-sum rewards: the tables of docs/game.md.
 
     \b
     Example:
       codea1 game questions starter -o docs/pictures
     """
 
-    rounds: Annotated[int, Option(min=1, help="With the Mistake Book, per problem.")] = 30
-    seed: Annotated[int, Option(min=0, help="Of the draws and the intervals.")] = 0
+    rounds: Annotated[int, Option(min=1, help="Rounds per problem with the Mistake Book.")] = 30
+    seed: Annotated[int, Option(min=0, help="Seed of the random draws and the intervals.")] = 0

@@ -1,4 +1,4 @@
-"""What `codea1 game solve` and `codea1 game dynamics` do."""
+"""Runs `codea1 game solve` and `codea1 game dynamics`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
 from codea1_agents.cli.game import BankOptions, DynamicsOptions, SolveOptions
-from codea1_agents.cli.playing import varied
+from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.progress import Progress
 from codea1_agents.lab.games.alpha_rank import alpha_rank
 from codea1_agents.lab.games.bank_game import BankGame, WhiteBoxSolution
@@ -33,19 +33,19 @@ _MAX_PICTURED = 8
 _MAX_SHOWN = 20
 
 
-def solve_game(asked: SolveOptions) -> None:
+def solve_game(options: SolveOptions) -> None:
     """Solve every problem's game.
 
     Raises:
-        UserError: no such source, rules or problem, or a file cannot be written.
+        UserError: there is no such source, preset or problem, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=asked.as_json)
-    bank = _loaded_bank(asked, page)
-    if asked.save is not None:
-        if not asked.save.name.endswith(".bank.jsonl"):
-            raise UserError(f"{asked.save}: a bank's name ends in .bank.jsonl")
-        bank.bank.save(asked.save)
+    page = Page(as_json=options.as_json)
+    bank = _loaded_bank(options, page)
+    if options.save is not None:
+        if not options.save.name.endswith(".bank.jsonl"):
+            raise UserError(f"{options.save}: a bank's name ends in .bank.jsonl")
+        bank.bank.save(options.save)
     game = BankGame.of(bank.payoffs())
     equilibria, seen = game.solve(), game.solve_white_box()
     ids = [each.bank.problem.id for each in bank.problems]
@@ -65,11 +65,11 @@ def solve_game(asked: SolveOptions) -> None:
     worst = max(each.residual for each in equilibria)
     methods = ", ".join(f"{n} {name}" for name, n in Counter(each.method for each in equilibria).items())
     page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
-    pictures = _payoff_pictures(bank, game, equilibria, asked.out)
+    pictures = _payoff_pictures(bank, game, equilibria, options.out)
     page.finish(
         {
             "judge_version": JUDGE_VERSION,
-            "source": asked.source,
+            "source": options.source,
             "rules": bank.rules.name,
             "alpha": bank.rules.reward.alpha,
             "n_programs": bank.bank.n_programs,
@@ -84,31 +84,31 @@ def solve_game(asked: SolveOptions) -> None:
     )
 
 
-def follow_dynamics(asked: DynamicsOptions) -> None:
-    """Follow one kind of learning on every problem's game.
+def follow_dynamics(options: DynamicsOptions) -> None:
+    """Simulate one learning method on every problem's game.
 
     Raises:
-        UserError: no such source, rules, problem or method, or a file cannot be written.
+        UserError: there is no such source, preset, problem or method, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=asked.as_json)
-    bank = _loaded_bank(asked, page)
+    page = Page(as_json=options.as_json)
+    bank = _loaded_bank(options, page)
     game = BankGame.of(bank.payoffs())
-    ways = [run_dynamics(asked.method, each, n_steps=asked.steps) for each in game.games]
+    ways = [run_dynamics(options.method, each, n_steps=options.steps) for each in game.games]
     at = ways[0].steps
     now = np.mean([way.exploitability for way in ways], axis=0)
     average = np.mean([way.average_exploitability for way in ways], axis=0)
     shown = sorted({int(i) for i in np.linspace(0, len(at) - 1, 8)})
     rows = [(str(int(at[i])), number(float(now[i])), number(float(average[i]))) for i in shown]
     page.show(new_table(("step", "NashConv", "of the averages"), rows, right=(0, 1, 2)))
-    page.say(f"{_named(bank)}: {asked.method}, mean over {len(ways)} problems")
-    pictures = _dynamics_pictures(bank, ways, asked.method, asked.out)
+    page.say(f"{_named(bank)}: {options.method}, mean over {len(ways)} problems")
+    pictures = _dynamics_pictures(bank, ways, options.method, options.out)
     page.finish(
         {
             "judge_version": JUDGE_VERSION,
-            "source": asked.source,
+            "source": options.source,
             "rules": bank.rules.name,
-            "method": asked.method,
+            "method": options.method,
             "steps": at.tolist(),
             "exploitability": now.tolist(),
             "average_exploitability": average.tolist(),
@@ -125,21 +125,21 @@ def follow_dynamics(asked: DynamicsOptions) -> None:
     )
 
 
-def _loaded_bank(asked: BankOptions, page: Page) -> JudgedBank:
-    rules = varied(preset(asked.rules), alpha=asked.alpha, tests_per_suite=None)
-    recipe = None if asked.solution is None else BankRecipe(solution=asked.solution)  # None: as the source has it
-    with closing(load_sandbox(asked.sandbox)) as backend, Progress("judging", 1, page) as progress:
+def _loaded_bank(options: BankOptions, page: Page) -> JudgedBank:
+    rules = adjusted_rules(preset(options.rules), alpha=options.alpha, tests_per_suite=None)
+    recipe = None if options.solution is None else BankRecipe(solution=options.solution)  # None: as in the source
+    with closing(load_sandbox(options.sandbox)) as backend, Progress("judging", 1, page) as progress:
         bank = load_bank(
-            asked.source, rules=rules, recipe=recipe, limit=asked.limit, sandbox=backend, progress=progress.reach
+            options.source, rules=rules, recipe=recipe, limit=options.limit, sandbox=backend, progress=progress.reach
         )
-    return bank if asked.problem is None else bank.select([asked.problem])
+    return bank if options.problem is None else bank.select([options.problem])
 
 
 def picture_folder(out: Path) -> Path:
-    """Return the folder, made if it is not there.
+    """Return the folder; create it if it does not exist.
 
     Raises:
-        UserError: it cannot be made.
+        UserError: it cannot be created.
     """
     with file_errors(out):
         out.mkdir(parents=True, exist_ok=True)

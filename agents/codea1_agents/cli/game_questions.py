@@ -1,4 +1,4 @@
-"""What `codea1 game questions` does: the tables of docs/game.md, from banks to sentences."""
+"""Runs `codea1 game questions`: computes and prints the tables of docs/game.md."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ class _Threshold:
     coder: str
     mean: Estimate
     share_at_half: float
-    """Share of problems in which the validity-only tester answers best at alpha 0.5."""
+    """Share of problems in which the validity-only tester is a best response at alpha 0.5."""
     curve: tuple[float, ...]
-    """That share at each of `_ALPHAS`."""
+    """The same share at each of `_ALPHAS`."""
 
 
-def answer_questions(asked: QuestionsOptions) -> None:
-    """Compute the answers and tell them.
+def answer_questions(options: QuestionsOptions) -> None:
+    """Compute and print the answers.
 
     Raises:
-        UserError: no such source, or a picture cannot be written.
+        UserError: there is no such source, or a picture cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=asked.as_json)
-    with closing(load_sandbox(asked.sandbox)) as backend:
-        asking = _Asking(asked, backend)
-        thresholds = list(asking.thresholds())
-        books = asking.books()
-        schemes = list(asking.schemes())
+    page = Page(as_json=options.as_json)
+    with closing(load_sandbox(options.sandbox)) as backend:
+        answers = _Answers(options, backend)
+        thresholds = list(answers.thresholds())
+        books = answers.books()
+        schemes = list(answers.schemes())
     _show_thresholds(page, thresholds)
-    _show_books(page, books, asked.rounds)
+    _show_books(page, books, options.rounds)
     _show_schemes(page, schemes)
-    pictures = _draw(thresholds, books, asked.out)
+    pictures = _draw(thresholds, books, options.out)
     page.finish(
         {
             "judge_version": JUDGE_VERSION,
-            "source": asked.source,
+            "source": options.source,
             "alpha": [asdict(t) | {"mean": estimate_to_json(t.mean)} for t in thresholds],
             "alphas": _ALPHAS.tolist(),
             "book": {name: [[asdict(step) for step in run] for run in runs] for name, runs in books.items()},
@@ -81,45 +81,45 @@ def answer_questions(asked: QuestionsOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
-    """The banks of a source, as the questions need them."""
+class _Answers:
+    """Computes the answers from the banks of a source."""
 
-    asked: QuestionsOptions
+    options: QuestionsOptions
     sandbox: Sandbox
 
     def bank(self, rules: str, recipe: BankRecipe) -> JudgedBank:
-        asked = self.asked
-        return load_bank(asked.source, rules=preset(rules), recipe=recipe, limit=asked.limit, sandbox=self.sandbox)
+        options = self.options
+        return load_bank(options.source, rules=preset(rules), recipe=recipe, limit=options.limit, sandbox=self.sandbox)
 
     def thresholds(self) -> Iterator[_Threshold]:
-        """From which alpha on is a validity-only tester a best response?"""
+        """Yield from which alpha on a validity-only tester is a best response."""
         for rules in ("fixed", "paper", "release"):
             for testers, recipe in _TESTERS.items():
                 bank = self.bank(rules, recipe)
                 for coder, chances in _coders(bank):
                     found = validity_thresholds(bank, chances)
                     least = np.array(list(found.values()))
-                    mean = mean_interval({name: [value] for name, value in found.items()}, seed=self.asked.seed)
+                    mean = mean_interval({name: [value] for name, value in found.items()}, seed=self.options.seed)
                     curve = tuple(float((least <= alpha + 1e-9).mean()) for alpha in _ALPHAS)
                     yield _Threshold(rules, testers, coder, mean, float((least <= 0.5 + 1e-9).mean()), curve)
 
     def books(self) -> dict[str, list[tuple[BookStep, ...]]]:
-        """What does the Mistake Book change?"""
+        """Return rounds without and with the Mistake Book, one run per seed."""
         bank = self.bank("fixed", BankRecipe(solution=False))
         return {
             name: [
-                rounds_with_book(bank, n_rounds=self.asked.rounds, with_book=with_book, seed=self.asked.seed + n)
+                rounds_with_book(bank, n_rounds=self.options.rounds, with_book=with_book, seed=self.options.seed + n)
                 for n in range(_N_SEEDS)
             ]
             for name, with_book in (("without", False), ("with", True))
         }
 
     def schemes(self) -> Iterator[tuple[str, bool, dict[str, Estimate]]]:
-        """What do equilibria under composite and zero-sum rewards look like?"""
+        """Yield the figures of equilibria under composite and zero-sum rewards."""
         for solution in (True, False):
             for rules in ("fixed", "paper", "zero_sum"):
                 bank = self.bank(rules, BankRecipe(solution=solution))
-                figures = equilibrium_figures(bank, failure_shares(bank), seed=self.asked.seed)
+                figures = equilibrium_figures(bank, failure_shares(bank), seed=self.options.seed)
                 yield rules, solution, {field.name: getattr(figures, field.name) for field in fields(figures)}
 
 

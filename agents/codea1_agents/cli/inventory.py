@@ -1,4 +1,4 @@
-"""`codea1 agents`, `codea1 doctor` and `codea1 problems list`: the options. What they do: `listing`."""
+"""The options of `codea1 agents`, `codea1 doctor` and `codea1 problems list`; `listing` runs them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from codea1_agents.cli.options import Options
 
 
 class AgentsOptions(Options):
-    """List the registered agents: whom they play, their options, what is missing here; module:attribute also is one.
+    """List the registered agents with roles, options and missing packages; module:attribute also names an agent.
 
     \b
     Example:
@@ -15,7 +15,7 @@ class AgentsOptions(Options):
 
 
 class DoctorOptions(Options):
-    """Tell what this machine offers, what is missing, and the line that installs it.
+    """Show what this machine offers, what is missing, and the command that installs it.
 
     \b
     Example:
@@ -24,7 +24,7 @@ class DoctorOptions(Options):
 
 
 class ProblemsOptions(Options):
-    """List the registered sources of problems; files, folders and module:attribute also are sources.
+    """List the registered problem sources; files, folders and module:attribute are sources too.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What `codea1 problems list`, `codea1 agents` and `codea1 doctor` do: tell what there is."""
+"""Runs `codea1 problems list`, `codea1 agents` and `codea1 doctor`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from codea1_env.plugins import Group, names, resolve
 _ROLES = get_args(Role)
 
 
-def list_problems(asked: ProblemsOptions) -> None:
-    """List the registered sources of problems."""
-    page = Page(as_json=asked.as_json)
+def list_problems(options: ProblemsOptions) -> None:
+    """List the registered problem sources."""
+    page = Page(as_json=options.as_json)
     found = [_described("problems", name) for name in names("problems")]
     page.show(new_table(("name", "options", "what it is"), [(each.name, each.options, each.what) for each in found]))
     page.finish({"problems": [{"name": each.name, "options": each.options, "what": each.what} for each in found]})
 
 
-def list_agents(asked: AgentsOptions) -> None:
-    """List the registered agents, and what each lacks here."""
-    page, rows, data = Page(as_json=asked.as_json), [], []
+def list_agents(options: AgentsOptions) -> None:
+    """List the registered agents and their missing packages."""
+    page, rows, data = Page(as_json=options.as_json), [], []
     for name in names("agents"):
         found = _described("agents", name)
         missing = missing_extra("codea1_env.agents", name)
@@ -37,9 +37,9 @@ def list_agents(asked: AgentsOptions) -> None:
     page.finish({"agents": data})
 
 
-def tell_machine(asked: DoctorOptions) -> None:
-    """Tell what this machine offers, and what installs the rest."""
-    page, findings = Page(as_json=asked.as_json), examine()
+def show_machine(options: DoctorOptions) -> None:
+    """Show what this machine offers, and the commands that install the rest."""
+    page, findings = Page(as_json=options.as_json), examine()
     rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
     page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
     page.finish({"findings": [asdict(each) for each in findings]})
@@ -52,9 +52,9 @@ class _Described:
     name: str
     options: str
     what: str
-    """First paragraph of its docstring; or why it cannot be imported."""
+    """First paragraph of its docstring, or why it cannot be imported."""
     roles: tuple[str, ...] = ()
-    """Of an agent: whom it can play."""
+    """The roles that an agent can play."""
 
 
 def _described(group: Group, name: str) -> _Described:
@@ -63,7 +63,7 @@ def _described(group: Group, name: str) -> _Described:
     except UserError as error:
         return _Described(name, "", f"cannot be used: {error}")
     options = inspect.signature(target).parameters.values() if inspect.isclass(target) else ()
-    told = [f"{each.name}={each.default}" for each in options if each.kind is each.KEYWORD_ONLY]
+    keywords = [f"{each.name}={each.default}" for each in options if each.kind is each.KEYWORD_ONLY]
     what = " ".join((inspect.getdoc(target) or "").partition("\n\n")[0].split())
     plays = getattr(target, "plays", None)
-    return _Described(name, ", ".join(told), what, (plays,) if plays in _ROLES else _ROLES)
+    return _Described(name, ", ".join(keywords), what, (plays,) if plays in _ROLES else _ROLES)

@@ -1,4 +1,4 @@
-"""`codea1 play`: the options. What it does: `playing`."""
+"""The options of `codea1 play`; `playing` runs it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli.options import Alpha, Limit, Options, SummaryOnly
+from codea1_agents.cli.options import DEFAULT_SOURCE, Alpha, Limit, Options, SummaryOnly
 
 
-# None stands for "not given", so that a resumed run can tell what was asked from a default.
+# None means "not given": a resumed run must distinguish a given option from a default.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayOptions(Options):
-    """Play games and record them: each is one problem, one program, one suite of tests.
+    """Play and record games: in each, the coder writes a program for a problem and the tester a suite of tests.
 
     Every run writes a folder: config.toml, episodes.jsonl (one line per episode), book.sqlite, metrics.json.
-    Names of the form module:attribute also find modules of the current folder.
-    A game in which an agent cannot be asked is masked; eight in a row stop the run, which --resume continues.
+    Names of the form module:attribute also find modules in the current folder.
+    A game with an unavailable agent is masked; eight such games in a row stop the run, and --resume continues it.
 
     \b
     Example:
@@ -26,55 +26,60 @@ class PlayOptions(Options):
     """
 
     problems: Annotated[
-        str | None, Option("--problems", "-p", help="Source by name or path.", show_default="humaneval")
+        str | None,
+        Option("--problems", "-p", help="Problem source: a name or a path.", show_default=DEFAULT_SOURCE),
     ] = None
     coder: Annotated[
         str | None,
         Option(
-            help="Coder: a name (see codea1 agents), options behind it as in mutant,strength=0.3, or module:attribute.",
+            help="Coder: a name (see codea1 agents) with its options, as in mutant,strength=0.3, or module:attribute.",
             show_default="mutant",
         ),
     ] = None
-    tester: Annotated[str | None, Option(help="Tester: likewise.", show_default="fuzz")] = None
+    tester: Annotated[str | None, Option(help="Tester, in the same form.", show_default="fuzz")] = None
     episodes: Annotated[
-        int | None, Option("--episodes", "-n", min=1, help="Episodes; number k plays problem k.", show_default="10")
+        int | None,
+        Option("--episodes", "-n", min=1, help="Number of episodes; episode k plays problem k.", show_default="10"),
     ] = None
     rounds: Annotated[
         int | None,
         Option(
-            min=1, max=1_000_000, help="Rounds per episode; from the second on the coder may repair.", show_default="1"
+            min=1,
+            max=1_000_000,
+            help="Rounds per episode; from the second round on, the coder can repair its program.",
+            show_default="1",
         ),
     ] = None
-    seed: Annotated[int | None, Option(min=0, help="Of everything random.", show_default="0")] = None
+    seed: Annotated[int | None, Option(min=0, help="Seed of all randomness.", show_default="0")] = None
     rules: Annotated[
         str | None,
         Option(
             "--rules",
             "--preset",
-            help="fixed, paper, release, skillxiv, golden, zero_sum, cure, utrl, atgen or learnability.",
+            help="Rules preset: fixed, paper, release, skillxiv, golden, zero_sum, cure, utrl, atgen or learnability.",
             show_default="fixed",
         ),
     ] = None
     alpha: Alpha = None
     tests_per_suite: Annotated[
-        int | None, Option(min=1, max=10_000, help="Cases asked of the tester.", show_default="the preset's")
+        int | None, Option(min=1, max=10_000, help="Tests requested per suite.", show_default="the preset's")
     ] = None
     tester_view: Annotated[
         str | None, Option(help="white_box (the tester sees the program) or black_box.", show_default="white_box")
     ] = None
-    sandbox: Annotated[str | None, Option(help="Where programs run.", show_default="local")] = None
+    sandbox: Annotated[str | None, Option(help="Sandbox that runs the programs.", show_default="local")] = None
     limit: Limit = None
     strict: Annotated[
-        bool | None, Option("--strict", help="Fail at a broken row of the source instead of skipping it.")
+        bool | None, Option("--strict", help="Stop at a broken row of the problem source instead of skipping it.")
     ] = None
     concurrency: Annotated[
-        int, Option(min=1, max=4096, help="Games in progress at the same time; never two of one problem.")
+        int, Option(min=1, max=4096, help="Most games in progress at once; never two of one problem.")
     ] = 1
-    show: Annotated[int | None, Option(min=0, help="Duels to picture.", show_default="1; 0 with --json or --quiet")] = (
-        None
-    )
+    show: Annotated[
+        int | None, Option(min=0, help="Number of duels to draw.", show_default="1; 0 with --json or --quiet")
+    ] = None
     out: Annotated[Path | None, Option(help="Run folder, new or empty.", show_default="a new one under runs/")] = None
     resume: Annotated[
-        Path | None, Option(help="Continue the run in this folder; other options must agree with it.")
+        Path | None, Option(help="Continue the run in this folder; other options must agree with its configuration.")
     ] = None
     quiet: SummaryOnly = False

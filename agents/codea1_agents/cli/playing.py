@@ -1,4 +1,4 @@
-"""What `codea1 play` does: resolve what was asked, play, record, picture, sum up."""
+"""Runs `codea1 play`: resolves the options, plays and records the games, draws duels, prints a summary."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page
+from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
@@ -29,7 +30,7 @@ from codea1_env.book.store import MistakeBook
 from codea1_env.errors import AgentUnavailable, BrokenInput, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.judging.golden import require_golden_tests
-from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.problems import DEFAULT_SOURCE, ProblemSet, load_problems
 from codea1_env.rendering import duel_picture
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.config import RunConfig, problems_digest
@@ -37,11 +38,11 @@ from codea1_env.runs.folder import RunFolder, iter_episodes, stored_config
 from codea1_env.runs.records import EpisodeRecord, first_fault
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
-_MAX_ABSENCES_SHOWN = 5
+_MAX_UNAVAILABLE_SHOWN = 5
 
 
 _DEFAULTS = PlayOptions(
-    problems="humaneval",
+    problems=DEFAULT_SOURCE,
     coder="mutant",
     tester="fuzz",
     episodes=10,
@@ -54,28 +55,27 @@ _DEFAULTS = PlayOptions(
 )
 
 
-def run(asked: PlayOptions) -> None:
-    """Play one run from its options to its summary.
+def run(options: PlayOptions) -> None:
+    """Play one run and print its summary.
 
     Raises:
-        UserError: something asked for does not exist, cannot be read or written, or an agent failed.
-        AgentUnavailable: an agent could not be asked in several games in a row.
+        UserError: an option names something that does not exist, a file cannot be read or written, or an agent failed.
+        AgentUnavailable: an agent was unavailable in several games in a row.
         SandboxError: the sandbox cannot be used at all.
         typer.Exit: interrupted (130).
     """
-    page = Page(as_json=asked.as_json, quiet=asked.quiet)
-    n_pictures = asked.show if asked.show is not None else int(not (asked.as_json or asked.quiet))
-    if asked.resume is not None and asked.out is not None:
-        raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
-    problems, config = _resolved(asked, None if asked.resume is None else stored_config(asked.resume))
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    n_pictures = options.show if options.show is not None else int(not (options.as_json or options.quiet))
+    require_out_or_resume(options.out, options.resume)
+    problems, config = _resolved(options, None if options.resume is None else stored_config(options.resume))
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
-        specs = asked.coder or config.coder, asked.tester or config.tester
-        _Run(config, problems, sandbox, page, n_pictures, asked.concurrency, specs).play(asked.out, asked.resume)
+        specs = options.coder or config.coder, options.tester or config.tester
+        _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs).play(options.out, options.resume)
 
 
-def varied(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
-    """Return the rules with some of their numbers changed.
+def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
+    """Return the rules with another alpha or another number of tests; None keeps the value.
 
     Raises:
         UserError: a number is out of range.
@@ -91,15 +91,15 @@ def varied(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) 
     return rules
 
 
-def _resolved(asked: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
-    """Return the problems and the configuration: what was asked, else the run's (`base`), else the defaults."""
+def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, RunConfig]:
+    """Return problems and configuration: from the options, else from the run (`base`), else from the defaults."""
 
     def given(name: str) -> Any:
-        value = getattr(asked, name)
+        value = getattr(options, name)
         return value if value is not None else getattr(_DEFAULTS if base is None else base, name)
 
-    named = preset(given("rules")) if base is None or asked.rules is not None else base.rules
-    rules = varied(named, alpha=asked.alpha, tests_per_suite=asked.tests_per_suite)
+    named = preset(given("rules")) if base is None or options.rules is not None else base.rules
+    rules = adjusted_rules(named, alpha=options.alpha, tests_per_suite=options.tests_per_suite)
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
     require_golden_tests(problems, rules)
     plain = {each.name: given(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}
@@ -116,7 +116,7 @@ def _resolved(asked: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet, R
             }
         )
     except ValidationError as error:
-        raise UserError(f"cannot play so: {first_fault(error)}") from error
+        raise UserError(f"the options make no valid run: {first_fault(error)}") from error
     return problems, config
 
 
@@ -131,16 +131,16 @@ class _Run:
     n_pictures: int
     concurrency: int
     specs: tuple[str, str]
-    """Coder and tester, with their secrets."""
+    """Specifications of coder and tester, with their secrets."""
     promise: SandboxPromise = field(init=False)
     players: Players = field(init=False)
     early: dict[int, EpisodeRecord] = field(default_factory=dict, init=False)
-    """Finished before, but not recorded yet."""
-    n_absences: int = field(default=0, init=False)
+    """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
+    n_unavailable: int = field(default=0, init=False)
 
     def play(self, out: Path | None, resume: Path | None) -> None:
         config = self.config
-        # Before a folder is made: a misspelt name should leave nothing behind.
+        # Before the run folder is created: a misspelt name should leave no folder.
         self.players = load_players(*self.specs, AgentContext(self.problems, self.sandbox, config.seed))
         self.promise = promise_of(self.sandbox)
         self.page.warn_if_weak(self.promise)
@@ -162,14 +162,14 @@ class _Run:
                         spent += game.time
                         if game.record.episode not in early.kept:
                             progress.advance(game.record)
-                        self._note_absence(game)
+                        self._note_unavailable(game)
                         self._picture(game, progress)
             except KeyboardInterrupt:
                 self._finish(folder, tally, spent, time.perf_counter() - begun)
                 self.page.note(f"interrupted; {_continue_line(folder)}", even_if_quiet=True)
                 raise typer.Exit(INTERRUPTED) from None
             except CodeA1Error as error:
-                if isinstance(error, AgentUnavailable):  # what was paid for is told, also without a result
+                if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
                     folder.write_metrics(self._metrics(tally, spent, time.perf_counter() - begun))
                 recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
                 self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
@@ -201,7 +201,7 @@ class _Run:
 
     @contextmanager
     def _folder(self, out: Path | None, resume: Path | None, tally: Tally) -> Iterator[RunFolder]:
-        """Give the run's folder, its book in agreement with its lines, its recorded episodes taken in."""
+        """Yield the run's folder; for a resumed run, rebuild the book and add the recorded episodes to the tally."""
         if resume is None:
             with RunFolder.create(out, self.config) as folder:
                 yield folder
@@ -213,7 +213,7 @@ class _Run:
             for note in folder.notes:
                 self.page.note(note)
             if folder.config.versions != self.config.versions or folder.config.git != self.config.git:
-                self.page.note("the run was begun with other versions of its packages (see config.toml)")
+                self.page.note("the run began with other versions of its packages (see config.toml)")
             if self.config.episodes > folder.config.episodes:
                 folder.extend(self.config.episodes)
             self.early = EarlyEpisodes(resume).read(start_at=folder.n_episodes, n_problems=len(self.problems))
@@ -225,11 +225,11 @@ class _Run:
     def _progress(self, folder: RunFolder) -> Progress:
         return Progress("playing", self.config.episodes, self.page, done=folder.n_episodes)
 
-    def _note_absence(self, game: PlayedEpisode) -> None:
+    def _note_unavailable(self, game: PlayedEpisode) -> None:
         if game.unavailable is None:
             return
-        self.n_absences += 1
-        if self.n_absences <= _MAX_ABSENCES_SHOWN:
+        self.n_unavailable += 1
+        if self.n_unavailable <= _MAX_UNAVAILABLE_SHOWN:
             self.page.note(f"episode {game.record.episode} is masked: {game.unavailable}")
 
     def _picture(self, game: PlayedEpisode, progress: Progress) -> None:
@@ -241,9 +241,9 @@ class _Run:
                 self.page.show(duel_picture(judged, width=self.page.width))
 
     def _finish(self, folder: RunFolder, tally: Tally, spent: TimeSplit, wall_s: float) -> None:
-        """Write the metrics and tell the result."""
-        if self.n_absences:
-            self.page.note(f"{counted(self.n_absences, 'episode')} masked, because an agent could not be asked")
+        """Write the metrics and print the result."""
+        if self.n_unavailable:
+            self.page.note(f"{counted(self.n_unavailable, 'episode')} masked, because an agent was unavailable")
         metrics = self._metrics(tally, spent, wall_s)
         folder.write_metrics(metrics)
         self.page.show(summary_table(tally.summary(seed=self.config.seed), self.config))
@@ -270,7 +270,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Early:
-    """What becomes of a game that is finished while an earlier one is played: kept, and counted."""
+    """Stores and counts a game that finishes before an earlier one."""
 
     episodes: EarlyEpisodes
     progress: Progress

@@ -1,4 +1,4 @@
-"""`codea1 pretrain`: the options. What it does: `pretraining`."""
+"""The options of `codea1 pretrain`; `pretraining` runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from codea1_agents.cli.options import NoProgress, Options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainOptions(Options):
-    """Make a tiny language model from nothing: a coder and a tester of generated problems, both mostly wrong.
+    """Pretrain a tiny language model: a coder and a tester for generated problems, both mostly wrong.
 
     \b
     Example:
@@ -22,7 +22,7 @@ class PretrainOptions(Options):
     """
 
     out: Annotated[Path, Option("--out", "-o", help="Folder of the model; must be new or empty.")] = Path("tiny-base")
-    seed: Annotated[int, Option(min=0, help="Of the weights and the corpus.")] = 0
+    seed: Annotated[int, Option(min=0, help="Seed of the weights and the corpus.")] = 0
     steps: Annotated[int | None, Option(min=1, help="Optimiser steps.", show_default="the size's own")] = None
     size: Annotated[str, Option(help="laptop (0.5 million parameters, minutes on one core) or gpu (30 million).")] = (
         "laptop"
@@ -34,7 +34,7 @@ class PretrainOptions(Options):
         float, Option(min=0, max=1, help="Share of the white-box tests whose inputs hit the shown program's mistake.")
     ] = 0.0
     evaluate: Annotated[
-        bool, Option("--evaluate", help="Measure the model on training and held-out problems afterwards.")
+        bool, Option("--evaluate", help="Then measure the model on training and held-out problems.")
     ] = False
-    sandbox: Annotated[str, Option(help="Where programs run, for --evaluate.")] = "local"
+    sandbox: Annotated[str, Option(help="Sandbox that runs the programs of --evaluate.")] = "local"
     quiet: NoProgress = False

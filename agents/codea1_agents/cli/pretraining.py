@@ -1,4 +1,4 @@
-"""What `codea1 pretrain` does."""
+"""Runs `codea1 pretrain`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from contextlib import closing
 from dataclasses import asdict
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.evaluating import estimate_json, plain_number
+from codea1_agents.cli.evaluating import figure_json
 from codea1_agents.cli.pretrain import PretrainOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.models.model_files import require_new
+from codea1_agents.statistics import json_number
 from codea1_agents.train.tiny.asking import tiny_asker
 from codea1_agents.train.tiny.corpus import CorpusRules
 from codea1_agents.train.tiny.family import Variant
@@ -23,52 +24,51 @@ from codea1_env.sandbox import load_sandbox
 _SPLITS = ("train", "held-out")
 
 
-def run_pretrain(asked: PretrainOptions) -> None:
-    """Pretrain, save, and measure if that is asked for.
+def run_pretrain(options: PretrainOptions) -> None:
+    """Pretrain a model, save it, and measure it with `--evaluate`.
 
     Raises:
-        UserError: an option makes no sense, or the folder holds something already.
+        UserError: an option is invalid, or the folder is not empty.
         SandboxError: the sandbox cannot be used.
     """
-    page = Page(as_json=asked.as_json, quiet=asked.quiet)
-    settings = _settings(asked)
-    require_new(asked.out)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    settings = _settings(options)
+    require_new(options.out)
     with page.apart():
         started = time.process_time()
         base = _pretrained(settings, page)
-        base.save(asked.out)
+        base.save(options.out)
         cpu_s = time.process_time() - started
         losses = asdict(base.losses)
         page.say(
-            f"{asked.out}: {base.n_parameters:,} parameters, {base.n_tokens:,} tokens in {settings.n_steps} steps,"
+            f"{options.out}: {base.n_parameters:,} parameters, {base.n_tokens:,} tokens in {settings.n_steps} steps,"
             f" {cpu_s:.0f} s of processor time; losses per token "
             + ", ".join(f"{kind} {number(loss)}" for kind, loss in losses.items())
         )
-        found = _measured(asked) if asked.evaluate else []
+        found = _measured(options) if options.evaluate else []
         if found:
             page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
         page.finish(
             {
-                "folder": str(asked.out),
+                "folder": str(options.out),
                 "settings": settings.to_dict(),
                 "parameters": base.n_parameters,
                 "tokens": base.n_tokens,
                 "cpu_s": cpu_s,
-                "losses": {kind: plain_number(loss) for kind, loss in losses.items()},
+                "losses": {kind: json_number(loss) for kind, loss in losses.items()},
                 "evaluation": {
-                    each.problems: {name: estimate_json(value) for name, value in each.figures.items()}
-                    for each in found
+                    each.problems: {name: figure_json(value) for name, value in each.figures.items()} for each in found
                 },
             }
         )
 
 
-def _settings(asked: PretrainOptions) -> PretrainingSettings:
+def _settings(options: PretrainOptions) -> PretrainingSettings:
     variants = {each.value: each for each in Variant}
-    if asked.variant not in variants:
-        raise UnknownName.of("variant", asked.variant, variants)
-    rules = CorpusRules(variants[asked.variant], aware_share=asked.aware)
-    return PretrainingSettings(size=asked.size, seed=asked.seed, steps=asked.steps or 0, rules=rules)
+    if options.variant not in variants:
+        raise UnknownName.of("variant", options.variant, variants)
+    rules = CorpusRules(variants[options.variant], aware_share=options.aware)
+    return PretrainingSettings(size=options.size, seed=options.seed, steps=options.steps or 0, rules=rules)
 
 
 def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
@@ -77,17 +77,17 @@ def _pretrained(settings: PretrainingSettings, page: Page) -> Base:
         return pretrain(settings, progress=lambda done, _: progress.reach(done, n_steps))
 
 
-def _measured(asked: PretrainOptions) -> list[Measurement]:
-    rare = "rare-" if asked.variant == "rare" else ""
+def _measured(options: PretrainOptions) -> list[Measurement]:
+    rare = "rare-" if options.variant == "rare" else ""
     found = []
-    with closing(load_sandbox(asked.sandbox)) as sandbox:
+    with closing(load_sandbox(options.sandbox)) as sandbox:
         for split in _SPLITS:
             problems = load_problems(f"tiny:{rare}{split}-eval")
             with (
-                closing(tiny_asker("coder", asked.out, problems, sandbox, asked.seed)) as coder,
-                closing(tiny_asker("tester", asked.out, problems, sandbox, asked.seed)) as tester,
+                closing(tiny_asker("coder", options.out, problems, sandbox, options.seed)) as coder,
+                closing(tiny_asker("tester", options.out, problems, sandbox, options.seed)) as tester,
             ):
-                found.append(measure(problems, coder, tester, sandbox, seed=asked.seed))
+                found.append(measure(problems, coder, tester, sandbox, seed=options.seed))
     return found
 
 

@@ -1,4 +1,4 @@
-"""A live line on stderr while something takes long; nothing at all where stderr is no terminal."""
+"""Shows a live progress line on stderr; shows nothing if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codea1_env.runs.records import EpisodeRecord
 
 
 class Progress:
-    """Counts what is done; after an episode also shows its problem and rewards."""
+    """A progress line; after an episode, it also shows the episode's problem and rewards."""
 
     def __init__(self, what: str, total: int, page: Page, *, done: int = 0) -> None:
         console = Console(stderr=True)
@@ -29,26 +29,26 @@ class Progress:
             console=console,
             transient=True,
             disable=page.quiet or not console.is_terminal,
-            # Results may go elsewhere than stderr; a live display must not take them along.
+            # Results may go to another stream than stderr; the live display must not redirect them.
             redirect_stdout=False,
             redirect_stderr=False,
         )
         self._task = self._progress.add_task(what, total=total, completed=done)
 
     def reach(self, done: int, total: int) -> None:
-        """Take note that so much is done."""
+        """Set the numbers of finished and of all steps."""
         self._progress.update(self._task, completed=done, total=total)
 
     def advance(self, record: EpisodeRecord) -> None:
-        """Take note of one finished episode."""
+        """Count one finished episode."""
         rewards = record.rounds[-1].rewards
         tester = rewards.testers[0].value if rewards.testers else None
-        told = f"{harmless(record.problem_id)}  coder {_short(rewards.coder.value)}  tester {_short(tester)}"
-        self._progress.update(self._task, advance=1, description=told)
+        text = f"{harmless(record.problem_id)}  coder {_short(rewards.coder.value)}  tester {_short(tester)}"
+        self._progress.update(self._task, advance=1, description=text)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Take the live line away while something is printed."""
+        """Hide the progress line inside the block, so that other output can be printed."""
         self._progress.stop()
         try:
             yield

@@ -1,4 +1,4 @@
-"""`codea1 report`: the options. What it does: `reporting`."""
+"""The options of `codea1 report`; `reporting` runs it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from codea1_agents.cli.options import Options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions(Options):
-    """Write one HTML file to look at runs: curves, tables, and every episode to be read.
+    """Write one HTML file about runs: curves, tables, and every episode.
 
-    The file needs nothing else and loads nothing; any browser opens it from disk.
+    The file loads nothing else; any browser opens it from disk.
 
     \b
     Example:
@@ -23,8 +23,8 @@ class ReportOptions(Options):
     """
 
     runs: Annotated[list[Path], Argument(help="Run folders, of codea1 play or codea1 train.")]
-    out: Annotated[Path, Option("--out", "-o", help="The HTML file; an older one is replaced.")]
-    title: Annotated[str | None, Option(help="Of the page.", show_default="the runs' names")] = None
+    out: Annotated[Path, Option("--out", "-o", help="The HTML file; an existing file is replaced.")]
+    title: Annotated[str | None, Option(help="Title of the page.", show_default="the runs' names")] = None
     pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
-    png: Annotated[bool, Option("--png", help="With --pictures: as PNG, too (needs matplotlib).")] = False
-    max_mb: Annotated[float, Option(min=1, help="Leave texts out rather than write a larger file.")] = 20
+    png: Annotated[bool, Option("--png", help="With --pictures: also write PNG (needs matplotlib).")] = False
+    max_mb: Annotated[float, Option(min=1, help="Largest file size in MB; texts are left out to stay below it.")] = 20

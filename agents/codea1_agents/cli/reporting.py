@@ -1,4 +1,4 @@
-"""What `codea1 report` does."""
+"""Runs `codea1 report`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from codea1_agents.lab.report.writing import read_run, write_pictures, write_rep
 from codea1_env.errors import UserError
 
 
-def run_report(asked: ReportOptions) -> None:
+def run_report(options: ReportOptions) -> None:
     """Read the runs and write their report.
 
     Raises:
-        UserError: no run there, it is named twice, or the file cannot be written.
+        UserError: a folder has no run, a run is named twice, or the file cannot be written.
     """
-    page, out, pictures = Page(as_json=asked.as_json), asked.out, asked.pictures
-    if asked.png and pictures is None:
+    page, out, pictures = Page(as_json=options.as_json), options.out, options.pictures
+    if options.png and pictures is None:
         raise UserError("--png needs a folder: name it with --pictures")
     if out.is_dir():
-        raise UserError(f"{out}: a folder; name a file")
-    names = _names(asked.runs)
-    runs = [read_run(path, name) for path, name in zip(asked.runs, names, strict=True)]
-    written = write_report(runs, out, asked.title or ", ".join(names), max_bytes=int(asked.max_mb * 1e6))
-    drawn = write_pictures(runs, pictures, png=asked.png) if pictures is not None else []
+        raise UserError(f"{out} is a folder; name a file")
+    names = _names(options.runs)
+    runs = [read_run(path, name) for path, name in zip(options.runs, names, strict=True)]
+    written = write_report(runs, out, options.title or ", ".join(names), max_bytes=int(options.max_mb * 1e6))
+    drawn = write_pictures(runs, pictures, png=options.png) if pictures is not None else []
     for note in written.notes:
         page.note(note)
     read = f"{counted(len(runs), 'run')}, {counted(written.n_candidates, 'candidate')}"
@@ -46,7 +46,7 @@ def run_report(asked: ReportOptions) -> None:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Return a short name for each run: the folder's, with as much of the path before it as tells them apart."""
+    """Return a short name for each run: the end of its path, long enough to distinguish the runs."""
     whole = [path.resolve() for path in paths]
     twice = [str(path) for path, n in Counter(whole).items() if n > 1]
     if twice:

@@ -1,4 +1,4 @@
-"""`codea1 rescore`: the options. What it does: `rescoring`."""
+"""The options of `codea1 rescore`; `rescoring` and `rescoring_sweep` run it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from codea1_agents.cli.options import Options
 class RescoreOptions(Options):
     """Score a recorded run by other rules, without running any program.
 
-    The verdicts stay as they were found: how replies were read, suites validated and values compared cannot change.
+    The recorded verdicts stay: rules that read replies, validate suites or compare values cannot change.
 
     \b
     Example:
@@ -23,12 +23,13 @@ class RescoreOptions(Options):
       codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
 
-    run: Annotated[Path, Argument(help="Run folder, of codea1 play, or with --sweep of codea1 train.")]
+    run: Annotated[Path, Argument(help="Run folder of codea1 play; with --sweep also of codea1 train.")]
     alpha: Annotated[
         float | None, Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's")
     ] = None
     rules: Annotated[
-        str | None, Option("--rules", "--preset", help="Preset of the formulas.", show_default="the run's")
+        str | None,
+        Option("--rules", "--preset", help="Rules preset with the reward formulas.", show_default="the run's"),
     ] = None
     tests_per_suite: Annotated[
         int | None, Option(min=1, help="Denominator K of the tester's reward.", show_default="the run's")
@@ -38,9 +39,11 @@ class RescoreOptions(Options):
         list[str] | None,
         Option(
             metavar="NAME=VALUE,VALUE",
-            help="Compare many settings of alpha, rules, tests (per suite) or replay (share of replayed cases that"
-            " count); several give every combination.",
+            help="Compare several settings of alpha, rules, tests (per suite) or replay (share of replayed cases that"
+            " count); may be repeated to compare every combination.",
             show_default=False,
         ),
     ] = None
-    picture: Annotated[Path | None, Option(help="With --sweep of one number: draw it as SVG.")] = None
+    picture: Annotated[Path | None, Option(help="With --sweep of one number: draw the result into this SVG file.")] = (
+        None
+    )

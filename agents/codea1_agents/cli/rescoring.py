@@ -1,4 +1,4 @@
-"""What `codea1 rescore` does."""
+"""Runs `codea1 rescore`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rich.text import Text
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.playing import varied
+from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.rescore import RescoreOptions
 from codea1_agents.cli.rescoring_sweep import is_training_run, run_sweep, sampled_rules
 from codea1_agents.lab.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
@@ -26,26 +26,26 @@ _MAX_MOVED = 5
 _COMPARED = ("before", "after", "difference")
 
 
-def run_rescore(asked: RescoreOptions) -> None:
-    """Compare a run's rewards with those under other rules, and write the rescored run if that was asked for.
+def run_rescore(options: RescoreOptions) -> None:
+    """Compare a run's rewards with those under other rules; with `--out`, write the rescored run.
 
     Raises:
-        UserError: no run there, a number out of range, or the new folder cannot be written.
+        UserError: there is no run, a number is out of range, or the new folder cannot be written.
     """
-    page, run, out = Page(as_json=asked.as_json), asked.run, asked.out
-    if asked.sweep and out is not None:
-        raise UserError("--out writes one rescored run: it does not go with --sweep")
-    if asked.picture is not None and not asked.sweep:
+    page, run, out = Page(as_json=options.as_json), options.run, options.out
+    if options.sweep and out is not None:
+        raise UserError("--out writes one rescored run: it cannot be combined with --sweep")
+    if options.picture is not None and not options.sweep:
         raise UserError("--picture draws a sweep: name one with --sweep")
-    if is_training_run(run) and not asked.sweep:
+    if is_training_run(run) and not options.sweep:
         raise UserError(
             f"{run} is a training run: use --sweep, or name one of its samples, e.g. {run}/samples/step-0001"
         )
     played = sampled_rules(run) if is_training_run(run) else stored_config(run).rules
-    chosen = played if asked.rules is None else with_rewards_of(played, preset(asked.rules))
-    chosen = varied(chosen, alpha=asked.alpha, tests_per_suite=asked.tests_per_suite)
-    if asked.sweep:
-        run_sweep(asked, asked.sweep, played=played, chosen=chosen)
+    chosen = played if options.rules is None else with_rewards_of(played, preset(options.rules))
+    chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests_per_suite)
+    if options.sweep:
+        run_sweep(options, options.sweep, played=played, chosen=chosen)
         return
     config = stored_config(run)
     reading = _Reading(run, config.rules, chosen)
@@ -62,32 +62,32 @@ def run_rescore(asked: RescoreOptions) -> None:
         else:
             comparison = compare(reading.pairs(), seed=config.seed)
     if ends_half_written(run):
-        page.note("the last episode is only half written and left out; `codea1 play --resume` plays it again")
-    if reading.n_not_following:
+        page.note("the last episode is half written and was left out; `codea1 play --resume` plays it again")
+    if reading.n_inconsistent:
         page.note(
-            f"{reading.n_not_following} recorded episodes do not follow from the run's own rules:"
-            " it was played with another version, or edited"
+            f"{reading.n_inconsistent} recorded episodes do not have the rewards of the run's own rules:"
+            " the run was played with another version, or edited"
         )
     for version in sorted(reading.judge_versions - {JUDGE_VERSION}):
-        page.note(f"version {version} of the judge has judged the run, and this is {JUDGE_VERSION}; its verdicts stay")
+        page.note(f"version {version} of the judge judged the run; this is version {JUDGE_VERSION}. The verdicts stay")
     _show(page, comparison, config.rules, chosen)
     page.finish({"judge_versions": sorted(reading.judge_versions), **_to_json(run, out, comparison, chosen)})
 
 
 class _Reading:
-    """The episodes of a run, each with its rescored twin; counts those whose own rewards do not follow."""
+    """Yields the episodes of a run with rescored copies; counts those whose rewards do not follow its own rules."""
 
     def __init__(self, run: Path, played: Ruleset, chosen: Ruleset) -> None:
         self._run = run
         self._played = played
         self._chosen = chosen
-        self.n_not_following = 0
+        self.n_inconsistent = 0
         self.judge_versions: set[int] = set()
 
     def pairs(self) -> Iterator[tuple[EpisodeRecord, EpisodeRecord]]:
         for record in iter_episodes(self._run):
             self.judge_versions.add(record.judge_version)
-            self.n_not_following += rescored(record, self._played) != record
+            self.n_inconsistent += rescored(record, self._played) != record
             yield record, rescored(record, self._chosen)
 
 
@@ -129,10 +129,10 @@ def _named(rules: Ruleset) -> str:
 def _order_sentence(role: str, found: RoleComparison) -> str:
     order = found.order
     if not (order.n_reversed or order.n_merged or order.n_split):
-        return f"{role}: the order of the rounds stays"
+        return f"{role}: the order of the rounds does not change"
     return (
         f"{role}: of {order.n_pairs} pairs of rounds {order.n_reversed} change their order,"
-        f" {order.n_merged} become equal, {order.n_split} cease to be equal"
+        f" {order.n_merged} become equal, {order.n_split} become unequal"
     )
 
 

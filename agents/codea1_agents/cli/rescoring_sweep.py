@@ -1,4 +1,4 @@
-"""What `codea1 rescore --sweep` does."""
+"""Runs `codea1 rescore --sweep`."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_conf
 _ROLES = ("coder", "tester")
 
 
-def run_sweep(asked: RescoreOptions, dials: Sequence[str], *, played: Ruleset, chosen: Ruleset) -> None:
-    """Score a run, or the rollouts that a training run has kept, by every combination of some settings.
+def run_sweep(options: RescoreOptions, sweeps: Sequence[str], *, played: Ruleset, chosen: Ruleset) -> None:
+    """Score a run, or the stored rollouts of a training run, by every combination of some settings.
 
     Args:
-        asked: the options of the command.
-        dials: each `NAME=VALUE,VALUE`.
+        options: of the command.
+        sweeps: texts of the form `NAME=VALUE,VALUE`.
         played: the rules of the run.
-        chosen: what the dials vary.
+        chosen: the rules whose settings the sweeps change.
 
     Raises:
-        UserError: a dial that cannot be read, no rollouts, or a picture that cannot be drawn or written.
+        UserError: a sweep cannot be read, there are no rollouts, or the picture cannot be drawn or written.
     """
-    page, run = Page(as_json=asked.as_json), asked.run
-    wanted = _read(dials)
+    page, run = Page(as_json=options.as_json), options.run
+    wanted = _read(sweeps)
     settings = settings_of(chosen, wanted)
     if not is_training_run(run) and ends_half_written(run):
-        page.note("the last episode is only half written and left out")
+        page.note("the last episode is half written and was left out")
     base = Setting("as played", played)
     effects = sweep(_rollouts(run), base, settings, seed=0)
     if not effects or not effects[0].coder.reward.n:
-        raise BrokenInput(f"{run}: holds no rollouts that could be scored")
-    if asked.picture is not None:
-        write_picture(_panel(effects, wanted), asked.picture)
-    if not asked.as_json:
+        raise BrokenInput(f"{run} has no rollouts that could be scored")
+    if options.picture is not None:
+        write_picture(_panel(effects, wanted), options.picture)
+    if not options.as_json:
         _show(page, effects)
     page.finish({"run": str(run), "settings": [_to_json(effect) for effect in effects]})
 
 
 def is_training_run(run: Path) -> bool:
-    """Whether the folder is that of a training run, whose rollouts lie in folders of their own."""
+    """Whether the folder is that of a training run, which has subfolders of rollouts."""
     return (run / "metrics.jsonl").is_file()
 
 
@@ -59,21 +59,21 @@ def sampled_rules(run: Path) -> Ruleset:
     """Return the rules of a training run's rollouts.
 
     Raises:
-        BrokenInput: it has kept none.
+        BrokenInput: the run has no rollouts.
     """
     samples = samples_of(run)
     if not samples:
-        raise BrokenInput(f"{run}: this training run has kept no rollouts (logging.samples_every)")
+        raise BrokenInput(f"{run}: this training run stored no rollouts (logging.samples_every)")
     return stored_config(samples[0][1]).rules
 
 
-def _read(dials: Sequence[str]) -> dict[str, list[str]]:
+def _read(sweeps: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for dial in dials:
-        name, equals, values = dial.partition("=")
+    for text in sweeps:
+        name, equals, values = text.partition("=")
         wanted = [value.strip() for value in values.split(",") if value.strip()]
         if not equals or not wanted:
-            raise UserError(f"--sweep {dial!r}: write NAME=VALUE,VALUE, e.g. alpha=0,.5,1")
+            raise UserError(f"--sweep {text!r}: write NAME=VALUE,VALUE, e.g. alpha=0,.5,1")
         if name.strip() in found:
             raise UserError(f"--sweep names {name.strip()} twice")
         found[name.strip()] = wanted
@@ -101,8 +101,9 @@ def _show(page: Page, effects: Sequence[SettingEffect]) -> None:
         heads = (role, "mean", "95 % interval", "change", "flat", "flipped", "lost", "new", "pairs", "best")
         page.show(new_table(heads, rows, right=(1, 3, 4, 5, 6, 7, 8, 9), whole=(0, 2)))
     page.say(
-        "against the run as it was played. flat: groups from which nothing can be learnt; flipped, lost, new: signs of"
-        " advantages, as shares of rollouts; pairs: of one group that change places; best: groups with another best"
+        "compared with the run as it was played. flat: groups in which all advantages are 0; flipped, lost, new: signs"
+        " of advantages, as shares of rollouts; pairs: pairs of one group that change their order; best: groups with"
+        " another best rollout"
     )
 
 
@@ -130,10 +131,10 @@ def _share(n: int, n_all: int) -> str:
     return f"{n / n_all:.1%}" if n_all else "-"
 
 
-def _panel(effects: Sequence[SettingEffect], dials: dict[str, list[str]]) -> Panel:
-    if len(dials) != 1 or "rules" in dials:
+def _panel(effects: Sequence[SettingEffect], sweeps: dict[str, list[str]]) -> Panel:
+    if len(sweeps) != 1 or "rules" in sweeps:
         raise UserError("--picture draws a sweep of one number: alpha, tests or replay")
-    (name,) = dials
+    (name,) = sweeps
     by_value = sorted(((float(dict(each.setting.values)[name]), each) for each in effects), key=lambda pair: pair[0])
     series = []
     for role in _ROLES:
@@ -142,7 +143,7 @@ def _panel(effects: Sequence[SettingEffect], dials: dict[str, list[str]]) -> Pan
     signs = [(x, effect.tester.signs) for x, effect in by_value]
     flipped = tuple(Point(x, s.n_flipped / s.n if s.n else nan) for x, s in signs)
     series.append(Series("signs flipped", flipped, "t2"))
-    note = "Mean rewards, and the share of the tester's advantages whose sign would have been the other."
+    note = "Mean rewards, and the share of the tester's advantages whose sign would have been reversed."
     return Panel("what-if", f"What if: {name}", note, tuple(series), name)
 
 

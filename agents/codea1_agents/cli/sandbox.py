@@ -1,4 +1,4 @@
-"""`codea1 sandbox`: the options. What they do: `sandbox_commands`."""
+"""The options of `codea1 sandbox`; `sandbox_commands` runs its commands."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from codea1_agents.cli.options import Options, Sandbox
 
 
 class CleanOptions(Options):
-    """Remove what killed processes have left of the docker sandbox: containers, images and temporary folders.
+    """Remove what killed processes left of the docker sandbox: containers, images and temporary folders.
 
-    Looks only at what this program has made, and leaves whatever belongs to a process that still runs. What is removed
-    and needed again is made again.
+    Removes only what this program created for processes that no longer run. The sandbox creates them again when it
+    needs them.
 
     \b
     Example:
@@ -24,10 +24,10 @@ class CleanOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions(Options):
-    """Run others' programs behind SandboxFusion's `/run_code`, until stopped by Ctrl-C or SIGTERM.
+    """Serve SandboxFusion's `/run_code` until Ctrl-C or SIGTERM.
 
-    For programs that expect such a server: point SANDBOX_FUSION_ENDPOINT at it. Scripts run in our sandbox, but where
-    they print their own verdicts, a hostile program in them can still print them too.
+    For clients that expect such a server: set SANDBOX_FUSION_ENDPOINT to its address. Scripts run in our sandbox. But a
+    script that prints its own verdict can still be forged by a hostile program inside it.
 
     \b
     Example:
@@ -35,11 +35,11 @@ class ServeOptions(Options):
     """
 
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, Option(min=0, max=65_535, help="0: any that is free.")] = 8080
+    port: Annotated[int, Option(min=0, max=65_535, help="Port to listen on; 0: any free port.")] = 8080
     workers: Annotated[
         int | None, Option(min=1, help="Programs run at the same time.", show_default="one per core")
     ] = None
     sandbox: Sandbox = "local"
     allow_remote: Annotated[
-        bool, Option("--allow-remote", help="Let other machines in: whoever reaches the port can run programs.")
+        bool, Option("--allow-remote", help="Accept other machines: anyone who reaches the port can run programs.")
     ] = False

@@ -1,4 +1,4 @@
-"""What `codea1 sandbox` does."""
+"""Runs the commands of `codea1 sandbox`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from codea1_env.sandbox.fusion_server.server import FusionServer
 from codea1_env.sandbox.local import LocalSandbox
 
 
-def clean(asked: CleanOptions) -> None:
-    """Remove what killed processes have left of the docker sandbox."""
-    page = Page(as_json=asked.as_json)
+def clean(options: CleanOptions) -> None:
+    """Remove what killed processes left of the docker sandbox."""
+    page = Page(as_json=options.as_json)
     cleaned = clean_docker()
     for kind, names in (("container", cleaned.containers), ("image", cleaned.images), ("folder", cleaned.folders)):
         for name in names:
@@ -29,29 +29,29 @@ def clean(asked: CleanOptions) -> None:
     if not (cleaned.containers or cleaned.images or cleaned.folders):
         page.say("nothing to remove")
     if cleaned.n_left:
-        page.say(f"left {cleaned.n_left} in use")
+        page.say(f"kept {cleaned.n_left} that are in use")
     page.finish(asdict(cleaned))
 
 
-def serve(asked: ServeOptions) -> None:
-    """Serve `/run_code` until this process is asked to end.
+def serve(options: ServeOptions) -> None:
+    """Serve `/run_code` until SIGINT or SIGTERM.
 
     Raises:
-        UserError: the address cannot be had or is not a loopback one, or there is no such sandbox.
+        UserError: the address is in use or is not a loopback address, or there is no such sandbox.
         SandboxError: the sandbox cannot be used at all.
     """
-    page = Page(as_json=asked.as_json)
+    page = Page(as_json=options.as_json)
     with (
-        _asked_to_end() as end,
-        closing(_backend(asked.sandbox, asked.workers)) as backend,
-        FusionServer(backend, asked.host, asked.port, allow_remote=asked.allow_remote) as server,
+        _stop_signal() as end,
+        closing(_backend(options.sandbox, options.workers)) as backend,
+        FusionServer(backend, options.host, options.port, allow_remote=options.allow_remote) as server,
     ):
         promise = promise_of(backend)
         threading.Thread(target=server.serve_forever, name="codea1-serve", daemon=True).start()
         try:
             page.say(f"serving {server.url}/run_code with {promise.sentence()}")
             page.finish({"url": server.url, "sandbox": asdict(promise)})
-            sys.stdout.flush()  # or whoever reads it through a pipe waits for ever
+            sys.stdout.flush()  # or a reader at the end of a pipe waits for ever
             end.wait()
             page.say("ending")
         finally:
@@ -67,8 +67,8 @@ def _backend(name: str, workers: int | None) -> Sandbox:
 
 
 @contextmanager
-def _asked_to_end() -> Iterator[threading.Event]:
-    """Within, SIGTERM and SIGINT only set the event."""
+def _stop_signal() -> Iterator[threading.Event]:
+    """Yield an event; inside the block, SIGTERM and SIGINT only set it."""
     end = threading.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = [signal.signal(number, lambda *_: end.set()) for number in numbers]

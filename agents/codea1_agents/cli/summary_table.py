@@ -1,4 +1,4 @@
-"""A run's figures as a table for people."""
+"""Prints a run's figures as a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS = (
 
 
 def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
-    """Return title, table, and what no estimate holds."""
+    """Return the title, the table, and a line about the Mistake Book and masked rounds."""
     title = f"{config.coder} against {config.tester}: {counted(summary.n_episodes, 'episode')}"
     title += f" on {counted(summary.n_problems, 'problem')}, rules {config.rules.name}, seed {config.seed}"
     rows = [(label, *estimate_cells(getattr(summary, name))) for label, name in _ROWS]
@@ -40,14 +40,14 @@ def summary_table(summary: Summary, config: RunConfig) -> RenderableType:
 
 
 def time_sentence(spent: TimeSplit, wall_s: float | None = None) -> str:
-    """Return where the time went; with `wall_s`, the time of the whole run, in which games overlapped."""
+    """Return a sentence about the time spent; `wall_s` is the time of a run whose games overlapped."""
     split = (
-        f"{spent.total_s:.1f} s, of which judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
+        f"{spent.total_s:.1f} s: judging {spent.judging_s:.1f} s, agents {spent.agents_s:.1f} s,"
         f" the rest {spent.rest_s:.1f} s"
     )
     return f"time: {split}" if wall_s is None else f"time: {wall_s:.1f} s; all games together {split}"
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where there is not exactly one."""
+    """Return a number with its noun, in the plural unless the number is 1."""
     return f"{n} {noun}{'' if n == 1 else 's'}"

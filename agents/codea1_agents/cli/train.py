@@ -1,4 +1,4 @@
-"""`codea1 train`, `codea1 presets` and `codea1 export-model`: the options. What they do: `training_runs`."""
+"""The options of `codea1 train`, `codea1 presets` and `codea1 export-model`; `training_runs` runs them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from codea1_agents.cli.options import Options, SummaryOnly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions(Options):
-    """Train a coder and a tester against each other with GRPO, as a TOML file or a preset says.
+    """Train a coder and a tester against each other with GRPO, configured by a TOML file or a preset.
 
-    Every run writes a folder: config.toml, metrics.jsonl (one line per step), checkpoints, samples, models, events of
-    TensorBoard.
-    Ctrl-C finishes the step, saves, and says how to continue. Settings and figures: docs/training.md.
+    Every run writes a folder: config.toml, metrics.jsonl (one line per step), checkpoints, samples, models, and
+    TensorBoard events.
+    Ctrl-C finishes the step, saves, and prints how to continue. docs/training.md describes the settings and figures.
 
     \b
     Example:
@@ -29,7 +29,7 @@ class TrainOptions(Options):
     ] = None
     changes: Annotated[
         list[str] | None,
-        Option("--set", help="Replace a setting: section.key=value, as often as needed.", metavar="KEY=VALUE"),
+        Option("--set", help="Change a setting: section.key=value; may be repeated.", metavar="KEY=VALUE"),
     ] = None
     out: Annotated[
         Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
@@ -39,7 +39,7 @@ class TrainOptions(Options):
 
 
 class PresetsOptions(Options):
-    """List the presets of codea1 train: named settings, which a TOML file may extend.
+    """List the presets of codea1 train; a TOML file can extend a preset.
 
     \b
     Example:
@@ -49,7 +49,7 @@ class PresetsOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportModelOptions(Options):
-    """Write a trained model as a plain directory that transformers loads: weights, configuration, tokenizer.
+    """Export a trained model as a directory that transformers can load: weights, configuration, tokenizer.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""What `codea1 train`, `codea1 presets` and `codea1 export-model` do."""
+"""Runs `codea1 train`, `codea1 presets` and `codea1 export-model`."""
 
 from __future__ import annotations
 
@@ -8,68 +8,68 @@ import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.train import ExportModelOptions, PresetsOptions, TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_env.errors import MissingExtra, UserError
 
 
-def run_training(asked: TrainOptions) -> None:
-    """Train, and tell how it goes.
+def run_training(options: TrainOptions) -> None:
+    """Train, and print the progress.
 
     Raises:
-        UserError: what was asked for makes no run.
-        TrainingFailed: it was stopped, e.g. because the loss became no number.
+        UserError: the options or settings are invalid.
+        TrainingFailed: the training was stopped, for example because the loss became nan.
         typer.Exit: interrupted (130).
     """
-    resume, changes = asked.resume, asked.changes or ()
-    if resume is not None and asked.out is not None:
-        raise UserError("--out and --resume exclude each other: a resumed run stays in its folder")
-    if asked.config is None and resume is None:
+    resume, changes = options.resume, options.changes or ()
+    require_out_or_resume(options.out, resume)
+    if options.config is None and resume is None:
         raise UserError("name a TOML file or a preset (see codea1 presets), or a run to --resume")
-    config = None if asked.config is None else load_training(asked.config, () if resume else changes)
+    config = None if options.config is None else load_training(options.config, () if resume else changes)
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
-    page = Page(as_json=asked.as_json, quiet=asked.quiet)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     watcher = LiveTable(page) if page.is_live else PlainLines(page)
     with page.apart(), watcher:
         if resume is not None:
             done = loop.resume(resume, changes, config=config, watcher=watcher)
         else:
             assert config is not None
-            done = loop.train(config, out=asked.out, watcher=watcher)
-    _tell(page, done)
+            done = loop.train(config, out=options.out, watcher=watcher)
+    _print_result(page, done)
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def run_export(asked: ExportModelOptions) -> None:
+def run_export(options: ExportModelOptions) -> None:
     """Write a trained model.
 
     Raises:
-        UserError: no such run or role, or the directory cannot be written.
+        UserError: there is no such run or role, or the directory cannot be written.
     """
     require_training()
     from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy
 
-    page = Page(as_json=asked.as_json)
+    page = Page(as_json=options.as_json)
     with page.apart():
-        export_model(asked.source, asked.role, asked.out)
-    page.say(f"{asked.role} written to {asked.out}")
-    page.finish({"role": asked.role, "out": str(asked.out)})
+        export_model(options.source, options.role, options.out)
+    page.say(f"{options.role} written to {options.out}")
+    page.finish({"role": options.role, "out": str(options.out)})
 
 
-def run_presets(asked: PresetsOptions) -> None:
+def run_presets(options: PresetsOptions) -> None:
     """List the presets."""
-    page = Page(as_json=asked.as_json)
+    page = Page(as_json=options.as_json)
     found = {name: load_training(name) for name in preset_names()}
     page.show(new_table(("preset", "what it is"), [(name, each.about) for name, each in found.items()], whole=(0,)))
     page.finish({"presets": [{"name": name, "about": each.about} for name, each in found.items()]})
 
 
 def require_training() -> None:
-    """Check that what trains can be imported.
+    """Check that the packages for training are installed.
 
     Raises:
         MissingExtra: Ray, torch or transformers is not installed.
@@ -80,7 +80,7 @@ def require_training() -> None:
         raise MissingExtra.of("training with GRPO", "rllib")
 
 
-def _tell(page: Page, done: Any) -> None:
+def _print_result(page: Page, done: Any) -> None:
     last: dict[str, Any] = next((line for line in reversed(done.lines) if "figures" in line), {})
     evaluations = [line for line in done.lines if "evaluation" in line]
     page.say(f"{done.steps} steps done; run folder: {done.folder}")

@@ -1,4 +1,4 @@
-"""A training run as people watch it: a live table on a terminal, else one line per step."""
+"""Shows a training run: as a live table on a terminal, else as one line per step."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _OF_MODULES = (
 )
 
 
-class _Shown(Watcher):
-    """Keeps what is shown."""
+class _StepWatcher(Watcher):
+    """Stores the lines of a training run."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -48,7 +48,7 @@ class _Shown(Watcher):
         self.steps = 0
 
     def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[dict[str, Any]]) -> None:
-        """Take in what there is already."""
+        """Take the steps that are already done."""
         self.lines = list(lines)
         self.steps = config.run.steps
         self.page.note(f"training into {folder}; watch it with: tensorboard --logdir {folder / 'tensorboard'}")
@@ -57,11 +57,11 @@ class _Shown(Watcher):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
 
-class PlainLines(_Shown):
-    """One line per step."""
+class PlainLines(_StepWatcher):
+    """Prints one line per step."""
 
     def step(self, line: Line) -> None:
         """Print the step, and its alarms as warnings."""
@@ -88,12 +88,12 @@ class PlainLines(_Shown):
             self.page.warn(f"step {line['step']}: {name}: {sentence}")
 
     def note(self, text: str) -> None:
-        """Print a remark."""
+        """Print a note."""
         self.page.note(text, even_if_quiet=True)
 
 
-class LiveTable(_Shown):
-    """A table that is drawn again after every step."""
+class LiveTable(_StepWatcher):
+    """Draws a table again after every step."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
@@ -107,11 +107,11 @@ class LiveTable(_Shown):
         self._live.update(self.drawn(), refresh=True)
 
     def drawn(self) -> RenderableType:
-        """Return what is shown."""
+        """Return the table."""
         return table_of(self.lines, self.steps)
 
     def note(self, text: str) -> None:
-        """Print a remark above the table."""
+        """Print a note above the table."""
         self._live.console.print(Text(f"note: {harmless(text)}", style="yellow"))
 
     def __enter__(self) -> Self:
@@ -123,7 +123,7 @@ class LiveTable(_Shown):
 
 
 def table_of(lines: Sequence[Line], steps: int) -> RenderableType:
-    """Return the last step beside the mean of the last ten, the alarms, the last evaluation.
+    """Return a table of the last step and the mean of the last ten, the alarms, and the last evaluation.
 
     Args:
         lines: of `metrics.jsonl`, at least one.

@@ -1,4 +1,4 @@
-"""Empty pictures to draw on with matplotlib, which is optional and slow to import."""
+"""Opens and saves matplotlib figures; matplotlib is optional and slow to import."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 
 from codea1_env.errors import UserError, extra_needed
 
-_LOOK: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
+_STYLE: Any = {"svg.hashsalt": "codea1", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
 
 
 @contextmanager
 def canvas(*paths: Path, size: tuple[float, float], n_rows: int = 1, n_columns: int = 1) -> Iterator[tuple[Any, Any]]:
-    """Give a figure and its axes, (n_rows * n_columns,) row by row; afterwards it stands in the files.
+    """Yield a figure and its axes, (n_rows * n_columns,) row by row; save it to the files at the end of the block.
 
     The same drawing gives the same bytes of SVG.
 
     Args:
         paths: one file per format, `.svg` or `.png`.
         size: width and height in inches.
-        n_rows: of axes.
-        n_columns: of axes.
+        n_rows: rows of axes.
+        n_columns: columns of axes.
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        UserError: another format, or a file that cannot be written.
+        UserError: a path has another format, or a file cannot be written.
     """
     with extra_needed("drawing", "study"):
         import matplotlib as mpl  # noqa: PLC0415  slow to import, and optional
@@ -35,7 +35,7 @@ def canvas(*paths: Path, size: tuple[float, float], n_rows: int = 1, n_columns: 
     for path in paths:
         if path.suffix not in (".svg", ".png"):
             raise UserError(f"{path}: a picture's name ends in .svg or .png")
-    with mpl.rc_context(_LOOK):
+    with mpl.rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, figure.subplots(n_rows, n_columns, squeeze=False).ravel()

@@ -1,4 +1,4 @@
-"""Samples of a coder, judged by golden tests, and what they come to."""
+"""Evaluates a coder: samples programs, judges them by golden tests, and computes pass@k and avg@n."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import nan
 from codea1_agents.measure.metrics import pass_at_k
 from codea1_agents.measure.records import CoderSample
 from codea1_agents.measure.turns import sample_turn
-from codea1_agents.play.asking import Asker, Reply
+from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.facts.verdicts import GoldenFinding
 from codea1_env.problems.problem import Problem
@@ -19,31 +19,31 @@ from codea1_env.rounds.rounds import Turn
 from codea1_env.sandbox.interface import Sandbox
 
 USUAL_K = (1, 2, 5, 10, 32, 100)
-"""The k for which pass@k is told, as far as there are so many samples."""
+"""The k for which pass@k is reported, if there are at least k samples."""
 
 _CHUNK = 64
-"""Samples that are asked for and judged together; about what is lost by an interruption."""
+"""Samples that are requested and judged together. An interruption loses at most this many."""
 
 
 def evaluate_coder(
     problems: Iterable[Problem],
-    asker: Asker,
+    coder: NamedAgent,
     sandbox: Sandbox,
     *,
     samples: int = 1,
     known: Collection[tuple[str, int]] = (),
 ) -> Iterator[list[CoderSample]]:
-    """Yield judged samples, some problems at a time; a caller that keeps them can go on later with what is missing.
+    """Yield judged samples in batches. A caller that stores them can later request only the missing ones.
 
-    Programs are read strictly and values compared as under the rules `fixed`. The last list is yielded early where the
-    coder was unavailable for all of it: what follows has not been asked for.
+    Programs are read strictly, and values are compared as under the rules `fixed`. If the coder is unavailable for a
+    whole batch, that batch is the last one.
 
     Args:
-        problems: each with golden tests; others are left out.
-        asker: the coder.
+        problems: problems without golden tests are left out.
+        coder: the coder.
         sandbox: where programs run.
         samples: replies per problem, at least 1.
-        known: problem and number of the samples that there are already.
+        known: problem id and number of each sample that exists already.
 
     Raises:
         UserError: the coder failed.
@@ -60,7 +60,7 @@ def evaluate_coder(
     referee = Referee(given, sandbox=sandbox)
     for start in range(0, len(turns), _CHUNK):
         chunk = turns[start : start + _CHUNK]
-        replies = asker.ask(chunk)
+        replies = coder.replies(chunk)
         found = referee.golden([turn.info["problem_id"] for turn in chunk], replies)
         yield list(map(_sample, chunk, replies, found))
         if not any(isinstance(reply, str) for reply in replies):
@@ -83,23 +83,23 @@ def _sample(turn: Turn, reply: Reply, found: GoldenFinding) -> CoderSample:
 
 @dataclass(frozen=True, slots=True)
 class CoderFigures:
-    """What a coder's samples come to; estimates are means over problems with 95 % intervals."""
+    """The figures of a coder's samples; estimates are means over problems with 95 % intervals."""
 
     n_problems: int
     n_samples: int
-    """Samples that say something."""
+    """Unmasked samples."""
     n_masked: dict[str, int]
-    """Samples that do not, by reason: `agent`, `sandbox`, `test`."""
+    """Masked samples by reason: `agent`, `sandbox`, `test`."""
     pass_at: dict[int, Estimate]
     """k -> pass@k. A problem with fewer than k unmasked samples does not enter, and counts as masked."""
     average: Estimate
     """avg@n: the share of samples that pass all golden tests."""
     verdicts: dict[str, int]
-    """How many samples ended how; `passed` or what failed first."""
+    """Number of samples by verdict: `passed`, or the verdict of the first golden test that failed."""
 
 
 def figures_of_coder(samples: Collection[CoderSample], *, ks: Iterable[int] = USUAL_K, seed: int = 0) -> CoderFigures:
-    """Return the figures of judged samples; pass@k for those k that some problem has samples for."""
+    """Return the figures of judged samples, with pass@k for each k for which some problem has k samples."""
     by_problem = _flags(samples)
     most = max(map(len, by_problem.values()), default=0)
     average = {problem: [float(flag) for flag in flags] for problem, flags in by_problem.items()}

@@ -1,4 +1,4 @@
-"""Two evaluations side by side, problem by problem."""
+"""Compares two evaluations problem by problem."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class PairedFigure:
     before: Estimate
     after: Estimate
     difference: Estimate
-    """`after` - `before`, paired by problem; the interval says more than the two others do."""
+    """`after` - `before`, paired by problem. Judge a change by this interval, not by the intervals of the two means."""
     n_unpaired: int
     """Problems that have the figure in one evaluation only."""
     problems_needed: float
-    """How many problems such a difference takes to be shown (power 0.8, level 0.05); inf if there is none at all, nan
-    below two problems."""
+    """Number of problems that would show a difference of this size (power 0.8, level 0.05); inf if the difference is 0,
+    nan below two problems."""
 
     @property
     def is_shown(self) -> bool:
-        """Whether the difference's interval leaves 0 out."""
+        """Whether the difference's interval excludes 0."""
         return self.difference.low > 0 or self.difference.high < 0
 
 

@@ -1,15 +1,15 @@
-"""Which lines and branches of a trusted solution some tests reach, measured inside the sandbox.
+"""Measures which lines and branches of a trusted solution tests reach, inside the sandbox.
 
-The solution is rewritten so that it takes notes: a call before every statement, and one around every condition and
-every iterable of a `for`. So the measure does not depend on the Python version, and costs less than tracing. A last
-call of the entry point with a secret word returns the notes. That is only fit for programs that are trusted: any other
-could write the notes itself.
+The solution is instrumented: it gets a call before every statement, and a call around every condition and every
+iterable of a `for`. So the measure does not depend on the Python version, and costs less than tracing. A last call of
+the entry point with a reserved argument returns what was reached. This suits trusted programs only: any other program
+could forge the report.
 
-What counts, after coverage.py (whose figures UnLeakedTestBench reports): a line is one on which a statement or a
-decorator starts, docstrings, `global`, `nonlocal` and `from __future__` aside; lines that loading reaches count as
-reached. A branch is one way out of an `if`, a `while` or a `for`, or the way into a `case`; conditions that are
-constants have none. Unlike coverage.py, the lines of `except` and `case` themselves are no lines. Conditional
-expressions are branches in neither.
+Definitions, after coverage.py (whose figures UnLeakedTestBench reports): a line is one on which a statement or a
+decorator starts, except docstrings, `global`, `nonlocal` and `from __future__`. Lines that loading reaches count as
+reached. A branch is one way out of an `if`, a `while` or a `for`, or the way into a `case`; a constant condition has no
+branches. Unlike coverage.py, the lines of `except` and `case` themselves do not count. Neither counts conditional
+expressions as branches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from codea1_agents.scripted.mutation import is_documented
 from codea1_env import values
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 
-_WORD = "codea1: what was reached?"
+_REPORT_ARGUMENT = "codea1: what was reached?"
 _LINE, _BRANCH, _ITEMS = "__codea1_line__", "__codea1_branch__", "__codea1_items__"
 
 _PROGRAM = """
@@ -45,60 +45,60 @@ def _make():
             yield item
         branches.add(2 * number)
 
-    def notes():
+    def report():
         return json.dumps([sorted(lines), sorted(branches)])
 
-    return {{"__name__": __name__, {line!r}: line, {branch!r}: branch, {items!r}: items}}, notes
+    return {{"__name__": __name__, {line!r}: line, {branch!r}: branch, {items!r}: items}}, report
 
 
-_space, _notes = _make()
+_space, _report = _make()
 exec(compile({preamble!r}, "<imports>", "exec"), _space)
 exec(compile({source!r}, "<solution>", "exec"), _space)
 
 
 def {entry_point}(*arguments, **named):
     if len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == {word!r}:
-        return _notes()
+        return _report()
     return _space[{entry_point!r}](*arguments, **named)
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """Lines and branches, by number."""
+class Coverage:
+    """Sets of lines and branches, by number."""
 
     lines: frozenset[int] = frozenset()
     branches: frozenset[int] = frozenset()
 
-    def __or__(self, other: Notes) -> Notes:
-        return Notes(self.lines | other.lines, self.branches | other.branches)
+    def __or__(self, other: Coverage) -> Coverage:
+        return Coverage(self.lines | other.lines, self.branches | other.branches)
 
 
 @dataclass(frozen=True, slots=True)
 class Instrumented:
-    """A solution that takes notes."""
+    """A solution that records what it executes."""
 
     program: str
-    question: str
-    """The expression whose value tells what has been reached in this process so far; for `read_notes`."""
-    all: Notes
-    """What there is to reach."""
+    report_call: str
+    """The call that returns what was reached in this process so far; `read_coverage` reads its outcome."""
+    all: Coverage
+    """All lines and branches of the solution."""
 
 
 def instrumented(source: str, entry_point: str, preamble: str = "") -> Instrumented:
-    """Return the solution rewritten; it behaves as before, but for its own source and its depth of calls by one.
+    """Return the instrumented solution. It behaves as before, but its source differs and calls are one level deeper.
 
     Args:
         source: the trusted program.
         entry_point: its function.
-        preamble: import statements that stand before it.
+        preamble: import statements that run before it.
 
     Raises:
-        SyntaxError: it is not Python.
+        SyntaxError: the program is not Python.
     """
     tree = ast.parse(source)
-    taker = _NoteTaker()
-    taker.body(tree)
+    instrumenter = _Instrumenter()
+    instrumenter.body(tree)
     program = _PROGRAM.format(
         line=_LINE,
         branch=_BRANCH,
@@ -106,24 +106,28 @@ def instrumented(source: str, entry_point: str, preamble: str = "") -> Instrumen
         preamble=preamble,
         source=ast.unparse(ast.fix_missing_locations(tree)),
         entry_point=entry_point,
-        word=_WORD,
+        word=_REPORT_ARGUMENT,
     )
-    return Instrumented(program, f"{entry_point}({_WORD!r})", Notes(frozenset(taker.lines), frozenset(taker.branches)))
+    return Instrumented(
+        program,
+        f"{entry_point}({_REPORT_ARGUMENT!r})",
+        Coverage(frozenset(instrumenter.lines), frozenset(instrumenter.branches)),
+    )
 
 
-def read_notes(outcome: Outcome) -> Notes | None:
-    """Return the notes that the question's outcome holds; None where it was not answered."""
+def read_coverage(outcome: Outcome) -> Coverage | None:
+    """Return what was reached, from the outcome of `Instrumented.report_call`; None if the call gave no value."""
     if outcome.kind is not OutcomeKind.VALUE or outcome.value is None:
         return None
     written = values.to_source(outcome.value)
     if written is None:
         return None
     lines, branches = json.loads(ast.literal_eval(written.expression))
-    return Notes(frozenset(lines), frozenset(branches))
+    return Coverage(frozenset(lines), frozenset(branches))
 
 
-class _NoteTaker:
-    """Rewrites a tree in place."""
+class _Instrumenter:
+    """Instruments a tree in place."""
 
     def __init__(self) -> None:
         self.lines: set[int] = set()
@@ -131,7 +135,7 @@ class _NoteTaker:
         self._n_places = 0
 
     def body(self, node: ast.AST) -> None:
-        """Rewrite the statements below a node."""
+        """Instrument the statements below a node."""
         for field, held in ast.iter_fields(node):
             if isinstance(held, list) and held and isinstance(held[0], ast.stmt):
                 documented = field == "body" and is_documented(node)

@@ -1,8 +1,8 @@
-"""A tester's validated tests as golden tests: rows of the release's training layout, as Parquet or JSON lines.
+"""Exports a tester's confirmed tests as golden tests: rows of the release's training layout, Parquet or JSON lines.
 
-Method: method.md 3 (table 4) and 1.11. The tester runs once over the problems; what the solution confirms is written
-down and then serves as `GT_test` of a training without tester (the rules `golden`). How many tests per problem, with
-which view and with what correction is not specified there; here these are options.
+Method: method.md 3 (table 4) and 1.11. The tester runs once over the problems. The tests that the solution confirms
+then serve as `GT_test` of a training without a tester (the rules `golden`). The paper does not specify the number of
+tests per problem, the tester's view and the correction of tests; here these are options.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.measure.turns import sample_labels
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_env import values
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.facts.submissions import Suite
@@ -41,25 +41,25 @@ _CHUNK = 16
 
 
 class Layout(StrEnum):
-    """How rows are written; `load_problems` reads both."""
+    """Layout of the rows; `load_problems` reads both."""
 
     RELEASE = "release"
-    """As the release's training rows, for other programs; examples that no docstring holds are lost."""
+    """The release's training rows, for other programs; loses examples that are not in a docstring."""
     OWN = "own"
-    """Everything about the problem but its golden tests, as it was: for training here on other tests (static
+    """The whole problem, with the exported tests in place of its golden tests: for training here on other tests (static
     supervision; paper, table 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportTask:
-    """What is exported."""
+    """Settings of an export."""
 
     suites: int = 1
-    """Per problem; a test that stands in several is written once."""
+    """Per problem; a test that occurs in several suites is written once."""
     tests: int = 8
-    """Asked for per suite."""
+    """Requested per suite."""
     fill: bool = False
-    """Whether tests with a wrong prediction are kept with the solution's value instead."""
+    """Whether a test with a wrong prediction is kept, with the solution's value in place of the prediction."""
     data_source: str = "codea1-env"
     """The release pays for `GT_test` only in rows of `kodcode_light`."""
     layout: Layout = Layout.RELEASE
@@ -67,29 +67,34 @@ class ExportTask:
 
 @dataclass(slots=True)
 class Exported:
-    """Rows, and what became of the rest."""
+    """The rows, and the problems and tests that were left out."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     n_tests: int = 0
     without_tests: list[str] = field(default_factory=list)
-    """Problems for which no test was confirmed; they have no row."""
+    """Ids of problems without a confirmed test; they have no row."""
     unavailable: list[str] = field(default_factory=list)
-    """Problems for which the tester (or the coder that it was to see) could not be asked, or the sandbox failed."""
+    """Ids of problems for which the tester or the coder was unavailable, or the sandbox failed; they have no row."""
     rejections: Counter[str] = field(default_factory=Counter)
-    """Tests left out, by reason."""
+    """Number of tests left out, by reason."""
 
 
 def export_tests(
-    problems: Sequence[Problem], tester: Asker, sandbox: Sandbox, task: ExportTask, *, coder: Asker | None = None
+    problems: Sequence[Problem],
+    tester: NamedAgent,
+    sandbox: Sandbox,
+    task: ExportTask,
+    *,
+    coder: NamedAgent | None = None,
 ) -> Exported:
     """Run a tester over problems and return its confirmed tests as rows.
 
     Args:
         problems: with trusted solutions; they need no golden tests.
-        tester: who writes the tests.
+        tester: writes the tests.
         sandbox: where the solutions run.
-        task: what is exported.
-        coder: whose program the tester sees; None: it is blind.
+        task: settings of the export.
+        coder: writes the program that the tester sees; None: the tester is blind.
 
     Raises:
         UserError: an agent failed.
@@ -108,9 +113,9 @@ def export_tests(
 
 
 def _suites(
-    problems: Sequence[Problem], tester: Asker, sandbox: Sandbox, task: ExportTask, coder: Asker | None
+    problems: Sequence[Problem], tester: NamedAgent, sandbox: Sandbox, task: ExportTask, coder: NamedAgent | None
 ) -> list[Suite | None]:
-    """Return what all suites of a problem hold together; None where nobody could be asked."""
+    """Return all suites of a problem joined; None where an agent was unavailable."""
     rules = replace(preset("fixed"), tests_per_suite=task.tests)
     suites_per, view = (SuitesPer.PROBLEM, "blind") if coder is None else (SuitesPer.CANDIDATE, "white_box")
     rounds = Referee(problems, rules, sandbox=sandbox).open(
@@ -119,10 +124,10 @@ def _suites(
         in_background=False,
     )
     if coder is not None:
-        rounds.submit_programs(coder.ask(rounds.coder_turns()))
+        rounds.submit_programs(coder.replies(rounds.coder_turns()))
     turns = rounds.tester_turns()
     read: list[list[Suite]] = [[] for _ in problems]
-    for turn, reply in zip(turns, tester.ask(turns), strict=True):
+    for turn, reply in zip(turns, tester.replies(turns), strict=True):
         if isinstance(reply, str):
             entry_point = problems[turn.tree].entry_point
             suite = read_suite(reply, rules.reading, entry_point=entry_point, tests_per_suite=task.tests)
@@ -138,12 +143,12 @@ def _joined(suites: Sequence[Suite]) -> Suite:
 
 
 def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, task: ExportTask) -> ValidSuite:
-    questions = SuiteCalls.of(suite, Limits().value_bytes)
-    (answers,) = solutions.answers([(problem, questions)])
+    calls = SuiteCalls.of(suite, Limits().value_bytes)
+    (answers,) = solutions.answers([(problem, calls)])
     validation = Validation.FILL if task.fill else Validation.DROP_WRONG
     return validate(
         suite,
-        questions.evidence(answers),
+        calls.evidence(answers),
         validation=validation,
         comparison=preset("fixed").comparison,
         canonical=CanonicalCalls.of(problem.solution, problem.entry_point),
@@ -167,7 +172,7 @@ def _add(exported: Exported, problem: Problem, suite: ValidSuite, task: ExportTa
 
 
 def _snippet(case: ValidCase) -> str:
-    """Return the test as text; "" where the solution's value has no source."""
+    """Return the test as text; empty if the solution's value cannot be written as source."""
     if case.prediction_right:
         return _lines(case.case.imports, case.case.expression, case.case.prediction or "")
     written = values.to_source(case.expected)
@@ -181,7 +186,7 @@ def _lines(imports: Iterable[str], expression: str, expected: str) -> str:
 
 
 def own_row(problem: Problem, snippets: Sequence[str]) -> dict[str, Any]:
-    """Return one row of our own layout: the problem with these golden tests and no other."""
+    """Return one row of our own layout: the problem with exactly these golden tests."""
     return problem_to_row(problem) | {"golden": list(snippets)}
 
 
@@ -206,14 +211,14 @@ def training_row(problem: Problem, snippets: Sequence[str], *, data_source: str)
 
 
 def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write the rows, whole or not at all: Parquet if the name ends so, else JSON lines.
+    """Write the rows atomically: as Parquet if the name ends in `.parquet`, else as JSON lines.
 
     Raises:
-        UserError: there are none, or the file cannot be written.
+        UserError: there are no rows, or the file cannot be written.
         MissingExtra: Parquet without `codea1-env[data]`.
     """
     if not rows:
-        raise UserError(f"{path}: not written, since no test was confirmed")
+        raise UserError(f"{path} was not written: no test was confirmed")
     content = _parquet(rows) if path.suffix == ".parquet" else b"".join(f"{json.dumps(row)}\n".encode() for row in rows)
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The folder of one evaluation: `evaluation.json` (what was asked), `records.jsonl`, `figures.json`.
+"""The folder of one evaluation: `evaluation.json` (its settings), `records.jsonl`, `figures.json`.
 
-A batch of lines is appended, flushed and synced when it is judged; nothing is rewritten. A last line without line feed
-was being written when the process died: it is cut, and what it held is asked for again.
+A batch of lines is appended, flushed and synced when it is judged; nothing is rewritten. If the process dies while it
+writes, the last line has no line feed: the line is removed, and its record is requested again.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _R = TypeVar("_R", bound=BaseModel)
 
 
 class EvaluationFolder(Closing, Generic[_R]):
-    """An evaluation that is being written, new or continued; use it as a context manager. One process at a time."""
+    """A new or continued evaluation, open for writing by one process; use it as a context manager."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any], model: type[_R]) -> None:
-        """Begin an evaluation in a new or empty folder, or go on with the one that is there.
+        """Begin an evaluation in a new or empty folder, or continue the one in it.
 
         Args:
             path: the folder.
-            settings: all that decides what is asked and how it is judged, as JSON values.
-            model: of a line.
+            settings: everything that decides the requests and their judging, as JSON values.
+            model: class of a record.
 
         Raises:
-            BrokenInput: a line that is not of the model.
-            UserError: the folder holds something else, or an evaluation with other settings, or cannot be written, or
+            BrokenInput: a line is not a record of this class.
+            UserError: the folder has other contents, or an evaluation with other settings, or cannot be written, or
                 another process is writing to it.
         """
         self.path = path
@@ -47,7 +47,7 @@ class EvaluationFolder(Closing, Generic[_R]):
             _require_same(path, settings)
             self._journal = Journal(path, _RECORDS)
         else:
-            self._journal = Journal.begin(path, _RECORDS, "it holds no evaluation; choose another folder")
+            self._journal = Journal.begin(path, _RECORDS, "there is no evaluation in it; choose another folder")
         try:
             with file_errors(path):
                 if not (path / _SETTINGS).exists():
@@ -62,7 +62,7 @@ class EvaluationFolder(Closing, Generic[_R]):
         """Write records so that they survive a crash of the machine.
 
         Raises:
-            UserError: the disk is full or gone; what was written before is safe.
+            UserError: the disk is full or missing; records written before are safe.
         """
         self._journal.append(b"".join(each.model_dump_json().encode() + b"\n" for each in records))
         self._journal.sync()
@@ -73,20 +73,20 @@ class EvaluationFolder(Closing, Generic[_R]):
             write_whole(self.path / _FIGURES, _json(figures))
 
     def close(self) -> None:
-        """Let others write to it."""
+        """Close the folder, so that other processes may write to it."""
         self._journal.close()
 
 
 def stored_settings(path: Path) -> dict[str, Any]:
-    """Return what the evaluation in this folder was asked to do.
+    """Return the settings of the evaluation in this folder.
 
     Raises:
-        BrokenInput: there is none, or it cannot be read.
+        BrokenInput: there is no evaluation, or its settings cannot be read.
     """
     try:
         found = json.loads((path / _SETTINGS).read_bytes())
     except OSError as error:
-        raise BrokenInput(f"{path}: no evaluation there ({error.strerror or error})") from error
+        raise BrokenInput(f"{path}: there is no evaluation ({error.strerror or error})") from error
     except ValueError as error:
         raise BrokenInput(f"{path / _SETTINGS}: not JSON ({error})") from error
     if not isinstance(found, dict):
@@ -95,10 +95,10 @@ def stored_settings(path: Path) -> dict[str, Any]:
 
 
 def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
-    """Yield the records of an evaluation's folder; a half-written last line is left out.
+    """Yield the records of an evaluation's folder without a half-written last line.
 
     Raises:
-        BrokenInput: a corrupted line (the message names it), or no such file.
+        BrokenInput: a line is corrupt (the message names it), or there is no such file.
     """
     with file_errors(path):
         for number, line in enumerate(whole_lines(path / _RECORDS), start=1):
@@ -110,13 +110,13 @@ def read_records(path: Path, model: type[_R]) -> Iterator[_R]:
 
 def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
     stored = stored_settings(path)
-    asked = json.loads(_json(settings))
-    if judge_version_in(stored) != judge_version_in(asked):
+    wanted = json.loads(_json(settings))
+    if judge_version_in(stored) != judge_version_in(wanted):
         require_this_judge(judge_version_in(stored), path, "begin a new evaluation")
-    differing = sorted(name for name in stored.keys() | asked.keys() if stored.get(name) != asked.get(name))
+    differing = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
     if differing:
-        told = "; ".join(f"{name} {stored.get(name)!r}, now {asked.get(name)!r}" for name in differing)
-        raise UserError(f"{path}: holds an evaluation with other settings: {told}"[:500])
+        changes = "; ".join(f"{name} {stored.get(name)!r}, now {wanted.get(name)!r}" for name in differing)
+        raise UserError(f"{path} has an evaluation with other settings: {changes}"[:500])
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

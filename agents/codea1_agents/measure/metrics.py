@@ -1,7 +1,7 @@
-"""The formulas. Pure: counts and flags of one problem in, one number out; nan where a problem has nothing to say.
+"""The formulas. Pure: each function maps counts and flags of one problem to one number, nan where it is undefined.
 
-All shares are in [0, 1]; papers print them times 100. Means over problems and their intervals are taken elsewhere
-(`codea1_agents.statistics`).
+All shares are in [0, 1]; papers print them times 100. `codea1_agents.statistics` computes means over problems and their
+intervals.
 
 Sources: pass@k of programs: Chen et al., Evaluating Large Language Models Trained on Code (2021), equation 1. Measures
 of tests: UnLeakedTestBench as it was run for Code-A1 (method.md 3). Best-of-N gain and fidelity: UTRL, arXiv
@@ -18,7 +18,7 @@ from statistics import NormalDist
 def pass_at_k(n: int, n_right: int, k: int) -> float:
     """Return the unbiased estimate of the chance that at least one of k samples is right; nan if n < k.
 
-    1 - C(n - c, k) / C(n, k): the share of the k-subsets of n samples, c of them right, that hold a right one.
+    1 - C(n - c, k) / C(n, k): the share of the k-subsets of n samples, c of them right, that contain a right one.
 
     Raises:
         ValueError: k < 1, or not 0 <= n_right <= n.
@@ -29,7 +29,7 @@ def pass_at_k(n: int, n_right: int, k: int) -> float:
 
 
 def accuracy_at_k(right: Sequence[bool], k: int) -> float:
-    """Return the share of the first k tests that the solution passes; tests that were not written are wrong ones.
+    """Return the share of the first k tests that the solution passes; missing tests count as wrong.
 
     This is UnLeakedTestBench's pass@k: accuracy, not "at least one" (method.md 3).
 
@@ -41,27 +41,29 @@ def accuracy_at_k(right: Sequence[bool], k: int) -> float:
     return sum(right[:k]) / k
 
 
-def conditional_mutation_score(right: Sequence[bool], killed_by: Sequence[int | None], k: int, n_asked: int) -> float:
-    """Return mut@k of one problem as UnLeakedTestBench counts it; nan where not all `n_asked` tests are right.
+def conditional_mutation_score(
+    right: Sequence[bool], killed_by: Sequence[int | None], k: int, n_requested: int
+) -> float:
+    """Return mut@k of one problem as UnLeakedTestBench counts it; nan where not all `n_requested` tests are right.
 
-    Killed mutants over mutants. A problem without mutants counts as 1, as in the original. The set of problems that
-    enter depends on the tester, so means of different testers do not compare; hence `fixed_mutation_score`.
+    Killed mutants divided by mutants. A problem without mutants counts as 1, as in the original. The set of problems
+    that enter depends on the tester, so means of different testers are not comparable; `fixed_mutation_score` is.
 
     Args:
         right: (n,) whether the solution passes each test.
         killed_by: per mutant the position of the first right test that kills it, None if none does.
-        k: how many tests count, from the front.
-        n_asked: how many tests were asked for.
+        k: number of tests that count, from the front.
+        n_requested: number of requested tests.
     """
-    if len(right) < n_asked or not all(right[:n_asked]):
+    if len(right) < n_requested or not all(right[:n_requested]):
         return nan
     return _killed_share(killed_by, k) if killed_by else 1.0
 
 
 def fixed_mutation_score(killed_by: Sequence[int | None], k: int) -> float:
-    """Return the share of mutants that the right ones of the first k tests kill; nan only if there are no mutants.
+    """Return the share of mutants that the right tests among the first k kill; nan only if there are no mutants.
 
-    Every problem with mutants enters, whatever the tester wrote: wrong and missing tests kill nothing.
+    Every problem with mutants enters: wrong and missing tests kill nothing.
     """
     return _killed_share(killed_by, k) if killed_by else nan
 
@@ -71,12 +73,12 @@ def _killed_share(killed_by: Sequence[int | None], k: int) -> float:
 
 
 def covered_share(covered: Sequence[int], k: int, total: int) -> float:
-    """Return cov@k of one problem; nan where there is nothing to cover.
+    """Return cov@k of one problem; nan if there is nothing to cover.
 
     Args:
-        covered: per number of tests (position 0: after the first) how many statements or branches they reach together.
-        k: how many tests count; beyond `covered` its last item counts, and no test covers nothing.
-        total: how many there are.
+        covered: (n,) item i is the number of lines or branches that the first i + 1 tests reach together.
+        k: number of tests that count; beyond the end of `covered`, its last item counts. Without tests the result is 0.
+        total: number of lines or branches.
     """
     if total == 0:
         return nan
@@ -84,19 +86,19 @@ def covered_share(covered: Sequence[int], k: int, total: int) -> float:
 
 
 def best_positions(scores: Sequence[float]) -> tuple[int, ...]:
-    """Return the positions of the highest score, in order; several where it is tied, none where there are no scores."""
+    """Return all positions of the highest score, in order; empty if there are no scores."""
     return tuple(position for position, score in enumerate(scores) if score == max(scores))
 
 
 def selected_score(scores: Sequence[float], worth: Sequence[float]) -> float:
-    """Return what the candidate with the highest score is worth, as expected where equals are drawn by lot.
+    """Return the worth of the candidate with the highest score; with ties, the expectation under a random choice.
 
     Args:
-        scores: (N,) what the choice goes by.
-        worth: (N,) what it is for.
+        scores: (N,) the scores by which a candidate is chosen.
+        worth: (N,) the value of each candidate.
 
     Raises:
-        ValueError: lengths differ, or there are none.
+        ValueError: lengths differ, or there are no candidates.
     """
     if len(scores) != len(worth) or not scores:
         raise ValueError(f"{len(scores)} scores for {len(worth)} candidates")
@@ -105,7 +107,7 @@ def selected_score(scores: Sequence[float], worth: Sequence[float]) -> float:
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return Spearman's rank correlation with mean ranks for ties, in [-1, 1]; nan where either side is constant.
+    """Return Spearman's rank correlation with mean ranks for ties, in [-1, 1]; nan if either side is constant.
 
     Raises:
         ValueError: lengths differ.
@@ -120,20 +122,20 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def _centred_ranks(values: Sequence[float]) -> list[float]:
-    """Return for each value how many are smaller, less how many are larger: twice its mean rank, centred."""
+    """Return for each value the number of smaller values less the number of larger ones: twice its centred rank."""
     return [float(sum(other < value for other in values) - sum(other > value for other in values)) for value in values]
 
 
 def n_problems_needed(differences: Sequence[float], *, power: float = 0.8, level: float = 0.05) -> float:
-    """Return how many problems a paired comparison needs to show the mean of these differences; inf if it is 0.
+    """Return the number of problems that a paired comparison needs to show the mean of these differences.
 
     n = ((z(1 - level/2) + z(power)) * s / d)**2 for a two-sided test, with the mean d and the standard deviation s
-    (ddof 1) of the differences; never less than 2. nan below two differences.
+    (ddof 1) of the differences; at least 2. inf if the mean is 0; nan below two differences.
 
     Args:
         differences: one per problem; nan means masked.
-        power: the chance to show it, in (0, 1).
-        level: the chance to show a difference where there is none, in (0, 1).
+        power: the probability of showing an existing difference, in (0, 1).
+        level: the probability of showing a difference where there is none, in (0, 1).
     """
     kept = [value for value in differences if not isnan(value)]
     if len(kept) < 2:

@@ -1,4 +1,4 @@
-"""What is kept of an evaluation: one JSON line per sample or problem. Holds no clock, host or path."""
+"""The records of an evaluation: one JSON line per sample or problem. They contain no time, host or path."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class CoderSample(_Record):
     sample: int
     """From 0."""
     reply: Text | None
-    """None where the coder was unavailable."""
+    """None if the coder was unavailable."""
     passed: bool | None
-    """Whether the program passes all golden tests; None: masked, it could not be found out."""
+    """Whether the program passes all golden tests; None: masked."""
     pass_rate: float | None = None
     """Share of golden tests passed, in [0, 1]."""
     verdict: str = ""
-    """Of the first golden test that is not passed, or of the reading; `passed` if there is none."""
+    """Verdict of the first golden test that failed, or of reading the reply; `passed` if nothing failed."""
     detail: Text = ""
     masked: str = ""
-    """Why, if it is: `agent`, `sandbox` or `test` (a golden test is itself broken)."""
+    """Why the sample is masked: `agent`, `sandbox` or `test` (a golden test is itself broken); empty if it is not."""
 
 
 class TestRecord(_Record):
-    """One test that was asked for."""
+    """One requested test."""
 
     __test__: ClassVar[bool] = False  # pytest would collect the class otherwise
 
     source: Text
-    """One line of Python; empty where none could be read."""
+    """One line of Python; empty if no test could be read."""
     right: bool
     """Whether the solution passes it."""
     fault: str = ""
@@ -46,18 +46,18 @@ class TestRecord(_Record):
 
 
 class CoverageRecord(_Record):
-    """What the tests of one problem reach in its solution."""
+    """The lines and branches of one problem's solution that its tests reach."""
 
     n_lines: int
     n_branches: int
     lines: tuple[int, ...]
-    """After the first, the first two, ... tests: how many lines they reach together, right or not."""
+    """(K,) item i is the number of lines that the first i + 1 tests reach together, right or wrong."""
     branches: tuple[int, ...]
     right_lines: tuple[int, ...]
-    """The same for the right ones among them."""
+    """The same for the right tests among them."""
     right_branches: tuple[int, ...]
     n_run: tuple[int, ...]
-    """How many of the first k tests could be run at all."""
+    """(K,) item i is the number of the first i + 1 tests that could be run."""
 
 
 class SelectionRecord(_Record):
@@ -65,36 +65,36 @@ class SelectionRecord(_Record):
 
     problem_id: str
     passed: tuple[bool | None, ...]
-    """(N,) whether each passes all golden tests; None: could not be found out."""
+    """(N,) whether each passes all golden tests; None: masked."""
     pass_rate: tuple[float | None, ...]
     """(N,) share of golden tests passed."""
     scores: tuple[int | None, ...]
-    """(N,) unique tests passed; None: could not be found out."""
+    """(N,) number of unique tests passed; None: the sandbox failed."""
     n_tests: int
     """Unique tests of all suites."""
     n_suites: int
-    """Suites that the tester gave; those it was unavailable for are left out."""
+    """Suites that the tester wrote; suites for which it was unavailable do not count."""
     masked: str = ""
 
 
 class TesterRecord(_Record):
-    """What one problem says about a tester."""
+    """A tester's tests for one problem, and their measures."""
 
     __test__: ClassVar[bool] = False  # likewise
 
     problem_id: str
     replies: tuple[Text, ...] = ()
     tests: tuple[TestRecord, ...] = ()
-    """As many as were asked for."""
+    """As many as were requested."""
     n_valid: int = 0
-    """Tests that count under the game's rules: right, and no duplicates of each other."""
+    """Number of tests that count under the game's rules: right, without duplicates."""
     killed_by: tuple[int | None, ...] = ()
     """Per mutant the position of the first right test that kills it."""
     n_masked_mutants: int = 0
     """Mutants left out of `killed_by`: the sandbox failed on them."""
     coverage: CoverageRecord | None = None
-    """None: it could not be measured."""
+    """None if it could not be measured."""
     selection: SelectionRecord | None = None
-    """None where no candidates were asked for."""
+    """None if no candidates were requested."""
     masked: str = ""
-    """`agent` or `sandbox`: then nothing else is set."""
+    """`agent` or `sandbox` if the problem is masked: then no other field is set."""

@@ -1,8 +1,9 @@
-"""Choosing one of N candidates by M suites that were written without seeing them.
+"""Chooses one of N candidates by M suites that were written without seeing the candidates.
 
-Method: method.md 3 (table 5) and 5. Tests come from the problem alone and nobody corrects them: a test counts as it was
-written, right or wrong, since at inference there is no solution to ask. Every distinct test counts once, however many
-suites hold it; the candidate that passes most is chosen. The same numbers give UTRL's best-of-N gain and fidelity.
+Method: method.md 3 (table 5) and 5. The tester sees only the problem. Tests are not corrected: a test counts as it was
+written, right or wrong, since there is no solution at inference. Every distinct test counts once, even if several
+suites contain it; the candidate that passes most tests is chosen. The same numbers give UTRL's best-of-N gain and
+fidelity.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from math import isnan, nan
 from codea1_agents.measure.metrics import best_positions, pass_at_k, selected_score, spearman
 from codea1_agents.measure.records import SelectionRecord
 from codea1_agents.measure.turns import sample_turn
-from codea1_agents.play.asking import Asker, Reply
+from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
@@ -30,26 +31,26 @@ from codea1_env.sandbox.interface import Limits, Sandbox
 _CHUNK = 8
 """Problems at a time."""
 _LIMITS = Limits(cpu_s=1.0)
-"""For tests, which are short calls; a program that hangs on four of them is not asked for the rest, and fails them."""
-_STAND_IN = "def {entry_point}(*arguments, **named):\n    return None\n"
-"""The program beside which predictions are evaluated; they never call it."""
+"""For tests, which are short calls. A program that hangs on four of them fails the rest without running them."""
+_PLACEHOLDER_PROGRAM = "def {entry_point}(*arguments, **named):\n    return None\n"
+"""The program of the jobs that evaluate predictions; predictions never call it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Contest:
-    """Candidates for one problem, and the suites that are to choose among them."""
+class Selection:
+    """Candidates for one problem, and the suites that choose among them."""
 
     problem: Problem
     candidates: tuple[GoldenFinding, ...]
-    """(N,) programs, empty where a reply held none, and how they fare with the golden tests."""
+    """(N,) programs, empty if a reply had none, and their results on the golden tests."""
     suites: tuple[Suite, ...]
     """(M,)"""
 
 
 def select_candidates(
     problems: Iterable[Problem],
-    coder: Asker,
-    tester: Asker,
+    coder: NamedAgent,
+    tester: NamedAgent,
     sandbox: Sandbox,
     *,
     candidates: int = 16,
@@ -57,17 +58,17 @@ def select_candidates(
     tests: int = 8,
     known: frozenset[str] = frozenset(),
 ) -> Iterator[list[SelectionRecord]]:
-    """Yield records, some problems at a time.
+    """Yield records in batches. If an agent is unavailable for a whole batch, that batch is the last one.
 
     Args:
-        problems: each with golden tests, by which the choice is judged; others are left out.
+        problems: problems without golden tests, which judge the choice, are left out.
         coder: writes the candidates.
-        tester: writes the suites, blind to them.
+        tester: writes the suites without seeing the candidates.
         sandbox: where everything runs.
         candidates: N.
         suites: M.
-        tests: asked for per suite.
-        known: problems that there are records for already.
+        tests: requested per suite.
+        known: ids of problems that have a record already.
 
     Raises:
         UserError: an agent failed.
@@ -76,32 +77,32 @@ def select_candidates(
     todo = [problem for problem in problems if problem.golden and problem.id not in known]
     for start in range(0, len(todo), _CHUNK):
         chunk = todo[start : start + _CHUNK]
-        written = ask_candidates(chunk, coder, candidates, sandbox)
+        written = sample_candidates(chunk, coder, candidates, sandbox)
         turns = [
             sample_turn(problem, "tester", sample, tests=tests, view="blind")
             for problem in chunk
             for sample in range(suites)
         ]
-        replies = tester.ask(turns)
-        contests = []
+        replies = tester.replies(turns)
+        selections = []
         for number, problem in enumerate(chunk):
             given = replies[number * suites : (number + 1) * suites]
-            contests.append(Contest(problem, written[number], _suites(problem, given, tests)))
-        records = run_contests(contests, sandbox)
+            selections.append(Selection(problem, written[number], _suites(problem, given, tests)))
+        records = run_selections(selections, sandbox)
         yield records
         if all(record.masked == "agent" for record in records):
             return
 
 
-def ask_candidates(
-    problems: Sequence[Problem], coder: Asker, n: int, sandbox: Sandbox
+def sample_candidates(
+    problems: Sequence[Problem], coder: NamedAgent, n: int, sandbox: Sandbox
 ) -> list[tuple[GoldenFinding, ...]]:
-    """Return n judged programs per problem; fewer where the coder was unavailable."""
+    """Return n judged programs per problem; fewer if the coder was unavailable."""
     if not problems:
         return []
-    replies = coder.ask([sample_turn(problem, "coder", sample) for problem in problems for sample in range(n)])
-    asked = [problem.id for problem in problems for _ in range(n)]
-    found = Referee(problems, sandbox=sandbox).golden(asked, replies)
+    replies = coder.replies([sample_turn(problem, "coder", sample) for problem in problems for sample in range(n)])
+    ids = [problem.id for problem in problems for _ in range(n)]
+    found = Referee(problems, sandbox=sandbox).golden(ids, replies)
     return [
         tuple(each for each in found[start : start + n] if each.masked != "agent") for start in range(0, len(found), n)
     ]
@@ -116,51 +117,51 @@ def _suites(problem: Problem, replies: Sequence[Reply], tests: int) -> tuple[Sui
 
 
 def unique_tests(suites: Iterable[Suite]) -> tuple[TestCase, ...]:
-    """Return the distinct tests of all suites, in the order in which they occur first; predictions belong to them."""
+    """Return the distinct tests of all suites in order of first occurrence; tests without a prediction are left out."""
     distinct = {(case.expression, case.prediction, case.imports): case for suite in suites for case in suite.cases}
     return tuple(case for case in distinct.values() if case.prediction is not None)
 
 
-def run_contests(contests: Sequence[Contest], sandbox: Sandbox) -> list[SelectionRecord]:
-    """Return how every candidate fares, with the golden tests and with the suites' unique tests."""
-    return list(map(_record, contests, _scores(contests, sandbox, preset("fixed").comparison)))
+def run_selections(selections: Sequence[Selection], sandbox: Sandbox) -> list[SelectionRecord]:
+    """Return the results of every candidate, on the golden tests and on the suites' unique tests."""
+    return list(map(_record, selections, _scores(selections, sandbox, preset("fixed").comparison)))
 
 
-def _record(contest: Contest, scores: tuple[int | None, ...]) -> SelectionRecord:
-    unusable = any(each.passed is None for each in contest.candidates) or None in scores
-    masked = "agent" if not contest.candidates or not contest.suites else "sandbox" if unusable else ""
+def _record(selection: Selection, scores: tuple[int | None, ...]) -> SelectionRecord:
+    unusable = any(each.passed is None for each in selection.candidates) or None in scores
+    masked = "agent" if not selection.candidates or not selection.suites else "sandbox" if unusable else ""
     return SelectionRecord(
-        problem_id=contest.problem.id,
-        passed=tuple(each.passed for each in contest.candidates),
-        pass_rate=tuple(each.pass_rate for each in contest.candidates),
+        problem_id=selection.problem.id,
+        passed=tuple(each.passed for each in selection.candidates),
+        pass_rate=tuple(each.pass_rate for each in selection.candidates),
         scores=scores,
-        n_tests=len(unique_tests(contest.suites)),
-        n_suites=len(contest.suites),
+        n_tests=len(unique_tests(selection.suites)),
+        n_suites=len(selection.suites),
         masked=masked,
     )
 
 
-def _scores(contests: Sequence[Contest], sandbox: Sandbox, comparison: Comparison) -> list[tuple[int | None, ...]]:
-    tests = [unique_tests(contest.suites) for contest in contests]
-    expected = _predictions(contests, tests, sandbox, _LIMITS)
+def _scores(selections: Sequence[Selection], sandbox: Sandbox, comparison: Comparison) -> list[tuple[int | None, ...]]:
+    tests = [unique_tests(selection.suites) for selection in selections]
+    expected = _predictions(selections, tests, sandbox, _LIMITS)
     jobs = [
-        program_job(contest.problem, candidate.program, map(call_of_case, of_contest), _LIMITS)
-        for contest, of_contest in zip(contests, tests, strict=True)
-        for candidate in contest.candidates
+        program_job(selection.problem, candidate.program, map(call_of_case, cases), _LIMITS)
+        for selection, cases in zip(selections, tests, strict=True)
+        for candidate in selection.candidates
         if candidate.program
     ]
     reports = iter(sandbox.run(jobs) if jobs else ())
     return [
         tuple(
             _score(next(reports).outcomes, right, comparison) if candidate.program else 0
-            for candidate in contest.candidates
+            for candidate in selection.candidates
         )
-        for contest, right in zip(contests, expected, strict=True)
+        for selection, right in zip(selections, expected, strict=True)
     ]
 
 
 def _score(outcomes: Sequence[Outcome], expected: Sequence[bytes | None], comparison: Comparison) -> int | None:
-    """Return how many tests are passed; a test whose prediction has no value is passed by nobody."""
+    """Return the number of tests passed; no candidate passes a test whose prediction has no value."""
     if any(outcome.kind is OutcomeKind.INTERNAL_ERROR for outcome in outcomes):
         return None
     return sum(
@@ -170,27 +171,27 @@ def _score(outcomes: Sequence[Outcome], expected: Sequence[bytes | None], compar
 
 
 def _predictions(
-    contests: Sequence[Contest], tests: Sequence[Sequence[TestCase]], sandbox: Sandbox, limits: Limits
+    selections: Sequence[Selection], tests: Sequence[Sequence[TestCase]], sandbox: Sandbox, limits: Limits
 ) -> list[list[bytes | None]]:
-    """Return each test's predicted value; what is no literal is evaluated apart from every candidate."""
-    asked = [[call_of_prediction(case, limits.value_bytes) for case in of_contest] for of_contest in tests]
+    """Return each test's predicted value. A prediction that is not a literal is evaluated apart from all candidates."""
+    calls = [[call_of_prediction(case, limits.value_bytes) for case in cases] for cases in tests]
     jobs = [
         program_job(
-            contest.problem,
-            _STAND_IN.format(entry_point=contest.problem.entry_point),
-            [question for question in questions if question is not None],
+            selection.problem,
+            _PLACEHOLDER_PROGRAM.format(entry_point=selection.problem.entry_point),
+            [call for call in calls_of_suite if call is not None],
             limits,
         )
-        for contest, questions in zip(contests, asked, strict=True)
+        for selection, calls_of_suite in zip(selections, calls, strict=True)
     ]
     reports = sandbox.run(jobs) if jobs else []
     found = []
-    for of_contest, questions, report in zip(tests, asked, reports, strict=True):
+    for cases, calls_of_suite, report in zip(tests, calls, reports, strict=True):
         outcomes = iter(report.outcomes)
         found.append(
             [
-                case.predicted if question is None else next(outcomes).value
-                for case, question in zip(of_contest, questions, strict=True)
+                case.predicted if call is None else next(outcomes).value
+                for case, call in zip(cases, calls_of_suite, strict=True)
             ]
         )
     return found
@@ -198,27 +199,27 @@ def _predictions(
 
 @dataclass(frozen=True, slots=True)
 class SelectionFigures:
-    """What choosing is worth; estimates are means over problems with 95 % intervals, masked problems left out."""
+    """Figures of the choice; estimates are means over unmasked problems with 95 % intervals."""
 
     n_problems: int
     n_masked: int
     average: Estimate
-    """avg@N: a candidate drawn by lot."""
+    """avg@N: share of right candidates, the expectation of a random choice."""
     chosen: Estimate
-    """The candidate that passes most unique tests; among equals one drawn by lot, as expected."""
+    """Share of problems for which the chosen candidate is right; with ties, the expectation under a random choice."""
     first: Estimate
-    """The same with the first among equals."""
+    """The same if the first of tied candidates is chosen."""
     best: Estimate
-    """pass@N: as if the right one were always found."""
+    """pass@N: share of problems with at least one right candidate, the bound for any choice."""
     gain: Estimate
     """`chosen` - `average`, problem by problem."""
     fidelity: Estimate
-    """Spearman's correlation of scores and golden pass rates; problems where either is constant do not enter."""
+    """Spearman's correlation of scores and golden pass rates, over the problems where both vary."""
     n_without_fidelity: int
     ties: Estimate
-    """Share of problems with several candidates in front."""
+    """Share of problems with several candidates of the highest score."""
     open_ties: Estimate
-    """Share of problems where some of those in front are right and some are wrong: there the tie-break decides."""
+    """Share of problems where some of the tied candidates are right and some are wrong: there the tie-break decides."""
     tests: Estimate
     """Unique tests per problem."""
 
@@ -226,7 +227,7 @@ class SelectionFigures:
 def selection_figures(records: Iterable[SelectionRecord], *, seed: int = 0) -> SelectionFigures:
     """Return the figures of some records."""
     known = list(records)
-    used = [_Chosen(record) for record in known if not record.masked]
+    used = [_ProblemFigures(record) for record in known if not record.masked]
 
     def mean(values: dict[str, float]) -> Estimate:
         return mean_interval({problem: [value] for problem, value in values.items()}, seed=seed)
@@ -254,7 +255,7 @@ def selection_figures(records: Iterable[SelectionRecord], *, seed: int = 0) -> S
     )
 
 
-class _Chosen:
+class _ProblemFigures:
     """One problem's figures."""
 
     def __init__(self, record: SelectionRecord) -> None:

@@ -1,4 +1,4 @@
-"""Tests against the solution and its mutants, and what they reach in it: the sandbox side of a tester's figures."""
+"""Runs tests on the solution and its mutants, and measures their coverage: the sandbox work of a tester's figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from codea1_agents.measure.coverage import Instrumented, Notes, instrumented, read_notes
+from codea1_agents.measure.coverage import Coverage, Instrumented, instrumented, read_coverage
 from codea1_agents.measure.records import CoverageRecord
 from codea1_agents.scripted.mutation import Mutant, mutants
 from codea1_env.facts.outcomes import OutcomeKind
@@ -29,19 +29,19 @@ from codea1_env.rules.validation import validate, values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
 
 _MUTANT_LIMITS = Limits(cpu_s=1.0, wall_s=10.0, max_restarts=0)
-"""One call that hangs or dies has killed the mutant; the rest need not run."""
+"""A call that hangs or dies kills the mutant, so the remaining calls need not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedTest:
-    """One test after the solution has run it."""
+    """One test after the solution ran it."""
 
     case: TestCase | None
-    """None where none could be read."""
+    """None if no test could be read."""
     expected: bytes | None = None
     """The solution's value; None unless the test is right."""
     fault: RejectionReason | None = None
-    """Why it is not right."""
+    """Why the test is not right."""
 
     @property
     def right(self) -> bool:
@@ -50,30 +50,30 @@ class CheckedTest:
 
 
 def check_tests(
-    asked: Sequence[tuple[Problem, Suite, Sequence[CheckedTest | TestCase]]],
+    batch: Sequence[tuple[Problem, Suite, Sequence[CheckedTest | TestCase]]],
     sandbox: Sandbox,
     rules: Ruleset,
     limits: Limits,
 ) -> list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None]:
-    """Return per problem its tests under the game's rules, and each by itself; None where the sandbox failed.
+    """Return per problem its suite under the game's rules, and each test checked by itself; None if the sandbox failed.
 
-    By itself a test that repeats another one is right if the solution passes it, as in UnLeakedTestBench; under the
-    rules it is a duplicate.
+    Under the rules, a test that repeats another one is a duplicate. By itself it is right if the solution passes it, as
+    in UnLeakedTestBench.
 
     Args:
-        asked: a problem, all its tests as one suite, and the tests in order, those that could not be read already
-            checked.
+        batch: per problem: the problem, all its tests as one suite, and the tests in order; a test that could not be
+            read is a `CheckedTest` already.
         sandbox: where the solutions run.
-        rules: how values compare.
-        limits: bounds per call for candidates, of which solutions get half.
+        rules: decide how values are compared.
+        limits: bounds per call for candidates; solutions get half of them.
     """
     bounds = limits_of_solutions(limits)
     solutions = SolutionValues(sandbox, bounds, finds_vacuous=rules.drop_vacuous)
-    questions = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in asked]
-    answers = solutions.answers([(problem, q) for (problem, _, _), q in zip(asked, questions, strict=True)])
+    suite_calls = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in batch]
+    answers = solutions.answers([(problem, calls) for (problem, _, _), calls in zip(batch, suite_calls, strict=True)])
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
-    for (problem, suite, tests), question, known in zip(asked, questions, answers, strict=True):
-        evidence = question.evidence(known)
+    for (problem, suite, tests), calls, known in zip(batch, suite_calls, answers, strict=True):
+        evidence = calls.evidence(known)
         canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if rules.drop_rewritten else None
         whole = validate(
             suite, evidence, validation=Validation.DROP_WRONG, comparison=rules.comparison, canonical=canonical
@@ -101,9 +101,9 @@ def _first_reason(rejections: Sequence[Rejection]) -> RejectionReason:
 
 
 def drawn_mutants(problem: Problem, at_most: int, seed: int) -> tuple[Mutant, ...]:
-    """Return the problem's mutants, or `at_most` of them: as many of every operator as there are, in turns.
+    """Return the problem's mutants, or a sample of `at_most` that takes the operators in turns.
 
-    The draw depends on the seed and the solution, not on the tester, so that all testers meet the same mutants.
+    The sample depends on the seed and the problem, not on the tester, so all testers get the same mutants.
     """
     found = mutants(problem.solution, entry_point=problem.entry_point)
     if len(found) <= at_most:
@@ -121,7 +121,7 @@ def drawn_mutants(problem: Problem, at_most: int, seed: int) -> tuple[Mutant, ..
 
 @dataclass(frozen=True, slots=True)
 class MutantRuns:
-    """What a problem's tests do to its mutants."""
+    """Which of a problem's mutants its tests kill."""
 
     killed_by: tuple[int | None, ...]
     """Per mutant the position of the first right test that kills it."""
@@ -130,21 +130,21 @@ class MutantRuns:
 
 
 def run_mutants(
-    asked: Sequence[tuple[Problem, Sequence[CheckedTest], Sequence[Mutant]]], sandbox: Sandbox, comparison: Comparison
+    batch: Sequence[tuple[Problem, Sequence[CheckedTest], Sequence[Mutant]]], sandbox: Sandbox, comparison: Comparison
 ) -> list[MutantRuns]:
     """Return which tests kill which mutants.
 
-    A test kills a mutant that does not return the solution's value within a second of processor time: that raises,
-    hangs, dies, or does not load (UnLeakedTestBench counts all of these). Wrong tests kill nothing.
+    A test kills a mutant that does not return the solution's value within a second of processor time, for example
+    because it raises, hangs, dies, or does not load (UnLeakedTestBench counts all of these). Wrong tests kill nothing.
     """
     plans = [
-        [program_job(problem, mutant.program, _questions(tests), _MUTANT_LIMITS) for mutant in found]
-        for problem, tests, found in asked
+        [program_job(problem, mutant.program, _calls(tests), _MUTANT_LIMITS) for mutant in found]
+        for problem, tests, found in batch
     ]
     jobs = [job for plan in plans for job in plan if job.calls]
     reports = iter(sandbox.run(jobs) if jobs else ())
     runs = []
-    for (_, tests, _), plan in zip(asked, plans, strict=True):
+    for (_, tests, _), plan in zip(batch, plans, strict=True):
         killers = [_killer(next(reports), tests, comparison) if job.calls else None for job in plan]
         known = tuple(killer for killer in killers if killer != _UNKNOWN)
         runs.append(MutantRuns(known, len(killers) - len(known)))
@@ -154,7 +154,7 @@ def run_mutants(
 _UNKNOWN = -1
 
 
-def _questions(tests: Sequence[CheckedTest]) -> list[Call]:
+def _calls(tests: Sequence[CheckedTest]) -> list[Call]:
     return [call_of_case(test.case) for test in tests if test.case is not None and test.right]
 
 
@@ -175,16 +175,16 @@ def _killer(report: JobReport, tests: Sequence[CheckedTest], comparison: Compari
 
 
 def run_coverage(
-    asked: Sequence[tuple[Problem, Sequence[CheckedTest]]], sandbox: Sandbox
+    batch: Sequence[tuple[Problem, Sequence[CheckedTest]]], sandbox: Sandbox
 ) -> list[CoverageRecord | None]:
-    """Return what the tests reach in the solutions, lines and branches; None where it could not be measured.
+    """Return the lines and branches that the tests reach in the solutions; None where it could not be measured.
 
-    Each test that can be run covers what it reaches, right or not, as with UnLeakedTestBench; the right ones are
-    counted apart in the same record. The limits are generous, for the solutions are trusted and rewritten.
+    Every test that can be run counts, right or wrong, as in UnLeakedTestBench; the record also counts the right tests
+    alone. The limits are generous, because the solutions are trusted and instrumentation slows them down.
     """
     plans = [
         (problem, tests, instrumented(problem.solution, problem.entry_point, problem.imports))
-        for problem, tests in asked
+        for problem, tests in batch
     ]
     jobs = [job for plan in plans for job in _coverage_jobs(*plan)]
     reports = iter(sandbox.run(jobs) if jobs else ())
@@ -196,14 +196,14 @@ def _n_run(tests: Sequence[CheckedTest]) -> int:
 
 
 def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Instrumented) -> Iterator[Job]:
-    """One that only loads, and one per test, so that none is charged with what another did."""
-    question = Call(solution.question)
+    """Yield a job that only loads the solution and one job per test, so that no test affects another."""
+    report_call = Call(solution.report_call)
     calls = [(), *((call_of_case(test.case),) for test in tests if test.case is not None)]
     for before in calls:
         yield Job(
             solution.program,
             problem.entry_point,
-            (*before, question),
+            (*before, report_call),
             harness=Harness(problem.imports),
             limits=GOLDEN_LIMITS,
         )
@@ -212,13 +212,15 @@ def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Ins
 def _coverage(
     tests: Sequence[CheckedTest], solution: Instrumented, reports: Sequence[JobReport]
 ) -> CoverageRecord | None:
-    loaded, *of_tests = (read_notes(report.outcomes[-1]) for report in reports)
+    loaded, *of_tests = (read_coverage(report.outcomes[-1]) for report in reports)
     if loaded is None:
         return None
-    notes = iter(of_tests)
-    reached = [next(notes) if test.case is not None else None for test in tests]
-    run = list(_unions([each or Notes() for each in reached]))
-    right = list(_unions([each or Notes() if t.right else Notes() for each, t in zip(reached, tests, strict=True)]))
+    per_test = iter(of_tests)
+    reached = [next(per_test) if test.case is not None else None for test in tests]
+    run = list(_unions([each or Coverage() for each in reached]))
+    right = list(
+        _unions([each or Coverage() if t.right else Coverage() for each, t in zip(reached, tests, strict=True)])
+    )
     n_run = [sum(each is not None for each in reached[: k + 1]) for k in range(len(reached))]
     return CoverageRecord(
         n_lines=len(solution.all.lines),
@@ -231,8 +233,8 @@ def _coverage(
     )
 
 
-def _unions(found: Sequence[Notes]) -> Iterator[Notes]:
-    so_far = Notes()
+def _unions(found: Sequence[Coverage]) -> Iterator[Coverage]:
+    so_far = Coverage()
     for each in found:
         so_far = so_far | each
         yield so_far

@@ -1,11 +1,11 @@
-"""Tests that a tester writes for known solutions, and what they are worth: UnLeakedTestBench's loop and measures.
+"""Evaluates a tester: it writes tests for known solutions, measured as in UnLeakedTestBench.
 
-The loop (method.md 3): the tester sees the problem and its *right* program, and is asked for one test; then, with its
-former tests before it, for another one that reaches other statements and branches; K times in all. Or it is asked for
-all K at once (`Mode.SUITE`), which is what the game asks of it.
+The loop (method.md 3): the tester sees the problem and its *right* program and writes one test; then it sees its former
+tests too and writes another that reaches other statements and branches; K times in all. With `Mode.SUITE` it writes all
+K at once, as in the game.
 
-Wording aside, this differs from the original in what is run: single asserts under our own limits rather than pytest
-files, mutants of our own operators rather than cosmic-ray's, and any problem set rather than ULT's functions.
+Besides the wording, this differs from the original in what is run: single asserts under our own limits instead of
+pytest files, mutants of our own operators instead of cosmic-ray's, and any problem set instead of ULT's functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from codea1_agents.measure.records import CoverageRecord, SelectionRecord, TesterRecord, TestRecord
-from codea1_agents.measure.selection import Contest, ask_candidates, run_contests
+from codea1_agents.measure.selection import Selection, run_selections, sample_candidates
 from codea1_agents.measure.solution_runs import (
     CheckedTest,
     MutantRuns,
@@ -26,7 +26,7 @@ from codea1_agents.measure.solution_runs import (
     run_mutants,
 )
 from codea1_agents.measure.turns import sample_turn
-from codea1_agents.play.asking import Asker, Reply
+from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.problems.problem import Problem
@@ -39,17 +39,17 @@ _CHUNK = 16
 
 
 class Mode(StrEnum):
-    """How K tests are asked for."""
+    """How K tests are requested."""
 
     QUERIES = "queries"
-    """One at a time, each with those before it in view: UnLeakedTestBench."""
+    """One per reply, with the former tests in the prompt, as in UnLeakedTestBench."""
     SUITE = "suite"
     """All in one reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TesterTask:
-    """What is asked of a tester."""
+    """Settings of a tester's evaluation."""
 
     __test__: ClassVar[bool] = False  # pytest would collect the class otherwise
 
@@ -57,16 +57,16 @@ class TesterTask:
     """K, per problem."""
     mode: Mode = Mode.QUERIES
     max_mutants: int = 40
-    """Per problem, drawn from all; 0: no mutants are run."""
+    """Most mutants per problem, sampled from all; 0: no mutants are run."""
     candidates: int = 0
-    """Programs per problem that its tests have to choose from; 0: none."""
+    """Programs per problem among which the tests choose; 0: none."""
     seed: int = 0
-    """Of the draw of mutants."""
+    """Of the sampling of mutants."""
 
 
 @dataclass(slots=True)
-class _Work:
-    """One problem while its tests are collected."""
+class _ProblemTests:
+    """One problem and the tests collected for it so far."""
 
     problem: Problem
     replies: list[str] = field(default_factory=list)
@@ -77,8 +77,8 @@ class _Work:
     def cases(self) -> tuple[TestCase, ...]:
         return tuple(test for test in self.tests if isinstance(test, TestCase))
 
-    def take(self, reply: Reply, wanted: int) -> None:
-        """Read the first `wanted` tests of a reply; what is missing counts as a wrong test each."""
+    def add_reply(self, reply: Reply, wanted: int) -> None:
+        """Read the first `wanted` tests of a reply; each missing test counts as a wrong one."""
         if not isinstance(reply, str):
             self.unavailable = True
             return
@@ -91,22 +91,22 @@ class _Work:
 
 def evaluate_tester(
     problems: Iterable[Problem],
-    tester: Asker,
+    tester: NamedAgent,
     sandbox: Sandbox,
     task: TesterTask,
     *,
-    coder: Asker | None = None,
+    coder: NamedAgent | None = None,
     known: Collection[str] = (),
 ) -> Iterator[list[TesterRecord]]:
-    """Yield records, some problems at a time; the last list comes early where the tester was unavailable for all of it.
+    """Yield records in batches. If the tester is unavailable for a whole batch, that batch is the last one.
 
     Args:
-        problems: whose solutions are tested.
-        tester: who writes the tests.
+        problems: the tester tests their solutions.
+        tester: writes the tests.
         sandbox: where everything runs.
-        task: what is asked.
-        coder: who writes the candidates, if the task asks for some.
-        known: problems that there are records for already.
+        task: settings of the evaluation.
+        coder: writes the candidates, if the task has some.
+        known: ids of problems that have a record already.
 
     Raises:
         UserError: an agent failed.
@@ -114,91 +114,94 @@ def evaluate_tester(
     """
     todo = [problem for problem in problems if problem.id not in known]
     for start in range(0, len(todo), _CHUNK):
-        works = [_Work(problem) for problem in todo[start : start + _CHUNK]]
-        _collect(works, tester, task)
-        records = _judged([work for work in works if not work.unavailable], sandbox, task, coder)
-        unavailable = [TesterRecord(problem_id=work.problem.id, masked="agent") for work in works if work.unavailable]
+        items = [_ProblemTests(problem) for problem in todo[start : start + _CHUNK]]
+        _collect(items, tester, task)
+        records = _judged([item for item in items if not item.unavailable], sandbox, task, coder)
+        unavailable = [TesterRecord(problem_id=item.problem.id, masked="agent") for item in items if item.unavailable]
         yield [*records, *unavailable]
-        if len(unavailable) == len(works):
+        if len(unavailable) == len(items):
             return
 
 
-def _collect(works: Sequence[_Work], tester: Asker, task: TesterTask) -> None:
+def _collect(items: Sequence[_ProblemTests], tester: NamedAgent, task: TesterTask) -> None:
     n_rounds, wanted = (task.tests, 1) if task.mode is Mode.QUERIES else (1, task.tests)
     for round_ in range(n_rounds):
-        asked = [work for work in works if not work.unavailable]
+        ready = [item for item in items if not item.unavailable]
         turns = [
             sample_turn(
-                work.problem,
+                item.problem,
                 "tester",
                 round_,
                 round_=round_,
-                program=work.problem.solution,
-                feedback=_former_tests(work) if round_ else "",
+                program=item.problem.solution,
+                feedback=_former_tests(item) if round_ else "",
                 tests=wanted,
                 view="white_box",
             )
-            for work in asked
+            for item in ready
         ]
-        for work, reply in zip(asked, tester.ask(turns), strict=True):
-            work.take(reply, wanted)
+        for item, reply in zip(ready, tester.replies(turns), strict=True):
+            item.add_reply(reply, wanted)
 
 
-def _former_tests(work: _Work) -> str:
-    written = [test.to_assert() for test in work.tests if isinstance(test, TestCase)]
+def _former_tests(item: _ProblemTests) -> str:
+    written = [test.to_assert() for test in item.tests if isinstance(test, TestCase)]
     if not written:
         return "No test could be read from your former replies."
     listed = "\n".join(written)
     return f"You have written these tests:\n{listed}\nThe next one must reach other statements or branches."
 
 
-def _judged(works: Sequence[_Work], sandbox: Sandbox, task: TesterTask, coder: Asker | None) -> list[TesterRecord]:
+def _judged(
+    items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask, coder: NamedAgent | None
+) -> list[TesterRecord]:
     rules = preset("fixed")
-    checked = check_tests([(w.problem, Suite(w.cases), w.tests) for w in works], sandbox, rules, Limits())
-    usable = [(work, found) for work, found in zip(works, checked, strict=True) if found is not None]
-    tests = [(work.problem, of_work) for work, (_, of_work) in usable]
+    checked = check_tests([(item.problem, Suite(item.cases), item.tests) for item in items], sandbox, rules, Limits())
+    usable = [(item, found) for item, found in zip(items, checked, strict=True) if found is not None]
+    tests = [(item.problem, tests_of_item) for item, (_, tests_of_item) in usable]
     mutants = run_mutants(
         [
-            (problem, of_work, drawn_mutants(problem, task.max_mutants, task.seed) if task.max_mutants else ())
-            for problem, of_work in tests
+            (problem, tests_of_item, drawn_mutants(problem, task.max_mutants, task.seed) if task.max_mutants else ())
+            for problem, tests_of_item in tests
         ],
         sandbox,
         rules.comparison,
     )
     coverage = run_coverage(tests, sandbox)
-    selections = _selections([work for work, _ in usable], sandbox, task, coder)
+    selections = _selections([item for item, _ in usable], sandbox, task, coder)
     masked = [
-        TesterRecord(problem_id=work.problem.id, masked="sandbox")
-        for work, found in zip(works, checked, strict=True)
+        TesterRecord(problem_id=item.problem.id, masked="sandbox")
+        for item, found in zip(items, checked, strict=True)
         if found is None
     ]
     return [*map(_record, usable, mutants, coverage, selections), *masked]
 
 
 def _selections(
-    works: Sequence[_Work], sandbox: Sandbox, task: TesterTask, coder: Asker | None
+    items: Sequence[_ProblemTests], sandbox: Sandbox, task: TesterTask, coder: NamedAgent | None
 ) -> list[SelectionRecord | None]:
     if coder is None or task.candidates < 1:
-        return [None] * len(works)
-    chosen = [work for work in works if work.problem.golden]
-    written = ask_candidates([work.problem for work in chosen], coder, task.candidates, sandbox)
-    contests = [
-        Contest(work.problem, of_work, (Suite(work.cases),)) for work, of_work in zip(chosen, written, strict=True)
+        return [None] * len(items)
+    chosen = [item for item in items if item.problem.golden]
+    written = sample_candidates([item.problem for item in chosen], coder, task.candidates, sandbox)
+    selections = [
+        Selection(item.problem, tests_of_item, (Suite(item.cases),))
+        for item, tests_of_item in zip(chosen, written, strict=True)
     ]
-    found = {record.problem_id: record for record in run_contests(contests, sandbox)}
-    return [found.get(work.problem.id) for work in works]
+    found = {record.problem_id: record for record in run_selections(selections, sandbox)}
+    return [found.get(item.problem.id) for item in items]
 
 
 def _record(
-    usable: tuple[_Work, tuple[ValidSuite, tuple[CheckedTest, ...]]],
+    usable: tuple[_ProblemTests, tuple[ValidSuite, tuple[CheckedTest, ...]]],
     mutants: MutantRuns,
     coverage: CoverageRecord | None,
     selection: SelectionRecord | None,
 ) -> TesterRecord:
-    work, (whole, tests) = usable
+    item, (whole, tests) = usable
     return TesterRecord(
-        problem_id=work.problem.id,
-        replies=tuple(work.replies),
+        problem_id=item.problem.id,
+        replies=tuple(item.replies),
         tests=tuple(
             TestRecord(source=test.case.to_assert() if test.case else "", right=test.right, fault=test.fault or "")
             for test in tests

@@ -1,9 +1,9 @@
-"""What a tester's records come to. Pure.
+"""Computes a tester's figures from its records. Pure.
 
-Two kinds of denominators, both named. *Conditional* figures (`mut@k`, `cov@k`) are UnLeakedTestBench's: a mean over
-those problems only for which all K tests are right (mut) or a test could be run at all (cov), so each tester is
-measured on problems of its own. *Fixed* figures (`mut_fixed@k`, `cov_fixed@k`) are means over all problems, in which
-wrong and missing tests kill and cover nothing, so that testers compare.
+The figures have two kinds of denominators, and their names tell which. *Conditional* figures (`mut@k`, `cov@k`) are
+UnLeakedTestBench's: means over only those problems for which all K tests are right (mut) or some test could be run
+(cov), so each tester is measured on its own subset. *Fixed* figures (`mut_fixed@k`, `cov_fixed@k`) are means over all
+problems; wrong and missing tests kill and cover nothing. Fixed figures of different testers are comparable.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from codea1_agents.measure.selection import SelectionFigures, selection_figures
 from codea1_agents.statistics import Estimate, mean_interval, product_interval
 
 USUAL_TEST_K = (1, 2, 5)
-"""Those of the paper's table 2."""
+"""The k of the paper's table 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class TesterFigures:
     """A tester's figures; estimates are means over problems with 95 % intervals."""
 
     n_problems: int
-    """Problems that say something."""
+    """Unmasked problems."""
     n_masked: dict[str, int]
-    """Problems that do not, by reason: `agent` or `sandbox`."""
+    """Masked problems by reason: `agent` or `sandbox`."""
     n_masked_mutants: int
     n_without_coverage: int
     """Problems whose coverage could not be measured."""
@@ -42,9 +42,9 @@ class TesterFigures:
     """By name: validity, pass@k, mut@k, mut_fixed@k, cov_line@k, cov_branch@k, cov_line_fixed@k, cov_branch_fixed@k,
     Mul, Mul_fixed. `n_problems` of each is its own denominator."""
     faults: dict[str, int]
-    """How many tests are not right, by reason."""
+    """Number of tests that are not right, by reason."""
     selection: SelectionFigures | None
-    """Best-of-N gain and fidelity; None where no candidates were asked for."""
+    """Best-of-N gain and fidelity; None if no candidates were requested."""
 
 
 def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: int = 0) -> TesterFigures:
@@ -52,7 +52,7 @@ def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: in
 
     Args:
         records: at most one per problem.
-        tests: K, how many tests were asked for.
+        tests: K, the number of requested tests.
         seed: of the intervals.
     """
     used = [record for record in records if not record.masked]
@@ -72,10 +72,10 @@ def figures_of_tester(records: Collection[TesterRecord], *, tests: int, seed: in
 
 
 def figure_by_problem(records: Iterable[TesterRecord], name: str, *, tests: int) -> dict[str, float]:
-    """Return one figure problem by problem; nan where it does not enter.
+    """Return one figure by problem; nan where the problem does not enter.
 
     Raises:
-        KeyError: no such figure, or one that is no mean over problems (Mul).
+        KeyError: there is no such figure, or it is not a mean over problems (Mul).
     """
     measure = _measures(tests)[name]
     return {record.problem_id: nan if record.masked else measure(record) for record in records}
@@ -117,7 +117,7 @@ _Part = Callable[[CoverageRecord], tuple[tuple[int, ...], int]]
 
 
 def _covered(coverage: CoverageRecord | None, k: int, part: _Part) -> float:
-    """Conditional: nan where none of the first k tests could be run."""
+    """Return a conditional figure: nan if none of the first k tests could be run."""
     if coverage is None or covered_share(coverage.n_run, k, 1) == 0:
         return nan
     return covered_share(*_first(part(coverage), k))

@@ -1,4 +1,4 @@
-"""Turns outside of any game, each with an info of its own."""
+"""Makes turns outside of any game, each with its own info."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ def sample_turn(
     """Return one turn outside of any round.
 
     Args:
-        problem: what it is about.
-        role: who is to reply.
-        sample: number of the reply among those to the same observation, from 0; without it they would all be the same.
-        round_: of the observation.
-        program: that a tester sees.
-        feedback: of the observation.
-        tests: wanted of a tester.
-        view: what a tester is told about the program (`codea1_agents.prompts.templates.View`); empty: what it sees.
+        problem: the problem.
+        role: role of the agent that replies.
+        sample: number of the reply among those to the same observation, from 0; it makes the replies differ.
+        round_: number of the round in the observation, from 0.
+        program: the program in the observation.
+        feedback: the feedback in the observation.
+        tests: number of tests that a tester is to write.
+        view: what a tester's prompt says about the program (`codea1_agents.prompts.templates.View`); empty: follows
+            from the observation.
     """
     label = _label(problem, role, sample, view)
     info = turn_info(
@@ -42,10 +43,10 @@ def sample_turn(
 
 
 def sample_labels(sample: Callable[[int, int], int], view: str = "") -> Labels:
-    """Return labels by which a round's turns are what `sample_turn` returns.
+    """Return labels with which a round's turns equal those of `sample_turn`.
 
     Args:
-        sample: from candidate and suite to the number of the sample.
+        sample: maps the numbers of candidate and suite to the number of the sample.
         view: of testers.
     """
 
@@ -56,5 +57,5 @@ def sample_labels(sample: Callable[[int, int], int], view: str = "") -> Labels:
 
 
 def _label(problem: Problem, role: Role, sample: int, view: str) -> Label:
-    told = {"tester_view": view} if view else {}
-    return Label(f"{problem.id}/{sample}", extra={"sample": sample} | told)
+    extra = {"sample": sample} | ({"tester_view": view} if view else {})
+    return Label(f"{problem.id}/{sample}", extra=extra)

@@ -1,6 +1,6 @@
-"""Agents whose replies language models write: over HTTP, in this process, or in an inference engine.
+"""Agents that reply with a language model: over HTTP, in this process, or in an inference engine.
 
-Importing these modules needs none of the optional packages; making an agent does.
+These modules import without the optional packages; making an agent needs them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long to wait before a request is sent again. Pure."""
+"""Computes how long to wait before a request is sent again. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Backoff:
         if not 0 <= self.first_s <= self.longest_s:
             raise UserError(f"backoff_s must be within [0, {self.longest_s:g}], not {self.first_s!r}")
 
-    def wait_s(self, attempt: int, draws: Random, asked_s: float | None = None) -> float:
-        """Return seconds to wait after attempt `attempt` (from 0) failed.
+    def wait_s(self, attempt: int, draws: Random, requested_s: float | None = None) -> float:
+        """Return the seconds to wait after attempt `attempt` (from 0) failed.
 
-        Between half and the whole of `first_s * 2 ** attempt`, so that clients that failed together do not return
-        together; never less than what the server asked for, never more than `longest_s`.
+        Random between half and the whole of `first_s * 2 ** attempt`, so that clients that failed together do not retry
+        together; at least `requested_s`, which the server requested, and at most `longest_s`.
         """
         full = min(self.longest_s, self.first_s * 2.0 ** min(attempt, 60))
         jittered = full * (0.5 + 0.5 * draws.random())
-        return min(self.longest_s, max(jittered, asked_s or 0.0))
+        return min(self.longest_s, max(jittered, requested_s or 0.0))

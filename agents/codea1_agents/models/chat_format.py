@@ -1,4 +1,4 @@
-"""From chat messages to a local model's token ids, and from what it generated back to a reply."""
+"""Converts chat messages to a local model's token ids, and generated token ids to a reply."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PROBE = "def f(x):\n    return [x, -12.5, 'é'] + g(x)  # <a> of  two\n"
 
 
 class ChatFormat:
-    """How one model wants its chats: by its tokenizer's chat template; as plain text where it has none."""
+    """The chat format of one model: its tokenizer's chat template, or plain text if it has none."""
 
     def __init__(self, tokenizer: Any, name: str) -> None:
-        """Take a tokenizer of the `transformers` package, and what errors call the model by."""
+        """Take a tokenizer of the `transformers` package, and the model's name in error messages."""
         self._tokenizer, self._name = tokenizer, name
         self._control = tuple(
             sorted(
@@ -38,13 +38,13 @@ class ChatFormat:
         Raises:
             UserError: the chat template fails on it, with and without a system message.
         """
-        safe = tuple(Message(each.role, defused(each.content, self._control)) for each in messages)
+        safe = tuple(Message(each.role, without_control_tokens(each.content, self._control)) for each in messages)
         if not self.has_template:
             return self._ids(plain_text(safe), special=True)
-        return self._ids(self._templated(safe), special=False)  # the template writes its own
+        return self._ids(self._templated(safe), special=False)  # the template adds the special tokens
 
     def reply(self, token_ids: Sequence[int]) -> str:
-        """Return the generated text, without control tokens; a base model's next turn of the user is cut off."""
+        """Return the generated text without control tokens; a user turn that a base model adds is cut."""
         text = str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
         return text if self.has_template else text.partition(TURN_OF_USER)[0]
 
@@ -53,9 +53,9 @@ class ChatFormat:
 
         fault: Exception | None = None
         for form in (messages, folded_system(messages)):
-            told = [each.to_dict() for each in form]
+            chat = [each.to_dict() for each in form]
             try:
-                return str(self._tokenizer.apply_chat_template(told, tokenize=False, add_generation_prompt=True))
+                return str(self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
             except jinja2.TemplateError as error:
                 fault = error
         raise UserError(f"{self._name}: its chat template fails: {fault}") from fault
@@ -64,11 +64,11 @@ class ChatFormat:
         return list(self._tokenizer(text, add_special_tokens=special)["input_ids"])
 
 
-def defused(text: str, control: Sequence[str]) -> str:
-    """Return the text with its control tokens broken by a space after their first character.
+def without_control_tokens(text: str, control: Sequence[str]) -> str:
+    """Return the text with each control token broken by a space after its first character.
 
-    Tokenizers read them wherever they stand: a program with `<|im_end|>` in a string could end the user's message and
-    speak as the system, to a tester whose reply decides about that very program.
+    Tokenizers recognise control tokens anywhere in a text: a program with `<|im_end|>` in a string could end the user's
+    message and add a system message for the tester that tests the program.
     """
     for token in control:
         if len(token) > 1 and token in text:
@@ -77,10 +77,11 @@ def defused(text: str, control: Sequence[str]) -> str:
 
 
 def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:
-    """Return the tokenizer of a model's folder or hub id, padding on the left.
+    """Return the tokenizer of a model's folder or hub id, with padding on the left.
 
-    The automatic choice goes by the model's type, and for some types swaps the splitting rules of `tokenizer.json` for
-    its own, without a word (seen with transformers 5.23 and a Qwen2 model of other rules). The file is right.
+    transformers chooses the tokenizer's class by the model's type. For some types that class silently replaces the
+    splitting rules of `tokenizer.json` (seen with transformers 5.23 and a Qwen2 model with other rules). This function
+    then loads the tokenizer from the file, which is right.
     """
     import transformers  # noqa: PLC0415  heavy, and an extra
 
@@ -90,8 +91,8 @@ def load_tokenizer(place: str, *, trust_remote_code: bool = False) -> Any:
     if file.is_file():
         import tokenizers  # noqa: PLC0415  comes with transformers
 
-        told = tokenizers.Tokenizer.from_file(str(file)).encode(_PROBE, add_special_tokens=False).ids
-        if told != tokenizer(_PROBE, add_special_tokens=False)["input_ids"]:
+        expected = tokenizers.Tokenizer.from_file(str(file)).encode(_PROBE, add_special_tokens=False).ids
+        if expected != tokenizer(_PROBE, add_special_tokens=False)["input_ids"]:
             tokenizer = transformers.PreTrainedTokenizerFast.from_pretrained(place, **options)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)

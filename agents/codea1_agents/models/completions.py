@@ -1,4 +1,4 @@
-"""What models' replies are made with and made of: sampling settings, completions, totals, and seeds. Pure."""
+"""Sampling settings, completions, usage totals and seeds of language models. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from codea1_env.errors import UserError
 
 Finish = Literal["stop", "length", "other"]
 FINISHES: dict[str, Finish] = {"stop": "stop", "length": "length"}
-"""By the words of OpenAI's protocol; all others mean `other`."""
+"""By the finish reasons of OpenAI's protocol; all others mean `other`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One reply of a model, with what the game does not see of it."""
+    """One reply of a model with its token counts and reasoning, which the game does not see."""
 
     text: str
     finish: Finish = "stop"
-    """`length`: cut at the token limit; it is a reply all the same."""
+    """`length`: cut at the token limit; the text still counts as a reply."""
     reasoning: str = ""
-    """What the model thought, where the server tells it apart; no part of the reply."""
+    """The model's reasoning, if the server returns it separately; not part of the reply."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
@@ -47,10 +47,10 @@ class Usage:
     retries: int = 0
     """Requests that failed and were sent again."""
     unanswered: int = 0
-    """Observations that got no reply at all."""
+    """Observations without a reply."""
 
     def with_completions(self, completions: Iterable[Completion]) -> Usage:
-        """Return the totals after these, too."""
+        """Return the totals including these completions."""
         total = self
         for each in completions:
             total = replace(
@@ -70,7 +70,7 @@ class Sampling:
     temperature: float = 1.0
     """0: always the likeliest token."""
     top_p: float = 1.0
-    """Smallest share of the probability that is drawn from, in (0, 1]."""
+    """Tokens are sampled from the likeliest ones that together have this probability, in (0, 1]."""
     max_tokens: int = 4096
     """Longest reply, in tokens."""
 
@@ -81,32 +81,32 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """True iff nothing is drawn."""
+        """True iff the likeliest token is always chosen."""
         return self.temperature == 0
 
 
 def observation_digest(observation: Observation) -> str:
-    """Return 64 hexadecimal digits that name an observation; numpy's integers count as Python's."""
+    """Return the SHA-256 of an observation, 64 hexadecimal digits; numpy's integers count as Python's."""
     return digest(dict(observation))
 
 
 def draw_seed(seed: int, observation: Observation, info: Info) -> int:
     """Return the seed of one reply's draws, within [0, 2**31).
 
-    It depends on nothing else, so a reply is the same alone and in any batch, in any order. Replies to one observation
-    differ only if their infos do (`episode_id`, or any other key): who wants n samples must tell them apart there.
+    It depends on nothing else, so a reply is the same in a single call and in any batch, in any order. Replies to one
+    observation differ only if their infos differ (`episode_id`, or any other key): n samples need n different infos.
     """
     return int(digest([int(seed), dict(observation), dict(info)])[:8], 16) >> 1
 
 
 def digest(data: Any) -> str:
-    """Return the SHA-256 of plain data; the order of keys does not count."""
+    """Return the SHA-256 of plain data; the order of keys does not matter."""
     text = json.dumps(data, sort_keys=True, ensure_ascii=True, default=_plain, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's scalars and arrays, without importing numpy; anything else by its text."""
+    """Convert numpy's scalars and arrays, without importing numpy; any other object to its text."""
     tolist = getattr(value, "tolist", None)
     if callable(tolist):
         return tolist()

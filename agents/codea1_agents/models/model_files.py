@@ -1,4 +1,4 @@
-"""Whether a model can be read from or written to a place at all, before something tries and fails at length."""
+"""Checks early whether a model can be loaded or written, and turns errors of both into one sentence."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def require_model(agent: str, name: str) -> str:
     """Return the folder's path or the hub id.
 
     Raises:
-        UserError: no model was named, or the name is neither a folder nor can be an id.
-        BrokenInput: the folder holds no model.
+        UserError: no model was named.
+        BrokenInput: the folder has no model, or the name is neither a folder nor a possible hub id.
     """
     if not name:
-        raise UserError(f"agent {agent!r} needs model=, a folder or an id on the HuggingFace hub")
+        raise UserError(f"agent {agent!r} needs model=: a folder or an id on the HuggingFace hub")
     folder = Path(name).expanduser()
     if folder.is_dir():
         missing = _missing(folder)
@@ -31,14 +31,14 @@ def require_model(agent: str, name: str) -> str:
         return str(folder)
     if folder.is_file():
         raise BrokenInput(f"{name!r} is a file; a model is a folder with config.json, weights and a tokenizer")
-    if not _HUB_ID.fullmatch(name) or name.startswith((".", "models/")):  # nobody is called so on the hub
-        raise BrokenInput(f"there is no folder {name!r}, and it is no id on the HuggingFace hub either")
+    if not _HUB_ID.fullmatch(name) or name.startswith((".", "models/")):  # no account on the hub has such a name
+        raise BrokenInput(f"there is no folder {name!r}, and no model on the HuggingFace hub can have this name")
     return name
 
 
 @contextmanager
-def spoken(what: str) -> Iterator[None]:
-    """Turn whatever loading a model raises into one sentence."""
+def loading_errors(what: str) -> Iterator[None]:
+    """Turn every error of loading a model into one sentence."""
     try:
         yield
     except CodeA1Error:
@@ -46,25 +46,25 @@ def spoken(what: str) -> Iterator[None]:
     except MemoryError as error:
         raise UserError(f"{what} does not fit into memory") from error
     except Exception as error:
-        said = " ".join(str(error).split())
-        raise BrokenInput(f"{what} cannot be loaded: {_shortened(said) or type(error).__name__}") from error
+        message = " ".join(str(error).split())
+        raise BrokenInput(f"{what} cannot be loaded: {_shortened(message) or type(error).__name__}") from error
 
 
 @contextmanager
-def written(folder: Path) -> Iterator[None]:
-    """Turn what is raised where a model cannot be written, e.g. by a full disk, into one sentence."""
+def writing_errors(folder: Path) -> Iterator[None]:
+    """Turn an error of writing a model, such as a full disk, into one sentence."""
     from safetensors import SafetensorError  # noqa: PLC0415  an extra
 
     try:
         with file_errors(folder):
             yield
-    except SafetensorError as error:  # what it makes of an OSError
+    except SafetensorError as error:  # safetensors raises it instead of an OSError
         raise UserError(f"{folder}: {error}") from error
 
 
 @contextmanager
 def no_progress_bars() -> Iterator[None]:
-    """Keep transformers from drawing bars meanwhile."""
+    """Turn off the progress bars of transformers inside the block."""
     from transformers.utils import logging  # noqa: PLC0415  an extra, and slow to import
 
     shown = logging.is_progress_bar_enabled()
@@ -77,14 +77,14 @@ def no_progress_bars() -> Iterator[None]:
 
 
 def require_new(folder: Path) -> None:
-    """Raise UserError, before any work is done, where no new model could be written."""
+    """Raise UserError if no new model could be written to the folder; call it before the work begins."""
     try:
         is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
         there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     except OSError as error:
         raise UserError(f"{folder}: it cannot be read ({error.strerror or error})") from error
     if is_taken:
-        raise UserError(f"{folder}: there is something already; the model's folder must be new or empty")
+        raise UserError(f"{folder} exists already; the model's folder must be new or empty")
     try:
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
@@ -101,6 +101,6 @@ def _missing(folder: Path) -> str:
     return ""
 
 
-def _shortened(said: str) -> str:
-    first = re.split(r"(?<=[.!?])\s", said, maxsplit=1)[0]
+def _shortened(message: str) -> str:
+    first = re.split(r"(?<=[.!?])\s", message, maxsplit=1)[0]
     return first[:300].rstrip(".")

@@ -1,4 +1,4 @@
-"""The connections of one agent to one endpoint, in an event loop of their own."""
+"""Connects one agent to one endpoint, in an event loop of its own."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 class OpenAIConnection:
-    """A client of the `openai` package that is made when needed, and places for a limited number of requests."""
+    """A client of the `openai` package, created at the first request, with a limit on concurrent requests."""
 
     def __init__(self, *, base_url: str, key: Secret | None, timeout_s: float, concurrency: int) -> None:
-        """Take an address of `usable_address`, and a key of `required_key`."""
+        """Take an address from `usable_address`, and a key from `required_key`."""
         self._base_url, self._key = base_url, key
         self._timeout_s, self._concurrency = timeout_s, concurrency
         self._loop = LoopThread("openai-agent")
@@ -33,31 +33,31 @@ class OpenAIConnection:
 
     @property
     def place(self) -> str:
-        """The address as it may be shown."""
+        """The address without its secrets."""
         return str(self._base_url)
 
     @property
     def client(self) -> Any:
-        """The client; only for coroutines that this object runs."""
+        """The client; use it only in coroutines that this object runs."""
         if self._client is None:
             for name in _LOGGERS:  # they write addresses and headers
                 logging.getLogger(name).addFilter(_without_secrets)
             address = urlsplit(revealed(self._base_url))
             self._client = imported_openai().AsyncOpenAI(
-                api_key="none" if self._key is None else self._key.reveal(),  # the package insists on one
+                api_key="none" if self._key is None else self._key.reveal(),  # the package requires a key
                 base_url=address._replace(query="", fragment="").geturl(),
                 default_query=dict(parse_qsl(address.query, keep_blank_values=True)),
-                max_retries=0,  # its own would wait for as long as the global random state says
+                max_retries=0,  # the package's own retries draw their waits from the global random state
                 timeout=self._timeout_s,
             )
         return self._client
 
     async def within_limits(self, request: Coroutine[Any, Any, T]) -> T:
-        """Await the request when its turn has come.
+        """Wait until fewer than `concurrency` requests run, then await the request.
 
         Raises:
-            TimeoutError: it took longer than it may. The client's own limit is for each read only, and would let a
-                server dribble for ever.
+            TimeoutError: the request took longer than `timeout_s`. The client's own limit applies to each read, so a
+                server that sends a byte now and then would never reach it.
         """
         if self._slots is None:
             self._slots = asyncio.Semaphore(self._concurrency)
@@ -65,7 +65,7 @@ class OpenAIConnection:
             async with self._slots, asyncio.timeout(self._timeout_s):
                 return await request
         finally:
-            request.close()  # of one that never began
+            request.close()  # matters only if the request never began
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Return what the coroutine returns."""
@@ -76,13 +76,13 @@ class OpenAIConnection:
         return await self._loop.join(coroutine)
 
     def close(self) -> None:
-        """End the connections; what still runs is cancelled. A later request opens new ones."""
+        """Close the connections and cancel running requests. A later request opens new connections."""
         client, self._client, self._slots = self._client, None, None
         self._loop.close(client.close() if client is not None else None)
 
 
 def usable_address(given: str) -> str:
-    """Return the address asked for: `given`, else the environment's, else OpenAI's own; its secrets do not show.
+    """Return the address: `given`, else OPENAI_BASE_URL, else OpenAI's own. The returned text hides its secrets.
 
     Raises:
         UserError: it is no address.
@@ -102,17 +102,17 @@ def _is_address(url: str) -> bool:
 
 
 def required_key(given: str, variable: str, base_url: str) -> Secret | None:
-    """Return the key: `given`, else the environment variable's. Servers of one's own need none.
+    """Return the key: `given`, else the environment variable's; None without a key, which a local server accepts.
 
     Raises:
-        UserError: OpenAI's own endpoint without a key.
+        UserError: there is no key for OpenAI's own endpoint.
     """
     if given:
         return Secret.of(given)
     if os.environ.get(variable):
         return Secret.in_variable(variable)
     if base_url == CLOUD:
-        raise UserError(f"{CLOUD} needs a key: set {variable}; or set OPENAI_BASE_URL to a server of your own")
+        raise UserError(f"{CLOUD} needs a key: set {variable}, or set OPENAI_BASE_URL to your own server")
     return None
 
 

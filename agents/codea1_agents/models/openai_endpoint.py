@@ -1,7 +1,8 @@
-"""The agent `openai`: any endpoint for chat completions, such as vLLM, llama.cpp, transformers serve, a cloud.
+"""The agent `openai`: calls any endpoint for chat completions, such as vLLM, llama.cpp, transformers serve, a cloud.
 
-Built on the `openai` package, which knows the protocol's dialects; its own retries are off, since they draw from the
-global random state. Requests run in one event loop in a thread, so `act`, `act_batch` and `aact` share a client.
+It uses the `openai` package, which handles the variants of the protocol. The package's own retries are off, since they
+draw from the global random state. Requests run in one event loop in a thread, so `act`, `act_batch` and `aact` share a
+client.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from random import Random
 from typing import Any
 
 from codea1_agents.models.backoff import Backoff
-from codea1_agents.models.completing import Answered, CompletingAgent
+from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
 from codea1_agents.models.completions import FINISHES, Completion, Sampling, draw_seed
 from codea1_agents.models.openai_connection import (
     OpenAIConnection,
@@ -33,37 +34,37 @@ from codea1_env.secret import redacted, redacted_errors
 
 _SETTINGS = {
     401: "refuses the key",
-    402: "wants to be paid first",
+    402: "requires payment",
     403: "refuses access",
     404: "has no such model or path",
 }
-"""Statuses that no other observation would mend."""
+"""Statuses that depend on the settings, not on the observation: they stop the run."""
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _NO_QUOTA = "insufficient_quota"
-"""Comes with status 429, but no waiting helps."""
+"""Comes with status 429, but waiting does not help."""
 _FILTERED = "content_filter"
 _ENDS_OF_ITS_OWN = frozenset({"stop", "length", "tool_calls", "function_call"})
-"""With these, a reply without text is the model's own doing."""
+"""With these finish reasons, a reply without text is the model's own reply."""
 
 
 class MalformedResponse(ValueError):
-    """A server answered with something that is no chat completion."""
+    """The response is no chat completion."""
 
 
 class FilteredReply(Exception):
-    """A server's filter has withheld or cut a reply; that says nothing about the model."""
+    """The server's content filter withheld or cut a reply, which says nothing about the model."""
 
 
-class OpenAIAgent(CompletingAgent):
-    """Asks an OpenAI-compatible endpoint, one request per reply.
+class OpenAIAgent(CompletionAgent):
+    """Calls an OpenAI-compatible endpoint with one request per reply.
 
-    A request that fails (429, 5xx, no connection, time-out, a malformed answer) is sent again, with growing waits;
-    after the last try it is `AgentUnavailable`, as is at once one that the server's content filter stops. One reply is
-    the same whether asked for alone or in a batch, as far as the server honours `seed`; n samples of one observation
-    are n requests whose infos differ (`draw_seed`).
+    A request that fails (429, 5xx, no connection, time-out, a malformed response) is sent again after growing waits.
+    After the last try the reply is `AgentUnavailable`; a request that the server's content filter stops is so at once.
+    A reply is the same in a single call and in a batch if the server respects `seed`. n samples of one observation are
+    n requests whose infos differ (`draw_seed`).
 
-    Some servers ignore the temperature unless told to draw: transformers serve does so where the model's own generation
-    settings say `do_sample`, or `extra_body` holds them. All samples of a problem being equal is the sign of it.
+    Some servers ignore the temperature by default: transformers serve samples only if the model's generation settings
+    say `do_sample`, or `extra_body` contains such settings. If so, all samples of a problem are equal.
     """
 
     def __init__(
@@ -88,31 +89,31 @@ class OpenAIAgent(CompletingAgent):
         api_key: str = "",
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        """Make an agent; nothing is sent before the first reply is asked for.
+        """Make an agent. The first reply sends the first request.
 
         Args:
-            context: its seed is used where `seed` is None.
-            model: the server's name of it; empty: OPENAI_MODEL, else the only one that the server lists.
-            base_url: up to and with `/v1`; empty: OPENAI_BASE_URL, else OpenAI's own.
-            key_env: environment variable that holds the key.
+            context: its seed is used if `seed` is None.
+            model: the server's name of the model; empty: OPENAI_MODEL, else the only model that the server lists.
+            base_url: the address up to and including `/v1`; empty: OPENAI_BASE_URL, else OpenAI's own.
+            key_env: environment variable with the key.
             prompts: a wording's name, a file, or `Prompts`.
             temperature: 0: greedy.
             top_p: within (0, 1].
-            max_tokens: longest reply.
-            limit_field: what the server calls that; newer OpenAI models want `max_completion_tokens`.
-            seed: of the draws, until `reset`.
-            send_seed: whether requests carry a seed; some servers refuse it.
-            system: False: the system message becomes part of the user's.
-            retries: requests after the first one failed.
-            backoff_s: first wait; each later one is twice as long, at most a minute.
+            max_tokens: longest reply, in tokens.
+            limit_field: the request's field for `max_tokens`; newer OpenAI models require `max_completion_tokens`.
+            seed: of the sampling, until `reset`.
+            send_seed: whether requests contain a seed; some servers refuse it.
+            system: False: the system message becomes part of the user's message.
+            retries: further requests after the first one failed.
+            backoff_s: first wait; each later wait is twice as long, at most a minute.
             timeout_s: longest time for one request, from sending to its last byte.
-            concurrency: most requests in flight.
-            api_key: the key itself; in a specification text it would be kept in the run's record.
-            extra_body: fields of the request that OpenAI's protocol does not know.
+            concurrency: most concurrent requests.
+            api_key: the key itself; prefer the environment, since a specification text is recorded with the run.
+            extra_body: fields of the request that OpenAI's protocol does not define.
 
         Raises:
             MissingExtra: the `openai` package is not installed.
-            UserError: an option out of range, no usable address, or no key for OpenAI's own endpoint.
+            UserError: an option is out of range, the address is invalid, or there is no key for OpenAI's own endpoint.
         """
         imported_openai()
         Sampling(temperature, top_p, max_tokens)  # for its checks
@@ -134,16 +135,16 @@ class OpenAIAgent(CompletingAgent):
         super().__init__(context, seed)
 
     async def aact(self, observation: Observation, info: Info) -> str:
-        """Return the model's reply; as `act`, in any event loop."""
+        """Return the model's reply, as `act` does, in any event loop."""
         return (await self._connection.join(self._completed(observation, info))).text
 
-    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Answered]:
-        """Return what `act_batch` does, with token counts, reasoning and end."""
+    def complete_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[CompletionResult]:
+        """Return what `act_batch` returns, with token counts, reasoning and finish reasons."""
         pairs = zip(observations, infos, strict=True)
         return self._connection.run(_all(self._completed(observation, info) for observation, info in pairs))
 
     def close(self) -> None:
-        """End the connections; a later reply opens new ones."""
+        """Close the connections; a later reply opens new ones."""
         self._connection.close()
 
     def __repr__(self) -> str:
@@ -151,34 +152,31 @@ class OpenAIAgent(CompletingAgent):
 
     async def _completed(self, observation: Observation, info: Info) -> Completion:
         with redacted_errors():
-            found = await self._answered(observation, info)
+            found = await self._with_retries(observation, info)
         self._usage = self._usage.with_completions([found])
         return replace(found, text=redacted(found.text), reasoning=redacted(found.reasoning))
 
-    async def _answered(self, observation: Observation, info: Info) -> Completion:
+    async def _with_retries(self, observation: Observation, info: Info) -> Completion:
         seed = draw_seed(self._seed, observation, info)
         messages = self._prompts.messages(observation, info)
-        told = [each.to_dict() for each in (messages if self._system else folded_system(messages))]
-        body = self._fixed | ({"seed": seed} if self._send_seed else {}) | {"messages": told}
-        draws = Random(seed)  # of the waits
+        chat = [each.to_dict() for each in (messages if self._system else folded_system(messages))]
+        body = self._fixed | ({"seed": seed} if self._send_seed else {}) | {"messages": chat}
+        draws = Random(seed)  # for the waits
         fault = ""
         for attempt in range(self._backoff.retries + 1):
-            asked_s: float | None = None
+            requested_s: float | None = None
             try:
-                return await self._asked(body)
+                return await self._connection.within_limits(self._sent(body))
             except FilteredReply as error:
                 raise self._unavailable(str(error)) from None
             except imported_openai().APIStatusError as error:
-                fault, asked_s = self._fault_of(error), _asked_wait_s(error)
+                fault, requested_s = self._fault_of(error), _requested_wait_s(error)
             except (imported_openai().OpenAIError, TimeoutError, json.JSONDecodeError, MalformedResponse) as error:
                 fault = _sentence(error)
             if attempt < self._backoff.retries:
                 self._usage = replace(self._usage, retries=self._usage.retries + 1)
-                await asyncio.sleep(self._backoff.wait_s(attempt, draws, asked_s))
+                await asyncio.sleep(self._backoff.wait_s(attempt, draws, requested_s))
         raise self._unavailable(f"gave no reply in {self._backoff.retries + 1} tries; the last one: {fault}")
-
-    async def _asked(self, body: dict[str, Any]) -> Completion:
-        return await self._connection.within_limits(self._sent(body))
 
     async def _sent(self, body: dict[str, Any]) -> Completion:
         client = self._connection.client
@@ -194,16 +192,16 @@ class OpenAIAgent(CompletingAgent):
         return listed[0]
 
     def _fault_of(self, error: Any) -> str:
-        """Return what to say about a status worth another try; raise for any other."""
-        status, said = int(error.status_code), _sentence(error)
+        """Return a sentence about a status after which a retry makes sense; raise for any other status."""
+        status, message = int(error.status_code), _sentence(error)
         if status in _SETTINGS:
-            raise UserError(f"{self!r} {_SETTINGS[status]}: {said}") from error
+            raise UserError(f"{self!r} {_SETTINGS[status]}: {message}") from error
         if _NO_QUOTA in (error.code, error.type):
-            raise UserError(f"{self!r} has no quota left for this key: {said}") from error
+            raise UserError(f"{self!r} has no quota left for this key: {message}") from error
         if status < 500 and status not in _TRANSIENT:
             refuses = "filters the request" if error.code == _FILTERED else "refuses the request"
-            raise self._unavailable(f"{refuses}: {said}") from error
-        return said
+            raise self._unavailable(f"{refuses}: {message}") from error
+        return message
 
     def _unavailable(self, what: str) -> AgentUnavailable:
         self._usage = replace(self._usage, unanswered=self._usage.unanswered + 1)
@@ -211,21 +209,21 @@ class OpenAIAgent(CompletingAgent):
 
 
 def read_completion(response: Any) -> Completion:
-    """Return the first choice of a chat completion, as the `openai` package gives it.
+    """Return the first choice of a chat completion of the `openai` package.
 
-    Reasoning that the server tells apart (`reasoning_content`, or `reasoning` in newer servers, or parts of the content
-    called `thinking`) stays apart. Content in parts is the text of its parts; no content is an empty reply if the model
-    came to an end of its own.
+    Reasoning that the server returns separately (`reasoning_content`, `reasoning` in newer servers, or parts of the
+    content called `thinking`) is not part of the text. Content in parts becomes the text of its parts; no content is an
+    empty reply if the model ended by itself.
 
     Raises:
         MalformedResponse: it is no chat completion, or an unfinished one.
-        FilteredReply: the server's content filter has stopped it.
+        FilteredReply: the server's content filter stopped it.
     """
     choices = getattr(response, "choices", None)
     first = choices[0] if isinstance(choices, list) and choices else None
     message = getattr(first, "message", None)
     if message is None:
-        raise MalformedResponse(f"the answer is no chat completion: {redacted(str(response))[:80]!r}")
+        raise MalformedResponse(f"the response is no chat completion: {redacted(str(response))[:80]!r}")
     finish = str(getattr(first, "finish_reason", ""))
     if finish == _FILTERED:
         raise FilteredReply("gave a reply that the server's content filter stopped")
@@ -240,8 +238,8 @@ def read_completion(response: Any) -> Completion:
     )
 
 
-async def _all(asked: Any) -> list[Answered]:
-    tasks = [asyncio.ensure_future(_caught(each)) for each in asked]
+async def _all(coroutines: Any) -> list[CompletionResult]:
+    tasks = [asyncio.ensure_future(_caught(each)) for each in coroutines]
     try:
         return list(await asyncio.gather(*tasks))
     finally:
@@ -249,9 +247,9 @@ async def _all(asked: Any) -> list[Answered]:
             task.cancel()
 
 
-async def _caught(asked: Coroutine[Any, Any, Completion]) -> Answered:
+async def _caught(coroutine: Coroutine[Any, Any, Completion]) -> CompletionResult:
     try:
-        return await asked
+        return await coroutine
     except AgentUnavailable as error:
         return error
 
@@ -264,7 +262,7 @@ def _parts_of(message: Any, finish: str) -> tuple[str, str]:
     if content is None:
         refusal = _text_of(message, "refusal")
         if not refusal and finish not in _ENDS_OF_ITS_OWN:
-            raise MalformedResponse(f"there is no reply, and it ended by {finish!r}")
+            raise MalformedResponse(f"there is no reply, and the finish reason is {finish!r}")
         return refusal, ""
     if not isinstance(content, list) or not all(isinstance(part, str | dict) for part in content):
         raise MalformedResponse(f"the reply is no text: {redacted(str(content))[:80]!r}")
@@ -272,14 +270,14 @@ def _parts_of(message: Any, finish: str) -> tuple[str, str]:
 
 
 def _texts(parts: Sequence[Any], *kinds: str) -> Iterator[str]:
-    """Yield the texts of the parts of some kinds; a part of plain text is of the kind `text`."""
+    """Yield the texts of the parts of these kinds; a plain string is a part of kind `text`."""
     for each in parts:
         part = {"type": "text", "text": each} if isinstance(each, str) else each
         kind = part.get("type")
         value = part.get(kind) if kind in kinds else None
         if isinstance(value, str):
             yield value
-        elif isinstance(value, list):  # thoughts may be in parts themselves
+        elif isinstance(value, list):  # reasoning may itself consist of parts
             yield from _texts([inner for inner in value if isinstance(inner, str | dict)], "text")
 
 
@@ -293,14 +291,15 @@ def _count_of(usage: Any, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _asked_wait_s(error: Any) -> float | None:
+def _requested_wait_s(error: Any) -> float | None:
+    """Return the wait that the server requests; None if it requests none."""
     headers = error.response.headers
-    told = headers.get("retry-after", "")
+    retry_after = headers.get("retry-after", "")
     try:
-        return max(0.0, float(told))
+        return max(0.0, float(retry_after))
     except ValueError:
-        until = _date(told)
-    # By the server's own clock, where it tells it.
+        until = _date(retry_after)
+    # By the server's own clock if it sends one.
     return None if until is None else max(0.0, (until - (_date(headers.get("date", "")) or _now())).total_seconds())
 
 
@@ -318,10 +317,11 @@ def _now() -> datetime:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, TimeoutError):
-        return "no answer in time"
-    said = " ".join(redacted(str(error)).split())[:300] or type(error).__name__  # redacted first: no half of a key
+        return "no response in time"
+    # Cleaned before it is cut, so that no half of a key remains.
+    message = " ".join(redacted(str(error)).split())[:300] or type(error).__name__
     response = getattr(error, "response", None)
-    if response is not None and len(said) > len("Error code: 500"):
-        return said  # the package has found the server's own words
-    told = " ".join(redacted(str(response.text if response is not None else error.__cause__ or "")).split())[:200]
-    return f"{said} ({told})" if told and told not in said else said
+    if response is not None and len(message) > len("Error code: 500"):
+        return message  # it contains the server's own message
+    detail = " ".join(redacted(str(response.text if response is not None else error.__cause__ or "")).split())[:200]
+    return f"{message} ({detail})" if detail and detail not in message else message

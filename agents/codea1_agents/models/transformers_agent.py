@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completing import Answered
+from codea1_agents.models.completion_agent import CompletionResult
 from codea1_agents.models.completions import Completion, Sampling
-from codea1_agents.models.drawing import OwnDraws
 from codea1_agents.models.local_model import LocalModel, Request
-from codea1_agents.models.model_files import no_progress_bars, require_model, spoken
+from codea1_agents.models.model_files import loading_errors, no_progress_bars, require_model
+from codea1_agents.models.row_sampling import RowSampler
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import AgentUnavailable, UserError, extra_needed
@@ -21,9 +21,9 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 class TransformersAgent(LocalModel):
     """Generates with a causal model from a local folder or a hub id, in batches.
 
-    A reply is drawn with numbers that only the seed, the observation and its info decide, so a batch gives what its
-    members give alone (but for the last bits of the model's arithmetic, which padding can change: a near tie between
-    two tokens may fall otherwise; float32 makes that rare). The global random state is neither used nor touched.
+    The random numbers of a reply depend only on the seed, the observation and its info, so a reply is the same in a
+    batch and in a single call. The exception: padding can change the last bits of the model's arithmetic, which can
+    decide a near tie between two tokens; float32 makes that rare. The global random state is not used.
     """
 
     def __init__(
@@ -44,21 +44,21 @@ class TransformersAgent(LocalModel):
         """Load the model.
 
         Args:
-            context: its seed is used where `seed` is None.
-            model: a folder, or an id on the HuggingFace hub (fetched unless it is in the cache).
+            context: its seed is used if `seed` is None.
+            model: a folder, or an id on the HuggingFace hub (downloaded unless it is in the cache).
             prompts: a wording's name, a file, or `Prompts`.
             temperature: 0: greedy.
             top_p: within (0, 1].
-            max_tokens: longest reply.
-            seed: of the draws, until `reset`.
-            batch_size: most replies generated at once; halved where memory does not suffice.
+            max_tokens: longest reply, in tokens.
+            seed: of the sampling, until `reset`.
+            batch_size: most replies generated at once; halved if memory does not suffice.
             device: `cpu`, `cuda`, `cuda:1`, `mps`; auto: a GPU if there is one.
-            dtype: auto: as the weights are stored; or one of `DTYPES`.
-            trust_remote_code: whether code that comes with the model may run.
+            dtype: one of `DTYPES`; auto: as the weights are stored.
+            trust_remote_code: whether code of the model's repository may run.
 
         Raises:
             MissingExtra: torch or transformers is not installed.
-            UserError: an option out of range, no model there, or it does not fit the device.
+            UserError: an option is out of range, there is no model, or the model does not fit the device.
         """
         torch, _ = _imported()
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
@@ -68,7 +68,7 @@ class TransformersAgent(LocalModel):
             raise UserError(f"dtype must be one of {', '.join(DTYPES)}, not {dtype!r}")
         place = require_model("transformers", str(model))
         self._device, self._batch_size = _device(torch, device), batch_size
-        with spoken(f"model {str(model)!r}"), no_progress_bars():
+        with loading_errors(f"model {str(model)!r}"), no_progress_bars():
             self._tokenizer, self._model = _loaded(place, self._device, dtype, trust_remote_code)
         _settle_generation(self._model, self._tokenizer, max_tokens)
         super().__init__(
@@ -78,18 +78,18 @@ class TransformersAgent(LocalModel):
             chat_format=ChatFormat(self._tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
-            room=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
+            context_length=getattr(self._model.config.get_text_config(), "max_position_embeddings", None),
         )
 
-    def _generate(self, requests: Sequence[Request]) -> list[Answered]:
+    def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         order = sorted(range(len(requests)), key=lambda at: len(requests[at].prompt_ids))  # little padding
-        found: dict[int, Answered] = {}
+        found: dict[int, CompletionResult] = {}
         for start in range(0, len(order), self._batch_size):
             some = order[start : start + self._batch_size]
-            found |= dict(zip(some, self._as_memory_allows([requests[at] for at in some]), strict=True))
+            found |= dict(zip(some, self._generated_in_memory([requests[at] for at in some]), strict=True))
         return [found[at] for at in range(len(requests))]
 
-    def _as_memory_allows(self, requests: list[Request]) -> list[Answered]:
+    def _generated_in_memory(self, requests: list[Request]) -> list[CompletionResult]:
         torch, _ = _imported()
         try:
             return self._at_once(requests)
@@ -98,15 +98,15 @@ class TransformersAgent(LocalModel):
         if len(requests) == 1:
             return [AgentUnavailable(fault)]
         half = len(requests) // 2
-        return self._as_memory_allows(requests[:half]) + self._as_memory_allows(requests[half:])
+        return self._generated_in_memory(requests[:half]) + self._generated_in_memory(requests[half:])
 
-    def _at_once(self, requests: list[Request]) -> list[Answered]:
+    def _at_once(self, requests: list[Request]) -> list[CompletionResult]:
         torch, transformers = _imported()
         prompts = {"input_ids": [list(each.prompt_ids) for each in requests]}
         batch = self._tokenizer.pad(prompts, padding=True, return_tensors="pt").to(self._device)
         width = batch["input_ids"].shape[1]
         seeds = [each.seed for each in requests]
-        draws = [] if self._sampling.greedy else [OwnDraws(self._sampling, seeds, width)]
+        draws = [] if self._sampling.greedy else [RowSampler(self._sampling, seeds, width)]
         with torch.inference_mode():
             produced = self._model.generate(
                 input_ids=batch["input_ids"],
@@ -136,7 +136,7 @@ def _loaded(place: str, device: Any, dtype: str, trust_remote_code: bool) -> tup
 
 
 def _settle_generation(model: Any, tokenizer: Any, max_tokens: int) -> None:
-    """Replace the model's own defaults, a temperature or a penalty, say, which would be applied beside ours."""
+    """Replace the model's own generation settings, such as a penalty, which would be applied in addition to ours."""
     _, transformers = _imported()
     own = model.generation_config
     model.generation_config = transformers.GenerationConfig(

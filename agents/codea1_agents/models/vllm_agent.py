@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
-from codea1_agents.models.completing import Answered
+from codea1_agents.models.completion_agent import CompletionResult
 from codea1_agents.models.completions import FINISHES, Completion, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
-from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_env.agent import AgentContext
 from codea1_env.errors import UserError, extra_needed
 
 
 class VllmAgent(LocalModel):
-    """Generates with vLLM's engine from a local folder or a hub id; a whole batch at once, scheduled by the engine.
+    """Generates with vLLM's engine from a local folder or a hub id; the engine schedules a whole batch.
 
-    Every request has a seed of its own, which only the agent's seed, the observation and its info decide, so a batch
-    gives what its members give alone, up to the last bits of the engine's arithmetic.
+    Every request has its own seed, which depends only on the agent's seed, the observation and its info, so a reply is
+    the same in a batch and in a single call, up to the last bits of the engine's arithmetic.
     """
 
     def __init__(
@@ -43,24 +43,24 @@ class VllmAgent(LocalModel):
         """Start the engine, which takes a while.
 
         Args:
-            context: its seed is used where `seed` is None.
+            context: its seed is used if `seed` is None.
             model: a folder, or an id on the HuggingFace hub.
             prompts: a wording's name, a file, or `Prompts`.
             temperature: 0: greedy.
             top_p: within (0, 1].
-            max_tokens: longest reply.
-            seed: of the draws, until `reset`.
+            max_tokens: longest reply, in tokens.
+            seed: of the sampling, until `reset`.
             dtype: auto: as the weights are stored.
-            max_model_len: tokens of a prompt and its reply together; 0: what the model allows.
+            max_model_len: most tokens of a prompt and its reply together; 0: the model's limit.
             gpu_memory_utilization: share of the GPU's memory, within (0, 1].
             tensor_parallel_size: GPUs that share the model.
             enforce_eager: no compiled graphs: starts sooner, runs slower.
-            trust_remote_code: whether code that comes with the model may run.
+            trust_remote_code: whether code of the model's repository may run.
             engine: further arguments of `vllm.LLM`.
 
         Raises:
             MissingExtra: vllm is not installed.
-            UserError: an option out of range, no model there, or the engine does not start.
+            UserError: an option is out of range, there is no model, or the engine does not start.
         """
         with extra_needed("the agent 'vllm'", "vllm"):
             import vllm  # noqa: PLC0415  heavy, and an extra
@@ -68,8 +68,8 @@ class VllmAgent(LocalModel):
         sampling, wording = Sampling(temperature, top_p, max_tokens), load_prompts(prompts)
         place = require_model("vllm", str(model))
         if max_model_len and max_model_len <= max_tokens:
-            raise UserError(f"max_model_len={max_model_len} leaves no room for a prompt beside max_tokens={max_tokens}")
-        with spoken(f"vllm: model {str(model)!r}"):
+            raise UserError(f"max_model_len={max_model_len} leaves no tokens for a prompt with max_tokens={max_tokens}")
+        with loading_errors(f"vllm: model {str(model)!r}"):
             tokenizer = load_tokenizer(place, trust_remote_code=trust_remote_code)
             self._engine: Any = vllm.LLM(
                 place,
@@ -79,7 +79,7 @@ class VllmAgent(LocalModel):
                 tensor_parallel_size=tensor_parallel_size,
                 enforce_eager=enforce_eager,
                 trust_remote_code=trust_remote_code,
-                generation_config="vllm",  # a model's own temperature or penalty would be applied beside ours
+                generation_config="vllm",  # the model's own temperature or penalty would be applied in addition to ours
                 **(engine or {}),
             )
         super().__init__(
@@ -89,15 +89,15 @@ class VllmAgent(LocalModel):
             chat_format=ChatFormat(tokenizer, str(model)),
             prompts=wording,
             sampling=sampling,
-            room=int(self._engine.llm_engine.model_config.max_model_len),
+            context_length=int(self._engine.llm_engine.model_config.max_model_len),
         )
 
     def close(self) -> None:
-        """Let go of the engine and of its memory; the agent cannot be asked afterwards."""
+        """Free the engine and its memory; later replies raise UserError."""
         engine, self._engine = self._engine, None
         del engine
 
-    def _generate(self, requests: Sequence[Request]) -> list[Answered]:
+    def _generate(self, requests: Sequence[Request]) -> list[CompletionResult]:
         if self._engine is None:
             raise UserError(f"{self!r} is closed")
         if not requests:

@@ -1,1 +1,1 @@
-"""Playing: agents reply in games of `code_a1_v0`, one game or hundreds at a time."""
+"""Plays games of `code_a1_v0` between two agents, one game or hundreds at a time."""

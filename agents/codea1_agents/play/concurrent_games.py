@@ -1,12 +1,12 @@
-"""Many games at once: while some wait for their agents, others are judged.
+"""Plays many games at once: while some wait for their agents, others are judged.
 
-Theory of operation. Each environment has a thread, in which one game is played after the other, as without concurrency.
-One lock lets a single thread at a time read replies and judge; a game that waits for the sandbox or for its agent does
-not hold it. (CPython before 3.11.8 cannot parse in two threads, python/cpython#106905: there an agent with `act` that
-does not say it is `thread_safe` holds it, too.) The caller's thread only takes finished games out of a queue, so that
-Ctrl-C reaches it at once, and the end of a run waits no longer than `CLOSE_TIMEOUT_S` for threads. Games of the same
-problem never overlap and come in the order of their numbers. Entries of the Mistake Book belong to a problem, so each
-game finds the book as it would if all games were played one after the other.
+Theory of operation. Each environment has a thread, which plays one game after the other. One lock lets a single thread
+at a time read replies and judge; a game that waits for the sandbox or for its agent does not hold the lock. (CPython
+before 3.11.8 cannot parse in two threads, python/cpython#106905: there the lock is also held while an agent with `act`
+replies, unless the agent declares `thread_safe`.) The caller's thread only takes finished games out of a queue, so
+Ctrl-C reaches it at once. The end of a run waits at most `CLOSE_TIMEOUT_S` for threads. Games of the same problem never
+overlap and are played in the order of their numbers. Each entry of the Mistake Book belongs to one problem, so each
+game finds the book as if all games were played one after the other.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from contextlib import ExitStack
 
 from codea1_agents.play.game_agents import GameAgent
-from codea1_agents.play.games import PlayedEpisode, Table
+from codea1_agents.play.games import EnvSlot, PlayedEpisode
 from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S
 
 
 class Schedule:
-    """Which episode begins next: the first one whose problem is not being played."""
+    """Decides which episode begins next: the first one whose problem is not being played."""
 
     def __init__(self, n_problems: int, *, start_at: int, episodes: int, done: Container[int] = ()) -> None:
-        """Plan the episodes from `start_at` to `episodes - 1` but for those that are done; number k plays problem k."""
+        """Plan the episodes `start_at` to `episodes - 1` without those that are done; number k plays problem k."""
         self._n_problems, self._episodes, self._done = n_problems, episodes, done
         self._ready: list[int] = []
         for number in range(start_at, min(start_at + n_problems, episodes)):
-            self._enter(number)
+            self._push(number)
 
-    def begun(self) -> int | None:
-        """Take out and return the next episode; None: none can begin now."""
+    def begin_next(self) -> int | None:
+        """Remove and return the next episode; None if none can begin now."""
         return heapq.heappop(self._ready) if self._ready else None
 
-    def over(self, number: int) -> None:
-        """Take note that an episode is over: the next one of its problem may begin."""
-        self._enter(number + self._n_problems)
+    def finish(self, number: int) -> None:
+        """Mark an episode as finished: the next one of its problem may begin."""
+        self._push(number + self._n_problems)
 
-    def _enter(self, number: int) -> None:
+    def _push(self, number: int) -> None:
         while number < self._episodes and number in self._done:
             number += self._n_problems
         if number < self._episodes:
@@ -49,12 +49,12 @@ class Schedule:
 
 
 def one_by_one(
-    play: Callable[[int, Table], PlayedEpisode], schedule: Schedule, table: Table
+    play: Callable[[int, EnvSlot], PlayedEpisode], schedule: Schedule, slot: EnvSlot
 ) -> Generator[PlayedEpisode, None, None]:
-    """Yield one game after the other, played in the caller's thread."""
-    while (number := schedule.begun()) is not None:
-        yield play(number, table)
-        schedule.over(number)
+    """Play one game after the other in the caller's thread and yield each."""
+    while (number := schedule.begin_next()) is not None:
+        yield play(number, slot)
+        schedule.finish(number)
 
 
 class ConcurrentGames:
@@ -62,28 +62,28 @@ class ConcurrentGames:
 
     def __init__(
         self,
-        play: Callable[[int, Table], PlayedEpisode],
+        play: Callable[[int, EnvSlot], PlayedEpisode],
         schedule: Schedule,
-        tables: Sequence[Table],
+        slots: Sequence[EnvSlot],
         agents: Mapping[str, GameAgent],
     ) -> None:
-        self._play, self._schedule, self._tables, self._agents = play, schedule, tables, agents
+        self._play, self._schedule, self._env_slots, self._agents = play, schedule, slots, agents
         self._planning = threading.Lock()
         self._finished: queue.SimpleQueue[PlayedEpisode | BaseException | None] = queue.SimpleQueue()
 
     def played(self) -> Generator[PlayedEpisode, None, None]:
-        """Yield games as they are finished; once. What is still being played when this is closed is given up.
+        """Yield games as they finish. Call it once. Closing the generator abandons the games in progress.
 
         Raises:
             UserError: an agent failed.
             SandboxError: the sandbox cannot be used at all.
         """
-        threads = [threading.Thread(target=self._work, args=(table,), daemon=True) for table in self._tables]
+        threads = [threading.Thread(target=self._work, args=(slot,), daemon=True) for slot in self._env_slots]
         with ExitStack() as stack:
             stack.callback(_join, threads)
             for agent in self._agents.values():
                 stack.callback(agent.stop)
-            stack.callback(self._tables[0].sandbox.stop)
+            stack.callback(self._env_slots[0].sandbox.stop)
             for thread in threads:
                 thread.start()
             for _ in threads:
@@ -92,17 +92,17 @@ class ConcurrentGames:
                         raise found
                     yield found
 
-    def _work(self, table: Table) -> None:
-        """Play until nothing can begin: what becomes ready later is begun by the thread that has made it ready."""
+    def _work(self, slot: EnvSlot) -> None:
+        """Play until no episode can begin. The thread that makes a later episode ready also begins it."""
         try:
             with self._planning:
-                number = self._schedule.begun()
+                number = self._schedule.begin_next()
             while number is not None:
-                game = self._play(number, table)
+                game = self._play(number, slot)
                 self._finished.put(game)
                 with self._planning:
-                    self._schedule.over(number)
-                    number = self._schedule.begun()
+                    self._schedule.finish(number)
+                    number = self._schedule.begin_next()
         except BaseException as error:  # noqa: BLE001  raised in the caller's thread
             self._finished.put(error)
         else:
@@ -112,5 +112,5 @@ class ConcurrentGames:
 def _join(threads: Sequence[threading.Thread]) -> None:
     deadline = time.monotonic() + CLOSE_TIMEOUT_S
     for thread in threads:
-        if thread.ident is not None:  # it has been started
+        if thread.ident is not None:  # it was started
             thread.join(max(0.0, deadline - time.monotonic()))

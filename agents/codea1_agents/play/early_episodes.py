@@ -1,8 +1,8 @@
-"""Episodes of a run that were finished before an earlier one was: kept in a file of their own until their turn comes.
+"""A file of the episodes that finished before an earlier episode did.
 
-`episodes.jsonl` holds episodes in the order of their numbers, so what is finished out of turn would be lost with the
-process. Here each is written and synced as it is finished, in whatever order. A resumed run reads the file, hands its
-episodes on at their place, and takes the file away at its end.
+`episodes.jsonl` holds episodes in the order of their numbers, so an episode that finishes early would be lost if the
+process died. This file receives each such episode as it finishes, in any order, and is synced every time. A resumed run
+reads the file, yields its episodes at their place, and removes the file at its end.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ _NAME = "early.jsonl"
 
 
 class EarlyEpisodes(Closing):
-    """The file of one run folder; made with the first episode. Its folder's lock keeps other processes out."""
+    """The file of one run folder; the first episode creates it. The lock of the run folder excludes other processes."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NAME
         self._file: BinaryIO | None = None
         self.kept: set[int] = set()
-        """Numbers of the episodes kept by this object."""
+        """Numbers of the episodes that this object wrote."""
 
     def read(self, *, start_at: int, n_problems: int) -> dict[int, EpisodeRecord]:
-        """Return the episodes from `start_at` on, by number, in order; a half-written last line is cut.
+        """Return the episodes from `start_at` on by number, in order. Removes a half-written last line from the file.
 
-        Those whose predecessor on the same problem is missing are left out: they would be played with another book.
+        An episode is left out if its predecessor on the same problem is missing: it saw a Mistake Book that this run
+        does not have.
 
         Raises:
             BrokenInput: a corrupted line.
-            UserError: the file cannot be read or written, or another version of the judge has judged its episodes.
+            UserError: the file cannot be read or written, or another version of the judge judged its episodes.
         """
         if not self._path.exists():
             return {}
@@ -68,12 +69,12 @@ class EarlyEpisodes(Closing):
             self.kept.add(record.episode)
 
     def remove(self) -> None:
-        """Take the file away, for all of its episodes have had their turn."""
+        """Remove the file after all of its episodes were recorded."""
         self.close()
         self._path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the file; idempotent."""
+        """Close the file; idempotent."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""How one agent serves the games of a run, each of which is played in one thread."""
+"""Connects one agent to all games of a run; each game is played in one thread."""
 
 from __future__ import annotations
 
@@ -12,191 +12,191 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_agents.play.asking import Asker, Reply
+from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.play.players import Copies
 from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, LoopThread
 from codea1_env.errors import AgentUnavailable, UserError
 from codea1_env.rounds.rounds import Turn
 
 _CAN_PARSE_IN_THREADS = sys.version_info >= (3, 11, 8)
-"""Before, the parser of CPython crashes in two threads (python/cpython#106905)."""
+"""Before 3.11.8, the parser of CPython crashes in two threads (python/cpython#106905)."""
 
 _JOINING_S = 0.002
-"""How long a batch waits for turns of games that are as far as the first."""
+"""How long a batch waits for turns of other games."""
 
 
 class GameAgent:
-    """Asks the agent by `act`, in the game's thread."""
+    """Calls the agent's `act` in the game's thread."""
 
     def __init__(
-        self, asker: Asker, lock: threading.Lock, copies: Copies | None = None, *, resets_each_game: bool = False
+        self, agent: NamedAgent, lock: threading.Lock, copies: Copies | None = None, *, resets_each_game: bool = False
     ) -> None:
-        """Take an agent.
+        """Connect an agent.
 
         Args:
-            asker: the agent.
-            lock: of the run; held in every call of an agent that may parse while somebody else does.
-            copies: of which each environment but the first gets one, if there are several.
-            resets_each_game: before each game, else once for the run.
+            agent: the agent.
+            lock: of the run; held in every call of an agent that might parse at the same time as another thread.
+            copies: makes a copy of the agent for every environment but the first; None if there is only one.
+            resets_each_game: whether the agent is reset before each game, else once for the run.
         """
-        self.asker = asker
+        self.agent = agent
         self._lock, self._copies, self._resets_each_game = lock, copies, resets_each_game
-        self._asking: AbstractContextManager[Any] = lock
-        if getattr(asker.agent, "thread_safe", False) is True:
-            self._asking = nullcontext()
+        self._call_lock: AbstractContextManager[Any] = lock
+        if getattr(agent.inner, "thread_safe", False) is True:
+            self._call_lock = nullcontext()
         elif _CAN_PARSE_IN_THREADS:
-            self._asking = threading.Lock()
-        self._unused = [asker]
-        self._by_table: dict[int, Asker] = {}
+            self._call_lock = threading.Lock()
+        self._unused = [agent]
+        self._by_slot: dict[int, NamedAgent] = {}
 
     def open(self, run_seed: int) -> None:
-        """Begin the run."""
+        """Begin the run: reset the agent unless each game does."""
         if not self._resets_each_game:
-            self.asker.reset(run_seed, "reset()")
+            self.agent.reset(run_seed, "reset()")
 
-    def begin(self, table: int, seed: int, where: str) -> None:
-        """Begin a game."""
+    def begin(self, slot: int, seed: int, where: str) -> None:
+        """Begin a game in an environment slot: reset the agent if each game does."""
         if self._resets_each_game:
             with self._lock:
-                if table not in self._by_table:
-                    self._by_table[table] = self._unused.pop() if self._unused else self._copy()
-                self._by_table[table].reset(seed, where)
+                if slot not in self._by_slot:
+                    self._by_slot[slot] = self._unused.pop() if self._unused else self._copy()
+                self._by_slot[slot].reset(seed, where)
 
-    def reply(self, turn: Turn, table: int, where: str) -> str:
-        """Return the reply.
+    def reply(self, turn: Turn, slot: int, where: str) -> str:
+        """Return the reply to a turn.
 
         Raises:
-            AgentUnavailable: there is none, for this game.
+            AgentUnavailable: the agent has no reply for this game.
             UserError: the agent failed.
         """
-        with self._asking:
-            return self._by_table.get(table, self.asker).reply(turn, where)
+        with self._call_lock:
+            return self._by_slot.get(slot, self.agent).reply(turn, where)
 
     def stop(self) -> None:
-        """Begin to cancel what is under way, and to end; so all agents do before any is waited for."""
+        """Begin to cancel calls in progress, without waiting. The run stops all agents first and then closes each."""
 
     def close(self) -> None:
-        """End the run."""
-        for asker in self._by_table.values():
-            asker.close()
+        """End the run: wait for the calls in progress and close the agent."""
+        for agent in self._by_slot.values():
+            agent.close()
 
-    def _copy(self) -> Asker:
+    def _copy(self) -> NamedAgent:
         assert self._copies is not None
-        return Asker(self._copies.another(), self.asker.name)
+        return NamedAgent(self._copies.another(), self.agent.name)
 
 
-def alone(asker: Asker, lock: threading.Lock, _: Copies | None) -> GameAgent:
-    """Return the way in which an agent serves one game after the other."""
-    is_async = callable(getattr(asker.agent, "areset", None))
-    resets_each_game = getattr(asker.agent, "stateless", False) is not True
-    return (_AsyncAgent if is_async else GameAgent)(asker, lock, resets_each_game=resets_each_game)
+def sequential_agent(agent: NamedAgent, lock: threading.Lock, _: Copies | None) -> GameAgent:
+    """Return the connection for an agent that plays one game after the other."""
+    is_async = callable(getattr(agent.inner, "areset", None))
+    resets_each_game = getattr(agent.inner, "stateless", False) is not True
+    return (_AsyncAgent if is_async else GameAgent)(agent, lock, resets_each_game=resets_each_game)
 
 
-def concurrent_agent(asker: Asker, lock: threading.Lock, copies: Copies | None) -> GameAgent:
-    """Return the way in which an agent serves many games at once: `aact`, else `act_batch`, else `act`.
+def concurrent_agent(agent: NamedAgent, lock: threading.Lock, copies: Copies | None) -> GameAgent:
+    """Return the connection for an agent that plays many games at once: by `aact`, else `act_batch`, else `act`.
 
     Raises:
-        UserError: it cannot.
+        UserError: the agent cannot play several games at once.
     """
 
     def has(name: str) -> bool:
-        return callable(getattr(asker.agent, name, None))
+        return callable(getattr(agent.inner, name, None))
 
-    def says(name: str) -> bool:
-        return getattr(asker.agent, name, False) is True
+    def declares(name: str) -> bool:
+        return getattr(agent.inner, name, False) is True
 
-    if says("interactive"):
-        raise UserError(f"{asker.name} plays one game at a time: leave concurrency at 1")
+    if declares("interactive"):
+        raise UserError(f"{agent.name} plays one game at a time: leave concurrency at 1")
     if has("aact"):
-        return _AsyncAgent(asker, lock)
+        return _AsyncAgent(agent, lock)
     if has("act_batch"):
-        return _BatchAgent(asker, lock)
-    if copies is not None and not says("stateless"):
-        return GameAgent(asker, lock, copies, resets_each_game=True)
-    if has("reset") and not (says("stateless") or says("thread_safe")):
+        return _BatchAgent(agent, lock)
+    if copies is not None and not declares("stateless"):
+        return GameAgent(agent, lock, copies, resets_each_game=True)
+    if has("reset") and not (declares("stateless") or declares("thread_safe")):
         raise UserError(
-            f"{asker.name} is one object that is reset before each game, so it cannot play several at once: pass its "
+            f"{agent.name} is one object that is reset before each game, so it cannot play several at once: pass its "
             "class, give it act_batch or aact, or set stateless = True if its replies depend on seed, observation and "
             "info alone"
         )
-    return GameAgent(asker, lock)
+    return GameAgent(agent, lock)
 
 
 class _AsyncAgent(GameAgent):
-    """Each turn is a task in one event loop."""
+    """Calls `aact`: each turn is a task in one event loop."""
 
-    def __init__(self, asker: Asker, lock: threading.Lock, *, resets_each_game: bool = False) -> None:
-        super().__init__(asker, lock, resets_each_game=resets_each_game)
-        self._loop = LoopThread(asker.name)
+    def __init__(self, agent: NamedAgent, lock: threading.Lock, *, resets_each_game: bool = False) -> None:
+        super().__init__(agent, lock, resets_each_game=resets_each_game)
+        self._loop = LoopThread(agent.name)
         self._ended: Callable[[], None] | None = None
 
     def open(self, run_seed: int) -> None:
         if not self._resets_each_game:
             self._reset(run_seed, "reset()")
 
-    def begin(self, table: int, seed: int, where: str) -> None:
+    def begin(self, slot: int, seed: int, where: str) -> None:
         if self._resets_each_game:
             self._reset(seed, where)
 
-    def reply(self, turn: Turn, table: int, where: str) -> str:
-        return self.asker.text(self._awaited(where, self.asker.agent.aact, turn.observation, turn.info), where)
+    def reply(self, turn: Turn, slot: int, where: str) -> str:
+        return self.agent.require_text(self._awaited(where, self.agent.inner.aact, turn.observation, turn.info), where)
 
     def stop(self) -> None:
         if self._ended is None:
-            aclose = getattr(self.asker.agent, "aclose", None)
-            self.asker.is_closed = callable(aclose)
+            aclose = getattr(self.agent.inner, "aclose", None)
+            self.agent.is_closed = callable(aclose)
             self._ended = self._loop.begin_close(aclose() if callable(aclose) else None, timeout_s=CLOSE_TIMEOUT_S)
 
     def close(self) -> None:
         self.stop()
         assert self._ended is not None
-        with self.asker.blamed("close()"):
+        with self.agent.naming_errors("close()"):
             self._ended()
 
     def _reset(self, seed: int, where: str) -> None:
-        areset = getattr(self.asker.agent, "areset", None)
+        areset = getattr(self.agent.inner, "areset", None)
         if callable(areset):
             self._awaited(where, areset, seed)
         else:
-            self.asker.reset(seed, where)
+            self.agent.reset(seed, where)
 
     def _awaited(self, where: str, function: Callable[..., Any], *arguments: object) -> Any:
-        with self.asker.blamed(where):
+        with self.agent.naming_errors(where):
             return self._loop.run(function(*arguments))
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _PendingTurn:
     turn: Turn
     where: str
     reply: Future[Reply] = field(default_factory=Future)
 
 
 class _BatchAgent(GameAgent):
-    """All turns that wait when the agent is free go to it together, in a thread of its own."""
+    """Calls `act_batch` in a thread of its own, with all turns that wait when the agent is free."""
 
-    def __init__(self, asker: Asker, lock: threading.Lock) -> None:
-        super().__init__(asker, lock)
-        self._waiting: queue.SimpleQueue[_Question] = queue.SimpleQueue()
+    def __init__(self, agent: NamedAgent, lock: threading.Lock) -> None:
+        super().__init__(agent, lock)
+        self._waiting: queue.SimpleQueue[_PendingTurn] = queue.SimpleQueue()
         self._deadline: float | None = None
-        self._thread = threading.Thread(target=self._work, name=asker.name, daemon=True)
+        self._thread = threading.Thread(target=self._work, name=agent.name, daemon=True)
 
     def open(self, run_seed: int) -> None:
         super().open(run_seed)
         self._thread.start()
 
-    def reply(self, turn: Turn, table: int, where: str) -> str:
-        question = _Question(turn, where)
-        self._waiting.put(question)
-        reply = question.reply.result()
+    def reply(self, turn: Turn, slot: int, where: str) -> str:
+        pending = _PendingTurn(turn, where)
+        self._waiting.put(pending)
+        reply = pending.reply.result()
         if isinstance(reply, AgentUnavailable):
-            raise AgentUnavailable(str(reply))  # an error of its own, since raising one adds to its traceback
+            raise AgentUnavailable(str(reply))  # a new error for each game, since raising one adds to its traceback
         return reply
 
     def stop(self) -> None:
         if self._deadline is None:
             self._deadline = time.monotonic() + CLOSE_TIMEOUT_S
-            self._waiting.put(_Question(Turn({}, {}), ""))
+            self._waiting.put(_PendingTurn(Turn({}, {}), ""))
 
     def close(self) -> None:
         self.stop()
@@ -214,11 +214,11 @@ class _BatchAgent(GameAgent):
                 for each in batch:
                     each.reply.cancel()
                 return
-            self._answer(batch)
+            self._reply_to(batch)
 
-    def _answer(self, batch: list[_Question]) -> None:
+    def _reply_to(self, batch: list[_PendingTurn]) -> None:
         try:
-            replies = self.asker.batch([each.turn for each in batch], [each.where for each in batch])
+            replies = self.agent.batch([each.turn for each in batch], [each.where for each in batch])
         except BaseException as error:  # noqa: BLE001  raised in the games' threads
             for each in batch:
                 each.reply.set_exception(error)

@@ -1,4 +1,4 @@
-"""One game in one environment: whose turn it is, what was judged, how long it took."""
+"""Plays one game in one environment, and measures the time it takes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 
 _MAX_JUDGING = 32
-"""Threads that wait for the sandbox: enough to keep the workers of a large machine busy."""
+"""Most threads that call the sandbox at once: enough to keep the workers of a large machine busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSplit:
-    """Wall-clock seconds; never part of a record. Those of games played at the same time overlap."""
+    """Wall-clock seconds; never part of a record. The seconds of concurrent games overlap."""
 
     agents_s: float = 0.0
     """Spent waiting for replies."""
@@ -49,19 +49,19 @@ class PlayedEpisode:
 
     record: EpisodeRecord
     rounds: tuple[JudgedRound, ...]
-    """Empty for an episode that was played before and is only handed on."""
+    """Empty for an episode that was played before this run was resumed."""
     time: TimeSplit
     unavailable: AgentUnavailable | None = None
-    """Why its last round is masked, if that is because an agent could not be asked."""
-    absent: str = ""
-    """Which one: the environment's name of its seat."""
-    asked_s: Mapping[str, float] = field(default_factory=dict)
-    """By seat, when it last replied or could not be asked, by a clock that only goes on."""
+    """Why the last round is masked, if an agent was unavailable."""
+    unavailable_agent: str = ""
+    """The environment's name of that agent, such as `coder_0`; empty if none was unavailable."""
+    last_call_s: Mapping[str, float] = field(default_factory=dict)
+    """By the environment's name of an agent: when its last call ended, in seconds of a monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSeeds:
-    """Independent seeds of one episode; each fits into a double, so that any reader of the record keeps it exact."""
+    """Independent seeds of one episode. Each fits into a double, so every reader of the record gets the exact seed."""
 
     environment: int
     coder: int
@@ -69,12 +69,12 @@ class EpisodeSeeds:
 
     @classmethod
     def of_run(cls, run_seed: int) -> EpisodeSeeds:
-        """Return the seeds for agents that are reset once per run; that of the environment is not used."""
+        """Return the seeds for agents that are reset once per run; the environment's seed is not used."""
         return cls(*(_descendant(run_seed, key) for key in range(3)))
 
 
 def episode_seeds(run_seed: int, episode: int) -> EpisodeSeeds:
-    """Return the seeds of an episode, whichever episodes were played before it."""
+    """Return the seeds of an episode; they do not depend on other episodes."""
     return EpisodeSeeds(*(_descendant(run_seed, episode, key) for key in range(3)))
 
 
@@ -84,33 +84,33 @@ def _descendant(run_seed: int, *key: int) -> int:
 
 
 class TimedSandbox:
-    """The environments' view of the sandbox: the same, with a stop-watch for each thread and a switch for all."""
+    """The sandbox as the environments see it. Measures each thread's waiting time, and can be stopped for all games."""
 
     def __init__(self, inner: Sandbox) -> None:
         self._inner = inner
         self._watch = threading.local()
         self._places = threading.BoundedSemaphore(_MAX_JUDGING)
         self.lock = threading.Lock()
-        """Held by whoever works in one of the environments; given up while the sandbox is waited for."""
+        """A thread holds it while it works in an environment, and releases it while it waits for the sandbox."""
         self._is_stopped = False
 
     @property
     def name(self) -> str:
-        """That of the sandbox."""
+        """The sandbox's name."""
         return self._inner.name
 
     @property
     def guarantee(self) -> Guarantee:
-        """That of the sandbox."""
+        """The sandbox's guarantee."""
         return self._inner.guarantee
 
     @property
     def spent_s(self) -> float:
-        """Seconds that the present thread has waited so far."""
+        """Seconds that the current thread has waited for the sandbox so far."""
         return float(getattr(self._watch, "spent_s", 0.0))
 
     def stop(self) -> None:
-        """End games which nobody wants any more at their next turn or call."""
+        """Make every game fail at its next turn or sandbox call."""
         self._is_stopped = True
 
     def require_running(self) -> None:
@@ -119,7 +119,7 @@ class TimedSandbox:
             raise SandboxError("the run has ended")
 
     def run(self, jobs: Sequence[Job]) -> list[JobReport]:
-        """Run all jobs; the thread holds the lock."""
+        """Run all jobs. The calling thread must hold the lock; it is released meanwhile."""
         self.require_running()
         self.lock.release()
         try:
@@ -133,13 +133,13 @@ class TimedSandbox:
             self.lock.acquire()
 
     def close(self) -> None:
-        """End the sandbox itself."""
+        """Close the sandbox itself."""
         self._inner.close()
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """An environment, in which one game is played after the other."""
+class EnvSlot:
+    """One environment, which plays one game after the other."""
 
     number: int
     environment: Any
@@ -149,20 +149,23 @@ class Table:
 class Game:
     """One episode, played in one thread."""
 
-    def __init__(self, table: Table, number: int, problem: Problem, run_seed: int) -> None:
-        self._table, self._environment, self._sandbox = table.number, table.environment, table.sandbox
+    def __init__(self, slot: EnvSlot, number: int, problem: Problem, run_seed: int) -> None:
+        self._table, self._environment, self._sandbox = slot.number, slot.environment, slot.sandbox
         self._number, self._problem = number, problem
         self._rounds: list[JudgedRound] = []
         self._unavailable: AgentUnavailable | None = None
-        self._absent = ""
-        self._asked_s: dict[str, float] = {}
+        self._unavailable_agent = ""
+        self._last_call_s: dict[str, float] = {}
         self._agents_s = 0.0
         self._seeds = episode_seeds(run_seed, number)
         self._where = f"episode {number} (problem {problem.id})"
-        """For errors."""
+        """Names the game in error messages."""
 
     def play(self, agents: Mapping[str, GameAgent]) -> PlayedEpisode:
-        """Play it with agents by the environment's names.
+        """Play the episode.
+
+        Args:
+            agents: by the environment's names, such as `coder_0`.
 
         Raises:
             UserError: an agent failed.
@@ -180,13 +183,13 @@ class Game:
                 if isinstance(reply, str):
                     self._environment.step(reply)
                 else:
-                    self._environment.unwrapped.give_up(f"the {turn.info['role']} could not be asked")
+                    self._environment.unwrapped.give_up(f"the {turn.info['role']} was unavailable")
             self._note_round()
         total_s = time.perf_counter() - start
         return self._played(TimeSplit(self._agents_s, self._sandbox.spent_s - judged_s, total_s))
 
     def _turn(self) -> Turn | None:
-        """Return what the agent is to reply to whose turn it is; None: the episode is over."""
+        """Return the turn of the agent that acts next; None if the episode is over."""
         with self._sandbox.lock:
             while self._environment.agents:
                 observation, _, terminated, truncated, info = self._environment.last()
@@ -196,16 +199,16 @@ class Game:
         return None
 
     def _reply(self, agents: Mapping[str, GameAgent], turn: Turn) -> str | None:
-        """Return the reply; None if there is none."""
+        """Return the agent's reply; None if it is unavailable."""
         name, start = self._environment.agent_selection, time.perf_counter()
         try:
             return agents[name].reply(turn, self._table, self._where)
         except AgentUnavailable as error:
-            self._unavailable, self._absent = error, name
+            self._unavailable, self._unavailable_agent = error, name
             return None
         finally:
-            self._asked_s[name] = time.perf_counter()
-            self._agents_s += self._asked_s[name] - start
+            self._last_call_s[name] = time.perf_counter()
+            self._agents_s += self._last_call_s[name] - start
 
     def _played(self, spent: TimeSplit) -> PlayedEpisode:
         record = EpisodeRecord(
@@ -216,7 +219,9 @@ class Game:
             seed=self._seeds.environment,
             rounds=tuple(map(RoundRecord.of, self._rounds)),
         )
-        return PlayedEpisode(record, tuple(self._rounds), spent, self._unavailable, self._absent, self._asked_s)
+        return PlayedEpisode(
+            record, tuple(self._rounds), spent, self._unavailable, self._unavailable_agent, self._last_call_s
+        )
 
     def _note_round(self) -> None:
         judged = self._environment.unwrapped.last_round

@@ -1,4 +1,4 @@
-"""SIGTERM, with which schedulers end jobs, taken as Ctrl-C is."""
+"""Handles SIGTERM, with which schedulers end jobs, like Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM within, so that everything ends in order; elsewhere than in the main thread,
-    where Python knows no signals, change nothing."""
+    """Raise KeyboardInterrupt at SIGTERM inside the `with` block, so that cleanup runs.
+
+    Does nothing outside the main thread, where Python cannot handle signals.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

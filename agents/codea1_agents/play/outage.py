@@ -1,4 +1,4 @@
-"""When to stop asking agents that are not there. Pure."""
+"""Stops a run whose agents have become unavailable. Pure."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from codea1_agents.play.games import PlayedEpisode
 from codea1_env.errors import AgentUnavailable
 
 PATIENCE = 8
-"""So many games in a row without a reply end a run."""
+"""Number of games in a row without a reply that ends a run."""
 
 
 def while_available(games: Iterable[PlayedEpisode], *, is_new_run: bool) -> Iterator[PlayedEpisode]:
-    """Hand on the games; those in which an agent was unavailable only when a later one shows that the run goes on.
+    """Yield the games. A game with an unavailable agent is yielded only after a later game shows that the run goes on.
 
-    So what is handed on never ends with an outage that stopped the run, and a resumed run asks again.
+    So the games of an outage that stops the run are never yielded, and a resumed run plays them again.
 
     Args:
-        games: as they are finished.
-        is_new_run: nothing was played before; then a run in which no agent ever replied also ends with an error.
+        games: as they finish.
+        is_new_run: whether nothing was played before; then a run without any reply also ends with an error.
 
     Raises:
         AgentUnavailable: `PATIENCE` games in a row had no reply.
@@ -40,10 +40,13 @@ def while_available(games: Iterable[PlayedEpisode], *, is_new_run: bool) -> Iter
     yield from held
 
 
-def _is_past(absence: PlayedEpisode, game: PlayedEpisode) -> bool:
-    """Whether the agent that was absent has replied in `game` since; or the game has built on that one's outcome."""
-    since = game.asked_s.get(absence.absent, 0.0) > absence.asked_s[absence.absent]
-    return since or game.record.problem_id == absence.record.problem_id
+def _is_past(masked: PlayedEpisode, game: PlayedEpisode) -> bool:
+    """Whether the agent that was unavailable in `masked` has replied in `game` since, or both play the same problem.
+
+    A later game of the same problem depends on the outcome of the earlier one.
+    """
+    since = game.last_call_s.get(masked.unavailable_agent, 0.0) > masked.last_call_s[masked.unavailable_agent]
+    return since or game.record.problem_id == masked.record.problem_id
 
 
 def _outage(held: list[PlayedEpisode], which: str) -> AgentUnavailable:

@@ -11,7 +11,7 @@ from codea1_env.plugins import resolve
 
 @dataclass(slots=True)
 class Copies:
-    """Makes more agents of one specification, and keeps them."""
+    """Makes further agents from one specification, and keeps them."""
 
     spec: AgentSpec
     context: AgentContext
@@ -19,7 +19,7 @@ class Copies:
     made: list[Agent] = field(default_factory=list)
 
     def another(self) -> Agent:
-        """Return one more."""
+        """Return one more agent."""
         agent = load_agent(self.spec, self.context, role=self.role)
         self.made.append(agent)
         return agent
@@ -27,22 +27,22 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class Players:
-    """The two agents of a run, with the names that errors call them by."""
+    """The two agents of a run, with their names in error messages."""
 
     coder: Agent
     tester: Agent
     coder_name: str
     tester_name: str
     coder_copies: Copies | None = None
-    """For games at the same time; None: there is only this one, an object or a function."""
+    """For concurrent games; None if the agent is an object or a function, which cannot be copied."""
     tester_copies: Copies | None = None
 
 
 def load_players(coder: AgentSpec, tester: AgentSpec, context: AgentContext) -> Players:
-    """Return the agents that two specifications name or are.
+    """Return the agents of two specifications; a specification is a name, a class, a function or an agent.
 
     Raises:
-        UserError: nothing of that name, it cannot be made, or it plays the other role.
+        UserError: there is no agent of that name, it cannot be made, or it plays the other role.
     """
     agents = load_agent(coder, context, role="coder"), load_agent(tester, context, role="tester")
     return Players(
@@ -60,13 +60,13 @@ def _copies(spec: AgentSpec, context: AgentContext, role: Role) -> Copies | None
 
 
 def usage_of(agent: Agent, copies: Copies | None = None) -> dict[str, int | float] | None:
-    """Return what an agent and its copies say they have used, added up; None: it does not tell.
+    """Return the sum of what an agent and its copies report as used; None if the agent does not report it.
 
-    An agent tells by an attribute `usage`, a dataclass of numbers (such as tokens).
+    An agent reports its usage in an attribute `usage`, a dataclass of numbers (such as tokens).
     """
-    told = [getattr(each, "usage", None) for each in (agent, *(copies.made if copies else ()))]
+    reported = [getattr(each, "usage", None) for each in (agent, *(copies.made if copies else ()))]
     totals: dict[str, int | float] = {}
-    for usage in told:
+    for usage in reported:
         if not is_dataclass(usage) or isinstance(usage, type):
             return None
         for each in fields(usage):

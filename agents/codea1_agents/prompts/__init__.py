@@ -1,4 +1,4 @@
-"""What language models are told: the wordings (`*.toml`) and how they become chat messages."""
+"""Prompts of language models: the wordings (`*.toml`) and their conversion to chat messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scripted agents say: a sentence and a fenced block, as language models write."""
+"""Formats a reply as a sentence and a fenced code block."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def fenced(code: str, sentence: str = "") -> str:
-    """Return a reply with one Python block.
+    """Return a reply with an optional sentence and one Python block.
 
     The fence is longer than any run of backticks in the code, so that a docstring cannot end the block.
     """

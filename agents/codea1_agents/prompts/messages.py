@@ -1,4 +1,4 @@
-"""Chat messages, and the forms that some models need them in. Pure."""
+"""Chat messages, and the conversions that some models need. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 Speaker = Literal["system", "user", "assistant"]
 
 TURN_OF_USER = "\n### User"
-"""What a base model writes when it goes on to play the user; its reply ends before it."""
+"""What a base model writes when it continues with a turn of the user; its reply ends before this text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,12 @@ class Message:
     content: str
 
     def to_dict(self) -> dict[str, str]:
-        """Return the mapping that chat templates and OpenAI-compatible endpoints take."""
+        """Return the message as chat templates and OpenAI-compatible endpoints expect it."""
         return {"role": self.role, "content": self.content}
 
 
 def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Join neighbours of one role by a blank line, since many chat templates insist on alternation."""
+    """Join consecutive messages of one role by a blank line, since many chat templates require alternating roles."""
     found: list[Message] = []
     for message in messages:
         if found and found[-1].role == message.role:
@@ -35,11 +35,11 @@ def merged(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def folded_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Make the system's message the beginning of the user's, for models that know no system role."""
+    """Prepend the system message to the user's message, for models without a system role."""
     return merged(Message("user", each.content) if each.role == "system" else each for each in messages)
 
 
 def plain_text(messages: Sequence[Message]) -> str:
-    """Return the chat as text that ends where the assistant begins, for models without a chat template."""
+    """Return the chat as text that ends where the assistant's reply begins, for models without a chat template."""
     turns = [f"### {each.role.capitalize()}\n{each.content}\n" for each in messages]
     return "\n".join([*turns, "### Assistant\n"])

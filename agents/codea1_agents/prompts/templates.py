@@ -1,8 +1,8 @@
-"""Wordings as data: TOML files of message templates, and the pure function from an observation to chat messages.
+"""Reads wordings, which are TOML files of message templates, and converts an observation to chat messages.
 
-A file has tables named as in `default.toml`; those that it leaves out are taken from `default`. `$name` stands for a
-part of the observation (`string.Template`'s syntax); what is put in is never read as a template again, so a program
-full of dollar signs arrives as it is.
+A file has tables named as in `default.toml`; missing tables are taken from `default`. `$name` is a placeholder for a
+part of the observation (syntax of `string.Template`). Inserted text is not read as a template again, so dollar signs in
+a program stay as they are.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ _TESTS = 8
 
 
 class View(Enum):
-    """What a tester is told about the program."""
+    """What a tester's prompt says about the program."""
 
     WHITE_BOX = "white_box"
-    """It is shown."""
+    """It shows the program."""
     BLACK_BOX = "black_box"
-    """There is one, which is hidden."""
+    """It says that there is a hidden program."""
     BLIND = "blind"
-    """Nothing: tests are written from the problem alone, as for choosing among candidates."""
+    """Nothing: the tester writes tests from the problem alone, as for choosing among candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """One wording: what is said in which situation."""
+    """One wording: the message templates of every situation."""
 
     name: str
     tables: Mapping[str, tuple[Message, ...]]
-    """Templates by situation; every situation is there."""
+    """Templates by situation, complete."""
 
     def messages(self, observation: Observation, info: Info) -> tuple[Message, ...]:
-        """Return what a model is told; the last message is the user's.
+        """Return the chat messages for a turn; the last message is the user's.
 
         Args:
             observation: of `codea1_env.code_a1_v0`.
-            info: `role` is needed; `tests_per_suite` (default 8) and `tester_view` (a `View`'s value) are used. Without
-                the latter, a tester has the white-box view if its observation holds a program, else the black-box one.
+            info: must have `role`; may have `tests_per_suite` (default 8) and `tester_view` (a `View`'s value). Without
+                `tester_view`, the view is white-box if the observation has a program, else black-box.
 
         Raises:
             UserError: `role` or `tester_view` is missing or unknown.
@@ -83,11 +83,11 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     """Return a wording.
 
     Args:
-        wording: one of `WORDINGS`, or the path of a TOML file; tables that it leaves out are `default`'s.
+        wording: one of `WORDINGS`, or the path of a TOML file; missing tables are taken from `default`.
 
     Raises:
-        UnknownName: neither a known name nor a file.
-        BrokenInput: the file cannot be read, or a table, key or placeholder in it is unknown.
+        UnknownName: the wording is neither a known name nor a file.
+        BrokenInput: the file cannot be read, or has an unknown table, key or placeholder.
     """
     if isinstance(wording, Prompts):
         return wording
@@ -142,19 +142,19 @@ def _messages(entries: Any, place: str) -> tuple[Message, ...]:
 def _require_known(text: str, place: str) -> None:
     template = Template(text)
     if not template.is_valid():
-        raise BrokenInput(f"{place}: a lone $; write $$ for a dollar sign")
+        raise BrokenInput(f"{place}: a single $; write $$ for a dollar sign")
     for name in template.get_identifiers():
         if name not in _PLACEHOLDERS:
             raise BrokenInput(f"{place}: {UnknownName.of('placeholder', name, _PLACEHOLDERS)}")
 
 
 def _view(observation: Observation, info: Info) -> View:
-    told = info.get("tester_view") or ("white_box" if observation["program"] else "black_box")
+    name = info.get("tester_view") or ("white_box" if observation["program"] else "black_box")
     try:
-        view = View(told)
+        view = View(name)
     except ValueError as error:
-        raise UnknownName.of("tester_view", str(told), [each.value for each in View]) from error
-    # A white-box tester whose coder wrote nothing has nothing to look at.
+        raise UnknownName.of("tester_view", str(name), [each.value for each in View]) from error
+    # Without a program, a white-box tester gets the black-box prompt.
     return View.BLACK_BOX if view is View.WHITE_BOX and not observation["program"] else view
 
 
@@ -173,7 +173,7 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
 
 
 def _encodable(text: str) -> str:
-    """Replace lone surrogates, which a program may hold and which neither JSON over HTTP nor tokenizers take."""
+    """Replace lone surrogates: a program may contain them, but JSON over HTTP and tokenizers refuse them."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from codea1_agents.prompts.fences import fenced
 from codea1_agents.scripted.literals import literal
-from codea1_agents.scripted.mutation import bare, mutants
-from codea1_agents.scripted.randomness import Drawing
+from codea1_agents.scripted.mutation import mutants, without_docstrings
+from codea1_agents.scripted.randomness import SeededAgent
 from codea1_agents.scripted.signatures import Signature, read_signature
 from codea1_agents.scripted.typed_inputs import edges
 from codea1_agents.scripted.value_types import Kind, ValueType
@@ -21,7 +21,7 @@ _MAX_SUBTLETY = 4
 
 
 class ReferenceCoder:
-    """Replies the problem's solution: the best that a coder can do. Privileged, since solutions are secret."""
+    """Replies with the problem's solution, which no coder can surpass. Privileged, since solutions are secret."""
 
     plays = "coder"
 
@@ -33,19 +33,19 @@ class ReferenceCoder:
         return fenced(self._problems.by_id(info["problem_id"]).solution, "Here is the function.")
 
 
-class MutantCoder(Drawing):
-    """Replies the solution, or with probability `strength` a wrong variant of it. Privileged: it knows the solution.
+class MutantCoder(SeededAgent):
+    """Replies with the solution, or with a wrong variant with probability `strength`. Privileged: knows the solution.
 
     Wrong variants are the problem's known wrong programs (half of the time, if it has any) and mutants of its
-    solution with one fault. Both have a subtlety from 1 (fails on most inputs) to 4 (on rare ones only), and
-    `strength` also says how coarse the faults are: a variant of subtlety s has weight exp(-|s - t|) with
-    t = 4 - 3 * strength, so strength 0.1 makes rare and subtle mistakes, strength 1 frequent and obvious ones.
+    solution with one fault. Both have a subtlety from 1 (fails on most inputs) to 4 (fails only on rare ones).
+    `strength` also sets how obvious the faults are: a variant of subtlety s has weight exp(-|s - t|) with
+    t = 4 - 3 * strength, so strength 0.1 gives rare and subtle mistakes, strength 1 frequent and obvious ones.
     Within one subtlety every kind of fault is equally likely. A few mutants are equivalent to the solution, so the
     share of wrong programs is slightly below `strength`.
 
-    In a repair round whose feedback tells of failures it draws again with strength / 2 ** round; where nothing
-    failed it repeats its program. All replies are written alike (no comments, no docstrings, uniform layout), so that
-    nobody can tell right from wrong by the style.
+    In a repair round whose feedback reports failures, it draws again with strength / 2 ** round; if nothing failed, it
+    repeats its program. All replies have the same style (no comments, no docstrings, uniform layout), so the style does
+    not distinguish right from wrong programs.
     """
 
     plays = "coder"
@@ -56,7 +56,7 @@ class MutantCoder(Drawing):
         Raises:
             ValueError: strength is not a number within [0, 1].
         """
-        self._strength = float(strength)  # options from the command line may be text
+        self._strength = float(strength)  # an option from the command line may be text
         if not 0 <= self._strength <= 1:
             raise ValueError(f"strength must be within [0, 1], not {strength!r}")
         self._problems = context.problems
@@ -72,7 +72,7 @@ class MutantCoder(Drawing):
 
     def _program(self, problem: Problem, strength: float) -> str:
         if self._rng.random() >= strength:
-            return bare(problem.solution)
+            return without_docstrings(problem.solution)
         known = [(wrong.subtlety, "known", wrong.program) for wrong in problem.wrong_programs]
         made = [
             (mutant.operator.subtlety, mutant.operator.value, mutant.program)
@@ -80,16 +80,16 @@ class MutantCoder(Drawing):
         ]
         variants = known if known and (not made or self._rng.random() < 0.5) else made
         if not variants:
-            return bare(problem.solution)
+            return without_docstrings(problem.solution)
         weights = _weights([(subtlety, kind) for subtlety, kind, _ in variants], 4 - 3 * strength)
-        return bare(variants[self._rng.choice(len(variants), p=weights)][2])
+        return without_docstrings(variants[self._rng.choice(len(variants), p=weights)][2])
 
 
-class RandomCoder(Drawing):
-    """Replies programs that load and mostly fail: the right signature around a random expression.
+class RandomCoder(SeededAgent):
+    """Replies with programs that load and mostly fail: the right signature around a random expression.
 
-    Expressions are arguments, constants of the hinted result type, and small combinations of them; where nothing is
-    hinted, any of these types.
+    Expressions are arguments, constants of the annotated result type, and small combinations of them; without an
+    annotation, the type is random.
     """
 
     plays = "coder"
@@ -135,15 +135,16 @@ _TEMPLATES = {
 
 
 def reports_failure(feedback: str) -> bool:
-    """Return whether the text tells of a failed test or an invalid program; "0 of 8 tests failed" does not."""
-    told = re.sub(r"\b(0|no|none)\b[\w ]* failed", "", feedback.lower())
-    return re.search(r"fail|invalid|wrong|error|should be", told) is not None
+    """Return whether the text reports a failed test or an invalid program; "0 of 8 tests failed" does not."""
+    text = re.sub(r"\b(0|no|none)\b[\w ]* failed", "", feedback.lower())
+    return re.search(r"fail|invalid|wrong|error|should be", text) is not None
 
 
 def _weights(kinds: list[tuple[int, str]], target: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return each variant's probability: a subtlety's weight is shared among its kinds, a kind's among its variants.
+    """Return each variant's probability.
 
-    The weight exp(-|subtlety - target|) counts once per subtlety that occurs.
+    Each subtlety that occurs has the weight exp(-|subtlety - target|), divided equally among its kinds of faults; each
+    kind's weight is divided equally among its variants.
     """
     of_kind = {kind: kinds.count(kind) for kind in set(kinds)}
     n_kinds = {s: len({kind for kind in of_kind if kind[0] == s}) for s in range(1, _MAX_SUBTLETY + 1)}

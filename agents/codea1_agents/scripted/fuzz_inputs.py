@@ -1,9 +1,9 @@
-"""Random inputs drawn with hypothesis from the type model, close to the examples.
+"""Draws random inputs with hypothesis from the type model, close to the examples.
 
-Theory of operation: a hypothesis strategy says what inputs look like; `fuzz_one_input`, hypothesis' public entry for
-external fuzzers, turns bytes into draws from it, and the bytes come from the caller's generator. So one seed gives one
-sequence of inputs in every process, which `@seed` would not: hypothesis' own engine mixes in constants that it finds
-in whatever modules happen to be imported. It also spares the engine's set-up: about half a millisecond per input.
+Theory of operation: a hypothesis strategy defines the inputs. `fuzz_one_input`, hypothesis' public entry for external
+fuzzers, turns bytes into draws from the strategy; the bytes come from the caller's generator. So one seed gives the
+same inputs in every process. `@seed` would not: hypothesis' own engine mixes in constants from the modules that are
+imported. This also avoids the engine's set-up, about half a millisecond per input.
 
 Importing this module imports hypothesis; import it where it is needed.
 """
@@ -24,7 +24,7 @@ from codea1_agents.scripted.typed_inputs import edges, edits, hashable
 from codea1_agents.scripted.value_types import Kind, ValueType
 
 _LETTERS = "abcxyzABZ019 .,-_()"
-_BUFFER = 1024  # bytes for one draw; most draws use under 200, one that needs more is given up
+_BUFFER = 1024  # bytes for one draw; most draws use under 200, and a draw that needs more is dropped
 _PER_DRAW = 4  # calls per draw, to share its fixed cost
 _DEPTH = 2  # containers nested deeper than this stay small
 _SPLICE_RANGE = 5039  # positions are taken modulo the length; 5040 has all small divisors, so none is favoured
@@ -32,9 +32,9 @@ _SPLICES = ((1, 1), (0, 1), (1, 0))  # elements removed and inserted: replace, i
 
 
 class InputSource:
-    """Argument tuples for one interface; keeps its strategy, so make it once per problem.
+    """Draws argument tuples for one interface. Its strategy is costly to build, so make one source per problem.
 
-    Within a hypothesis test of your own, making one trips the health check `nested_given`, which you can suppress.
+    Inside your own hypothesis test, making one triggers the health check `nested_given`, which you can suppress.
     """
 
     def __init__(self, interface: Interface) -> None:
@@ -50,7 +50,7 @@ class InputSource:
         self._feed = collect.hypothesis.fuzz_one_input  # type: ignore[attr-defined]  # documented, not typed
 
     def draw(self, rng: np.random.Generator, n: int) -> list[Arguments]:
-        """Return at most n different calls' arguments, none an example; fewer where the types allow no more."""
+        """Return the arguments of at most n different calls, none an example; fewer if the types allow no more."""
         fresh: dict[str, Arguments] = {}
         for _ in range(n):
             self._drawn.clear()
@@ -79,7 +79,7 @@ def _near(example: Arguments, interface: Interface) -> SearchStrategy[Arguments]
 
 
 def values_of(kind: ValueType, depth: int = 0) -> SearchStrategy[Any]:
-    """Return a strategy for values of a type: near what was seen, plus edges, small where deep."""
+    """Return a strategy for values of a type: near the seen values, plus edges; deeply nested values are small."""
     match kind.kind:
         case Kind.LIST | Kind.TUPLE:
             items = st.lists(values_of(kind.parts[0], depth + 1), max_size=_longest(kind, depth))
@@ -121,7 +121,7 @@ def _scalars(kind: ValueType) -> SearchStrategy[Any]:
 
 
 def _numbers(seen: Sequence[int]) -> SearchStrategy[int]:
-    """Return integers of the seen range, a little beyond it, and (unless none was negative) of either sign."""
+    """Return integers of the seen range, a little beyond it, and of either sign unless all seen are positive."""
     low, high = min([*seen, 0]), max([*seen, 10])
     span = st.integers(low, high + max(2, high // 4))
     anywhere = st.integers(-10, 20) if low < 0 or len(seen) < 2 else st.integers(-1, 20)
@@ -129,7 +129,7 @@ def _numbers(seen: Sequence[int]) -> SearchStrategy[int]:
 
 
 def _texts(seen: Sequence[str]) -> SearchStrategy[str]:
-    """Return strings of seen characters, seen words, and of a general alphabet."""
+    """Return strings of seen characters, of seen words, and of a general alphabet."""
     longest = max([*map(len, seen), 4]) + 2
     general = st.lists(st.sampled_from(_LETTERS), max_size=8).map("".join)
     characters = sorted({character for text in seen for character in text})
@@ -143,7 +143,7 @@ def _texts(seen: Sequence[str]) -> SearchStrategy[str]:
 
 
 def changes_of(value: object, kind: ValueType) -> SearchStrategy[Any]:
-    """Return a strategy for values near `value`: a structural edit of it or none, then up to two spliced elements."""
+    """Return a strategy for values near `value`: at most one structural edit, then up to two spliced elements."""
     starts = st.sampled_from([value, *edits(value)])
     element = _elements(value, kind)
     if element is None:
@@ -153,7 +153,7 @@ def changes_of(value: object, kind: ValueType) -> SearchStrategy[Any]:
 
 
 def _elements(value: object, kind: ValueType) -> SearchStrategy[Any] | None:
-    """Return a strategy for what can be spliced into the value; None if it has no elements to exchange."""
+    """Return a strategy for elements to splice into the value; None if it has no elements."""
     match value, kind.kind:
         case str(), _:
             seen = sorted({character for text in kind.seen if isinstance(text, str) for character in text})
@@ -170,7 +170,7 @@ def _elements(value: object, kind: ValueType) -> SearchStrategy[Any] | None:
 
 
 def _spliced(value: Any, splices: Sequence[tuple[int, tuple[int, int], Any]]) -> object:
-    """Return the value with, for each splice, some elements after a position replaced by the new one or left out."""
+    """Return the value after all splices; each removes and inserts elements at a position."""
     if isinstance(value, str):
         return "".join(_spliced_items(list(value), splices))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Plain data as Python source that reads the same in every process."""
+"""Writes plain data as Python source that is the same in every process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 
 def literal(value: object) -> str:
-    """Return ASCII source of a value that `ast.literal_eval` reads back.
+    """Return ASCII source of a value, for `ast.literal_eval`.
 
-    Sets are written in the order of their elements' source, since their own order depends on the hash seed.
+    The elements of a set are sorted by their source, since the set's own order depends on the hash seed.
 
     Raises:
-        ValueError: the value, or something in it, has no literal.
+        ValueError: the value, or a part of it, has no literal.
     """
     if value is None or isinstance(value, bool | int | str | bytes):
         return ascii(value)

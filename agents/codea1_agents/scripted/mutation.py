@@ -1,6 +1,6 @@
-"""Wrong variants of a program, one small fault each. Pure.
+"""Makes wrong variants of a program with one small fault each. Pure.
 
-A mutant may be equivalent to its source (`<` for `<=` where equality cannot happen): only running it can tell.
+A mutant may be equivalent to its source (`<` in place of `<=` where equality cannot happen).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from codea1_agents.scripted.mutation_operators import Edit, Operator, Site, edits_of
 
-# Annotations and decorators never change what is returned; patterns, imports and names only break the program.
+# Mutated annotations and decorators change no result; mutated patterns, imports and names only break the program.
 _SKIPPED_FIELDS = frozenset({"annotation", "returns", "decorator_list", "type_params", "format_spec"})
 _SKIPPED_NODES = (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)
 
@@ -22,17 +22,17 @@ class Mutant:
     """One wrong variant."""
 
     program: str
-    """As `ast.unparse` writes it: comments are gone."""
+    """As `ast.unparse` writes it, without comments."""
     operator: Operator
     line: int
     """Line of the fault in the source, from 1."""
     note: str
-    """What was changed, in one sentence."""
+    """The change, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A place in the tree that holds a node."""
+    """The position of a node in the tree."""
 
     parent: ast.AST
     field: str
@@ -47,7 +47,7 @@ class _Slot:
         return found
 
     def write_with(self, edit: Edit, tree: ast.Module) -> str:
-        """Return the whole program with the edit made; the tree is left as it was."""
+        """Return the whole program with the edit; the tree does not change."""
         held = getattr(self.parent, self.field)
         if self.position is None:
             changed: object = edit.node
@@ -87,8 +87,8 @@ def mutants(source: str, *, entry_point: str = "") -> tuple[Mutant, ...]:
     return tuple(found)
 
 
-def bare(source: str) -> str:
-    """Return the program as `ast.unparse` writes it, without docstrings: what mutants look like.
+def without_docstrings(source: str) -> str:
+    """Return the program as `ast.unparse` writes it, without docstrings: the style of mutants.
 
     Raises:
         SyntaxError: the source is not Python.
@@ -127,13 +127,13 @@ def _slots_in(node: ast.AST, site: Site) -> Iterator[_Slot]:
 
 
 def is_documented(node: ast.AST) -> bool:
-    """Whether the first statement of its body is a docstring."""
+    """Whether the node's body begins with a docstring."""
     documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
     return documented and ast.get_docstring(node, clean=False) is not None  # type: ignore[arg-type]  # just checked
 
 
 def _reachable(tree: ast.Module, entry_point: str) -> set[int]:
-    """Return the positions of the top-level statements that define what the entry point uses, directly or not."""
+    """Return the positions of the top-level statements that the entry point uses, directly or indirectly."""
     definers: dict[str, set[int]] = {}
     for position, statement in enumerate(tree.body):
         for name in _defined_names(statement):

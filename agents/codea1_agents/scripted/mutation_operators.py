@@ -1,4 +1,4 @@
-"""Small faults that programmers make, as edits of one syntax node. Pure: no node is changed, new ones are returned."""
+"""Small faults that programmers make, as edits of one syntax node. Pure: edits return new nodes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Operator(StrEnum):
         return member
 
     BOUNDARY = "boundary", 4
-    """`<` for `<=` and the like."""
+    """A comparison off at its boundary: `<` in place of `<=`."""
     COMPARISON = "comparison", 1
-    """Another comparison altogether."""
+    """A different comparison: `>` in place of `<`."""
     ARITHMETIC = "arithmetic", 1
     """Another arithmetic operator."""
     OPERANDS = "operands", 2
@@ -36,7 +36,7 @@ class Operator(StrEnum):
     TEXT = "text", 3
     """A string constant without its last character."""
     BOOLEAN = "boolean", 2
-    """`and` for `or`, `True` for `False`."""
+    """`and` in place of `or`, `True` in place of `False`."""
     NEGATION = "negation", 1
     """A condition negated, or a `not` left out."""
     GUARD = "guard", 4
@@ -50,34 +50,34 @@ class Operator(StrEnum):
     RETURN = "return", 1
     """A result one too large, or without its last element."""
     LOOP = "loop", 3
-    """`break` for `continue`."""
+    """`break` in place of `continue`."""
     ARGUMENTS = "arguments", 2
     """The first two arguments of a call exchanged."""
     DEFAULT = "default", 4
     """Another default value."""
     EXTREME = "extreme", 2
-    """`min` for `max`, `any` for `all`."""
+    """`min` in place of `max`, `any` in place of `all`."""
     CALL = "call", 3
-    """A similar function, or none: `floor` for `ceil`, `x` for `abs(x)`."""
+    """A similar function or none: `floor` in place of `ceil`, `x` in place of `abs(x)`."""
     METHOD = "method", 4
-    """A similar string or list method: `lower` for `upper`, `lstrip` for `strip`."""
+    """A similar method: `lower` in place of `upper`, `lstrip` in place of `strip`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a node stands, as far as the operators care."""
+    """The surroundings of a node, as far as the operators need them."""
 
     function: _Function | None = None
     """The innermost function around it."""
     field: str = ""
-    """The parent's field that holds it."""
+    """The parent's field that contains the node."""
     in_while: bool = False
-    """Within a `while` loop: edits that would usually make it endless are left out, since they cost seconds."""
+    """Whether the node is in a `while` loop; edits that often make it endless are skipped, since they cost seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One node in place of another."""
+    """A replacement of one node."""
 
     operator: Operator
     node: ast.AST | None
@@ -285,7 +285,7 @@ class _Shape(Enum):
 
 
 def _shape(value: ast.expr, function: _Function | None) -> _Shape:
-    """Guess what an expression is: from itself, else from a name's first assignment, else from the annotation."""
+    """Guess an expression's shape: from itself, else from the name's first assignment, else from the annotation."""
     shape = _own_shape(value)
     if shape is None and isinstance(value, ast.Name) and function is not None:
         first = (n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and _assigns_only(n, value.id))

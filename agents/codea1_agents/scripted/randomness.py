@@ -1,4 +1,4 @@
-"""The generators of scripted agents."""
+"""Random generators of scripted agents."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 
 def generator(seed: int, owner: str) -> np.random.Generator:
-    """Return a generator that depends on the seed and on its owner's name alone.
+    """Return a generator that depends only on the seed and on its owner's name.
 
-    So two agents that are given the same seed do not draw the same numbers.
+    So two different agents with the same seed draw different numbers.
 
     Args:
-        seed: non-negative.
-        owner: e.g. the class name.
+        seed: not negative.
+        owner: for example the class name.
 
     Raises:
         ValueError: the seed is negative.
@@ -22,8 +22,8 @@ def generator(seed: int, owner: str) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(zlib.crc32(owner.encode()),)))
 
 
-class Drawing:
-    """An agent with a generator of its own."""
+class SeededAgent:
+    """An agent with its own generator, `_rng`."""
 
     def reset(self, seed: int) -> None:
         """Start a new sequence of draws."""

@@ -1,4 +1,4 @@
-"""How a problem's entry point is called, as far as the public text tells: parameters, their types, example calls."""
+"""Reads from a problem's public text how to call its entry point: parameters, their types, example calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Arguments = tuple[object, ...]
 """The values of one call, in the order of the parameters; trailing ones with defaults may be missing."""
 
 _MAX_HEADER = 2000  # characters; a signature or a call is shorter, and scanning stops here on broken text
-_MAX_BRACKETS = 20  # closing ones tried as the end of a call in prose
+_MAX_BRACKETS = 20  # closing brackets tried as the end of a call in prose
 _GUESSES = (ValueType(Kind.STR), ValueType(Kind.LIST, (ValueType(Kind.INT),)))
 _NAME_HINTS = {
     Kind.STR: ("s", "str", "string", "text", "txt", "word", "sentence", "message", "date", "name"),
@@ -60,11 +60,11 @@ class Interface:
 
     @property
     def keywords(self) -> tuple[str | None, ...]:
-        """The name by which each argument must be passed; None where by position."""
+        """The keyword of each argument; None for a positional argument."""
         return tuple(parameter.name if parameter.keyword_only else None for parameter in self.parameters)
 
     def guesses(self) -> Iterator[Interface]:
-        """Yield this interface, then copies in which everything of unknown type is a string, or a list of integers."""
+        """Yield this interface, then copies with each unknown type replaced by a string, or by a list of integers."""
         yield self
         for guess in _GUESSES:
             known = tuple(replace(p, type=with_unknown_as(p.type, guess)) for p in self.parameters)
@@ -73,7 +73,7 @@ class Interface:
 
 
 def read_signature(text: str, entry_point: str) -> Signature | None:
-    """Return the signature of the last `def` of the entry point in any text, Python or not; None if there is none."""
+    """Return the signature of the last `def` of the entry point in a text, Python or not; None if there is none."""
     found = re.finditer(rf"\bdef\s+{re.escape(entry_point)}\s*\(", text)
     for match in reversed(list(found)):
         for header in _headers(text[match.start() : match.start() + _MAX_HEADER]):
@@ -89,14 +89,14 @@ def read_signature(text: str, entry_point: str) -> Signature | None:
 def example_calls(examples: str, entry_point: str, signature: Signature | None) -> tuple[Arguments, ...]:
     """Return the literal arguments of each call of the entry point in the examples, without repetition.
 
-    Calls with other arguments than literals, or that do not fit the signature, are left out.
+    Calls with arguments other than literals, and calls that do not match the signature, are left out.
     """
     nodes = (node for statement in example_statements(examples) for node in ast.walk(statement))
     return _distinct(nodes, entry_point, signature)
 
 
 def mentioned_calls(text: str, entry_point: str, signature: Signature | None) -> tuple[Arguments, ...]:
-    """Return the same for calls that stand anywhere in prose, as in "so that f(3) gives 2"."""
+    """Return the same for calls anywhere in prose, as in "so that f(3) gives 2"."""
     return _distinct(_nodes_in_prose(text, entry_point), entry_point, signature)
 
 
@@ -113,13 +113,13 @@ def example_statements(examples: str) -> Iterator[ast.stmt]:
 
 
 def read_interface(entry_point: str, statement: str, examples: str = "", program: str = "") -> Interface | None:
-    """Return how to call the entry point; None if nothing says how many arguments it takes.
+    """Return how to call the entry point; None if the number of its arguments is unknown.
 
     Args:
         entry_point: its name.
-        statement: the problem's text; the signature is looked for here first.
-        examples: asserts, one a line.
-        program: the coder's program, asked for the signature only if the statement has none.
+        statement: the problem's text; the signature is searched here first.
+        examples: asserts, one per line.
+        program: the coder's program; its signature is used only if the statement has none.
     """
     signature = read_signature(statement, entry_point) or read_signature(program, entry_point)
     calls = example_calls(examples, entry_point, signature) or mentioned_calls(statement, entry_point, signature)
@@ -135,9 +135,9 @@ def read_interface(entry_point: str, statement: str, examples: str = "", program
 
 
 def _headers(text: str) -> Iterator[str]:
-    """Yield what may be the header that the text begins with, without its colon.
+    """Yield candidates for the header at the beginning of the text, without its colon.
 
-    First up to the colon or the line's end, then up to the bracket that closes the parameters.
+    The first ends at the colon or the end of the line, the second at the bracket that closes the parameters.
     """
     depth, closed = 0, 0
     for position, character in enumerate(text):
@@ -194,7 +194,7 @@ def _nodes_in_prose(text: str, entry_point: str) -> Iterator[ast.AST]:
 
 
 def _named_like(name: str) -> ValueType:
-    """Guess a type from a parameter's name, for problems that show neither annotation nor example; UNKNOWN if none."""
+    """Guess a type from a parameter's name, for problems without annotations and examples; UNKNOWN if none."""
     words = re.split(r"[_\d]+", name.lower())
     for kind, hints in _NAME_HINTS.items():
         if any(word in hints for word in words):
@@ -206,7 +206,7 @@ def _bound(node: ast.Call, signature: Signature | None) -> Arguments:
     """Return the call's arguments in the order of the parameters.
 
     Raises:
-        ValueError: not literal, or they do not fit the signature.
+        ValueError: an argument is no literal, or they do not match the signature.
     """
     positional = [ast.literal_eval(argument) for argument in node.args]
     if signature is None:

@@ -1,7 +1,7 @@
 """Testers without a model.
 
-The ones that think of inputs (`BoundaryTester`, `FuzzTester`) need predictions. By default these are the solution's
-values, which no real tester can see: such a tester is a privileged baseline, an upper bound for validity.
+`BoundaryTester` and `FuzzTester` generate inputs and need predictions for them. By default these are the solution's
+values, which a real tester cannot see: such a tester is a privileged baseline, an upper bound for validity.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from codea1_agents.prompts.fences import fenced
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.oracle import Oracle, Subject
-from codea1_agents.scripted.randomness import Drawing
+from codea1_agents.scripted.randomness import SeededAgent
 from codea1_agents.scripted.signatures import Arguments, Interface, example_statements, read_interface
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 _MAX_PREDICTION = 400  # characters; a longer value makes no readable test
-_MAX_CHUNKS = 4  # rounds of inputs tried before a suite stays short
-_TRIED_PER_TEST = 3  # inputs predicted for one that is chosen
-_HUNTED = 64  # inputs run on program and solution per suite when hunting
+_MAX_CHUNKS = 4  # rounds of inputs before the suite stays short
+_TRIED_PER_TEST = 3  # inputs with a prediction for each chosen one
+_HUNTED = 64  # inputs per suite that run on both program and solution, with `hunt`
 _MAX_SOURCES = 256  # problems whose strategies a fuzz tester keeps
-_SHUFFLE = 10  # how far from the front of the list an edge may still be chosen as often as the first
+_SHUFFLE = 10  # the first so many edges of the list are about equally likely to come first
 _SENTENCE = "Here are the tests."
 
 
 class ExamplesTester:
-    """Replies the statement's own examples: always right, what every coder has seen, worth nothing under `fixed`."""
+    """Replies with the statement's own examples: always right, known to every coder, worth nothing under `fixed`."""
 
     plays = "tester"
 
@@ -60,8 +60,8 @@ class Prediction(StrEnum):
     SOLUTION = "solution"
     """The problem's solution: privileged, always right."""
     PROGRAM = "program"
-    """The program under test: an honest white-box guess, right wherever the program is. Such a suite can beat a
-    program only where validation fills in the solution's values. Without a program in sight: as NONE."""
+    """The program under test: a white-box guess without privileges, right where the program is right. Such a suite can
+    beat a program only if validation fills in the solution's values. Without a program in the observation: as NONE."""
     NONE = "none"
     """The placeholder None; nothing is executed."""
 
@@ -72,11 +72,11 @@ class _Case:
     prediction: str
     imports: tuple[str, ...] = ()
     beats: bool = False
-    """Known to tell program and solution apart."""
+    """Whether program and solution are known to differ on it."""
 
 
-class InputTester(Drawing, ABC):
-    """A tester that thinks of inputs and has their values predicted. Subclasses say which inputs."""
+class InputTester(SeededAgent, ABC):
+    """A tester that generates inputs and predicts their values. Subclasses generate the inputs."""
 
     plays = "tester"
 
@@ -86,8 +86,8 @@ class InputTester(Drawing, ABC):
         Args:
             context: problems, sandbox and first seed.
             predict: a `Prediction`.
-            hunt: prefer inputs on which the observed program and the solution differ, among 64 tried a suite. With
-                the solution's predictions this is an upper bound for adversaries; without a program it does nothing.
+            hunt: prefer inputs on which the observed program and the solution differ, among 64 per suite. This is an
+                upper bound for adversaries; without a program it has no effect.
 
         Raises:
             ValueError: unknown prediction, or hunting without the solution's predictions.
@@ -95,7 +95,7 @@ class InputTester(Drawing, ABC):
         self._predict = Prediction(predict)
         self._hunt = hunt
         if hunt and self._predict is not Prediction.SOLUTION:
-            raise ValueError(f"hunt needs predict=solution, not {predict}: it compares with the solution anyway")
+            raise ValueError(f"hunt needs predict=solution, not {predict}: it compares with the solution")
         self._problems = context.problems
         self._oracle = Oracle(context.sandbox)
         self.reset(context.seed)
@@ -119,10 +119,10 @@ class InputTester(Drawing, ABC):
 
     @abstractmethod
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
-        """Yield inputs, about `size` at a time, for as long as there are new ones."""
+        """Yield batches of about `size` new inputs until there are no more."""
 
     def _cases(self, interface: Interface, observation: Observation, info: Info) -> dict[str, _Case]:
-        """Return cases by call: usually more than are asked for, fewer where inputs run out."""
+        """Return cases by call: usually more than requested, fewer if there are not enough inputs."""
         wanted = info["tests_per_suite"]
         hunting = self._hunt and bool(observation["program"])
         found: dict[str, _Case] = {}
@@ -138,7 +138,7 @@ class InputTester(Drawing, ABC):
     def _predicted(
         self, calls: Sequence[str], observation: Observation, info: Info, *, hunting: bool
     ) -> Iterator[_Case]:
-        """Yield the calls whose value is known and can be written, in order."""
+        """Yield a case for each call whose value is known and can be written as source, in order."""
         if self._predict is Prediction.NONE or (self._predict is Prediction.PROGRAM and not observation["program"]):
             yield from (_Case(call, "None") for call in calls)
             return
@@ -146,20 +146,20 @@ class InputTester(Drawing, ABC):
         program = Subject(observation["program"], problem.entry_point, problem.imports)
         solution = Subject.solution_of(problem)
         if hunting:
-            expected, actual = self._oracle.ask_each([solution, program], calls)
+            expected, actual = self._oracle.outcomes_of_each([solution, program], calls)
             for call, right, other in zip(calls, expected, actual, strict=True):
                 yield from _written(call, right, beats=_differ(right, other))
         else:
             subject = solution if self._predict is Prediction.SOLUTION else program
-            for call, outcome in zip(calls, self._oracle.ask(subject, calls), strict=True):
+            for call, outcome in zip(calls, self._oracle.outcomes(subject, calls), strict=True):
                 yield from _written(call, outcome)
 
 
 class BoundaryTester(InputTester):
-    """Tests typed edge inputs and small edits of the examples: empty, single, equal, negative, long, reversed ...
+    """Tests edge inputs of the types and small edits of the examples: empty, single, equal, negative, long, reversed.
 
-    The classical edges come first, in an order that the seed shuffles slightly. Privileged unless `predict` says
-    otherwise (see `Prediction`).
+    The classical edges come first; the seed shuffles the order slightly. Privileged unless `predict` has another value
+    than `solution` (see `Prediction`).
     """
 
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
@@ -173,7 +173,7 @@ class BoundaryTester(InputTester):
 class FuzzTester(InputTester):
     """Tests random inputs, drawn with hypothesis from the signature's types and close to the examples.
 
-    Privileged unless `predict` says otherwise (see `Prediction`).
+    Privileged unless `predict` has another value than `solution` (see `Prediction`).
     """
 
     def __init__(self, context: AgentContext, *, predict: str = "solution", hunt: bool = False) -> None:
@@ -202,15 +202,15 @@ class InvalidKind(StrEnum):
     """What is wrong with an `InvalidTester`'s suite."""
 
     DUPLICATES = "duplicates"
-    """The same wrong assert, over and over."""
+    """The same wrong assert repeated."""
     EMPTY = "empty"
-    """Nothing."""
+    """An empty reply."""
     FORBIDDEN = "forbidden"
-    """Asserts that look around instead of calling."""
+    """Asserts that inspect the function instead of calling it."""
     NO_CALL = "no_call"
     """True asserts that never call the entry point."""
     NON_PRINTABLE = "non_printable"
-    """Letters beyond ASCII in wrong predictions, and a control character outside of the block."""
+    """Non-ASCII letters in wrong predictions, and a control character outside of the block."""
     NOT_ASSERTS = "not_asserts"
     """A block of statements that assert nothing."""
     PROSE = "prose"
@@ -220,15 +220,15 @@ class InvalidKind(StrEnum):
     SYNTAX_ERROR = "syntax_error"
     """Asserts with a bracket missing."""
     UNCLOSED = "unclosed"
-    """A block that is cut in the middle of a line, as when the tokens run out."""
+    """A block that is cut in the middle of a line, as by a token limit."""
     UNDEFINED_NAME = "undefined_name"
-    """Calls with a name that nobody defines."""
+    """Calls with an undefined name."""
     WRONG_PREDICTION = "wrong_prediction"
     """Good calls with a value that no solution returns."""
 
 
-class InvalidTester(Drawing):
-    """Replies malformed and wrong suites, for exercising rejections. Needs no secrets and executes nothing."""
+class InvalidTester(SeededAgent):
+    """Replies with malformed and wrong suites, to test rejections. Needs no secrets and executes nothing."""
 
     plays = "tester"
 
@@ -237,7 +237,7 @@ class InvalidTester(Drawing):
 
         Args:
             context: only the first seed is used.
-            kind: an `InvalidKind` for every reply; empty: one is drawn for each.
+            kind: the `InvalidKind` of every reply; empty: a random one for each reply.
 
         Raises:
             ValueError: unknown kind.
@@ -280,16 +280,16 @@ _INVALID_LINES = {
 
 
 def interface_of(observation: Observation) -> Interface | None:
-    """Return how the observed problem's entry point is called; None if nothing tells."""
+    """Return how to call the observed problem's entry point; None if that is unknown."""
     return read_interface(
         observation["entry_point"], observation["problem"], observation["examples"], observation["program"]
     )
 
 
 def _chosen(cases: Collection[_Case]) -> list[_Case]:
-    """Return the cases, those that beat the program first, then those whose value has not occurred yet.
+    """Return the cases: first those that beat the program, then those whose value has not occurred yet.
 
-    Many inputs have the same dull result (`False`, `[]`); one test of it says nearly as much as eight.
+    Many inputs have the same result (`False`, `[]`); one such test is nearly as useful as eight.
     """
     occurred: Counter[tuple[bool, str]] = Counter()
     ranks: list[tuple[bool, int, int]] = []
@@ -306,7 +306,7 @@ def _suite(cases: Sequence[_Case]) -> str:
 
 
 def _written(call: str, outcome: Outcome, *, beats: bool = False) -> Iterator[_Case]:
-    """Yield the case if the outcome is a value that can be written as short source and equals itself (no nan)."""
+    """Yield the case if the outcome's value can be written as short source and equals itself (no nan)."""
     if outcome.value is None or not values.equal(outcome.value, outcome.value):
         return
     source = values.to_source(outcome.value)
@@ -315,7 +315,7 @@ def _written(call: str, outcome: Outcome, *, beats: bool = False) -> Iterator[_C
 
 
 def _ascii(source: str) -> str:
-    """Return Python source whose letters beyond ASCII, all within string literals, are escaped."""
+    """Return Python source with its non-ASCII letters, which are all in string literals, escaped."""
     return source.encode("ascii", "backslashreplace").decode("ascii")
 
 

@@ -1,6 +1,6 @@
-"""Inputs at the edges: extreme values of a type, small edits of a value that keep its structure, and whole calls.
+"""Enumerates edge inputs: extreme values of a type, small edits of a value that keep its structure, and whole calls.
 
-Everything here is a pure, ordered enumeration; whoever needs fewer chooses. Earlier means more classical: the empty
+Every function is a pure, ordered enumeration, from which callers choose. More classical inputs come first: the empty
 list comes before the list of thirty.
 """
 
@@ -70,27 +70,27 @@ def edges(kind: ValueType, depth: int = 0) -> list[object]:
 
 
 def edits(value: object) -> list[object]:
-    """Return small changes of a value that keep its structure, the value itself not among them."""
+    """Return small changes of a value that keep its structure, without the value itself."""
     changed = [edit for type_, edit in _EDITS if isinstance(value, type_)]
     return unique([value, *changed[0](value)])[1:] if changed else []
 
 
 def boundary_calls(interface: Interface) -> list[Arguments]:
-    """Return calls whose arguments stand at the edges, the most classical first, none twice.
+    """Return calls with edge arguments, the most classical first, none twice.
 
-    One argument at a time is moved away from each example call (from typical values if there is none); afterwards all
-    arguments at once take their first edges, second edges, and so on.
+    One kind of call changes one argument of an example call (of typical values if there is no example). The other gives
+    all arguments their first edges, their second edges, and so on. Both kinds alternate.
     """
     if not interface.parameters:
         return [()]
     bases = interface.examples or (tuple(typical(parameter.type) for parameter in interface.parameters),)
     columns = [edges(parameter.type) for parameter in interface.parameters]
-    lanes: list[list[object]] = [list(_rows(columns, bases[0]))]
+    sequences: list[list[object]] = [list(_rows(columns, bases[0]))]
     for base in bases:
         for position, value in enumerate(base):
             moved = [*edits(value), *columns[position]]
-            lanes.append([(*base[:position], new, *base[position + 1 :]) for new in moved])
-    rounds = zip_longest(*lanes, fillvalue=_MISSING)
+            sequences.append([(*base[:position], new, *base[position + 1 :]) for new in moved])
+    rounds = zip_longest(*sequences, fillvalue=_MISSING)
     return [call for call in unique(_calls(rounds)) if isinstance(call, tuple)]
 
 
@@ -102,7 +102,7 @@ def _calls(rounds: Iterator[tuple[object, ...]]) -> Iterator[object]:
 
 
 def _rows(columns: list[list[object]], base: Arguments) -> Iterator[Arguments]:
-    """Yield the columns' first values, their second values ...; a column that has ended repeats the base's value."""
+    """Yield the columns' first values, their second values ...; after its end, a column repeats the base's value."""
     for row in zip_longest(*columns, fillvalue=_MISSING):
         filled = (base[i] if i < len(base) and value is _MISSING else value for i, value in enumerate(row))
         yield tuple(None if value is _MISSING else value for value in filled)
@@ -117,7 +117,7 @@ def _collected(kind: ValueType, items: list[object]) -> object:
 
 
 def hashable(value: object) -> object:
-    """Return the value with lists, sets and dicts in it turned into tuples."""
+    """Return the value with its lists, sets and dicts converted to tuples."""
     if isinstance(value, list | tuple):
         return tuple(map(hashable, value))
     if isinstance(value, set | dict):
@@ -126,7 +126,7 @@ def hashable(value: object) -> object:
 
 
 def _ascending(item: ValueType) -> list[object]:
-    """Return three ordinary elements, sorted where they can be."""
+    """Return two or three ordinary elements, in ascending order if they have one."""
     match item.kind:
         case Kind.INT | Kind.UNKNOWN:
             return list(item.seen[:3]) if len(item.seen) > 2 else [1, 2, 3]

@@ -1,8 +1,8 @@
-"""What is known about the values of one argument: a small type model, read from annotations and from examples.
+"""A small type model for the values of one argument, read from annotations and from examples.
 
-`from_annotation` gives what the signature promises, `of_value` what one example shows, `join` what several examples
-have in common, and `refine` fills the gaps of a promise with what was shown. Leaves also remember the scalars that
-were seen, because alphabets, ranges and magic words are the only sign of a problem's preconditions.
+`from_annotation` reads a declared type, `of_value` the type of one example, `join` the common type of several examples,
+and `refine` fills the gaps of a declared type with observed ones. Leaves also store the scalars that were seen, because
+alphabets, ranges and special words are the only sign of a problem's preconditions.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """One type; `parts` as the kind says."""
+    """One type; the meaning of `parts` depends on the kind."""
 
     kind: Kind
     parts: tuple[ValueType, ...] = ()
     seen: tuple[object, ...] = ()
-    """Scalars that examples showed here (leaves), or the lengths that they showed (LIST, TUPLE, SET, DICT)."""
+    """Scalars seen in examples (leaves), or lengths seen in examples (LIST, TUPLE, SET, DICT)."""
 
 
 UNKNOWN = ValueType(Kind.UNKNOWN)
@@ -88,7 +88,7 @@ _COLLECTION_OF_TYPE = {list: Kind.LIST, set: Kind.SET, frozenset: Kind.SET}
 
 
 def from_annotation(node: ast.expr | None) -> ValueType:
-    """Return what an annotation promises; UNKNOWN for what the model does not know (Callable, Any, classes)."""
+    """Return the type of an annotation; UNKNOWN for types outside of the model (Callable, Any, classes)."""
     match node:
         case ast.Constant(value=None):
             return ValueType(Kind.NONE)
@@ -105,7 +105,7 @@ def from_annotation(node: ast.expr | None) -> ValueType:
 
 
 def of_value(value: object) -> ValueType:
-    """Return the type that one example value shows."""
+    """Return the type of one example value."""
     if type(value) in _LEAF_OF_TYPE:
         return ValueType(_LEAF_OF_TYPE[type(value)], seen=(value,))
     if isinstance(value, dict):
@@ -120,7 +120,7 @@ def of_value(value: object) -> ValueType:
 
 
 def join(a: ValueType, b: ValueType) -> ValueType:
-    """Return the narrowest type of the model that both fit."""
+    """Return the narrowest type of the model that includes both."""
     if Kind.UNKNOWN in (a.kind, b.kind):
         return b if a.kind is Kind.UNKNOWN else a
     if Kind.EITHER in (a.kind, b.kind):
@@ -136,14 +136,14 @@ def join(a: ValueType, b: ValueType) -> ValueType:
 
 
 def join_all(types: Iterable[ValueType]) -> ValueType:
-    """Return the join of all, UNKNOWN for none."""
+    """Return the join of all types; UNKNOWN for none."""
     return reduce(join, types, UNKNOWN)
 
 
 def refine(declared: ValueType, observed: ValueType) -> ValueType:
-    """Return the declared type with its gaps filled by what was observed.
+    """Return the declared type with its gaps filled from the observed type.
 
-    Where the two contradict each other the observed one wins: examples run, annotations need not.
+    If the two contradict each other, the observed type wins: examples are executed, annotations are not.
     """
     if Kind.UNKNOWN in (declared.kind, observed.kind):
         return join(declared, observed)
@@ -156,7 +156,7 @@ def refine(declared: ValueType, observed: ValueType) -> ValueType:
 
 
 def either(options: Iterable[ValueType]) -> ValueType:
-    """Return the union, flattened, options of one kind joined; UNKNOWN options are left out."""
+    """Return the flattened union with options of one kind joined; UNKNOWN options are left out."""
     flat: list[ValueType] = []
     for option in options:
         flat.extend(option.parts if option.kind is Kind.EITHER else [option])

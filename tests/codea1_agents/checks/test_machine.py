@@ -70,7 +70,7 @@ def test_docker_is_asked_at_its_socket(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_remote_docker_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
-    assert "not asked" in subjects()["docker"].detail
+    assert "not checked" in subjects()["docker"].detail
 
 
 def test_looking_around_imports_no_optional_package() -> None:

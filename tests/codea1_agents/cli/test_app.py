@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 import typer
 
+from codea1_agents.cli import options
 from codea1_agents.cli.app import app
+from codea1_env import problems
 from codea1_env.errors import MissingExtra
 
 COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check agent", "check env", "check sandbox"]
@@ -87,6 +89,10 @@ def test_help_is_quick_since_it_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
     assert done.stderr.strip() == ""
     assert "Usage: codea1 play" in done.stdout
+
+
+def test_the_default_source_of_the_options_is_that_of_the_environment() -> None:
+    assert options.DEFAULT_SOURCE == problems.DEFAULT_SOURCE
 
 
 def test_the_installed_script_is_this_command_line() -> None:

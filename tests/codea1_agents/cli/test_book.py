@@ -82,9 +82,9 @@ def test_merging_adds_counts_up_in_a_new_book(codea1: Callable[..., Any], one_ob
         ("book export run --official nowhere/o.json", "nowhere/o.json"),
         ("book merge run lost.sqlite --into both.sqlite", "there is no such file"),
         ("book merge run run/book.sqlite --into both.sqlite", "run/book.sqlite is named twice"),
-        ("book merge run --into run/book.sqlite", "is there already"),
+        ("book merge run --into run/book.sqlite", "exists already"),
         ("book merge run --into nowhere/both.sqlite", "nowhere"),
-        ("book import lost.json --into b.sqlite", "lost.json: there is no such file"),
+        ("book import lost.json --into b.sqlite", "lost.json: no such file"),
         ("book import my_agents.py --into b.sqlite", "my_agents.py"),
     ],
 )

@@ -78,7 +78,7 @@ def test_an_interrupted_evaluation_goes_on_with_what_is_missing(
     (folder / "interrupt").touch()
     result = codea1(*command)
     assert result.exit_code == 130
-    assert "interrupted after 1 of 2; the same command goes on" in result.stderr
+    assert "interrupted after 1 of 2; the same command continues" in result.stderr
     (folder / "interrupt").unlink()
     result = codea1(*command)
     assert result.exit_code == 0
@@ -93,7 +93,7 @@ def test_what_an_unavailable_coder_left_out_is_asked_for_again(
     (folder / "down").touch()
     result = codea1(*command)
     assert result.exit_code == 3
-    assert "unavailable for all of 2; the same command goes on" in result.stderr.replace("\n", " ")
+    assert "unavailable for all of 2; the same command continues" in result.stderr.replace("\n", " ")
     down = one_object(result.stdout)
     assert (down["n_masked"], down["n_samples"], down["avg@1"]["value"]) == ({"agent": 2}, 0, None)
     (folder / "down").unlink()
@@ -108,7 +108,7 @@ def test_a_coder_that_is_gone_is_not_asked_for_the_rest(
     (folder / "down").touch()
     result = codea1("eval", "coder", "--agent", "for_two:away", "--problems", source)
     assert result.exit_code == 3
-    assert "1 of 2 were not asked for; nothing is kept without --out" in result.stderr.replace("\n", " ")
+    assert "1 of 2 were not requested; nothing is stored without --out" in result.stderr.replace("\n", " ")
 
 
 def test_other_settings_do_not_go_on_in_the_same_folder(codea1: Callable[..., Any], source: Path) -> None:
@@ -171,7 +171,7 @@ def test_only_evaluations_of_one_kind_are_compared(codea1: Callable[..., Any], s
     codea1("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--out", "b", "--mutants", 0)
     result = codea1("eval", "compare", "a", "b")
     assert result.exit_code == 2
-    assert "two of coder, or two of tester" in result.stderr.replace("\n", " ")
+    assert "name two of coders or two of testers" in result.stderr.replace("\n", " ")
     assert codea1("eval", "compare", "a", "nowhere").exit_code == 2
 
 

@@ -131,9 +131,9 @@ def test_an_interrupt_before_the_first_episode_names_the_line_that_continues(sta
         "--json",
         code="""
 import os, signal
-import codea1_agents.play.asking as asking
+import codea1_agents.play.named_agent as named_agent
 def act(*_): os.kill(os.getpid(), signal.SIGINT)
-asking.Asker.reply = act
+named_agent.NamedAgent.reply = act
 """,
     )
     _, err = process.communicate(timeout=60)

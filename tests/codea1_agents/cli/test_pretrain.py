@@ -21,7 +21,7 @@ def test_a_model_is_made_and_measured(
     assert (folder / "base" / "model.safetensors").is_file()
     again = codea1("pretrain", "--out", "base")
     assert again.exit_code == 2
-    assert "something already" in again.stderr
+    assert "exists already" in again.stderr
 
 
 @pytest.mark.parametrize("options", [["--size", "huge"], ["--variant", "odd"], ["--aware", "2"]])

@@ -25,7 +25,7 @@ def test_it_says_what_it_removed_and_what_it_left(codea1: Any, monkeypatch: pyte
         "removed container codea1-2",
         "removed image image:tag",
         "removed folder /tmp/folder",
-        "left 3 in use",
+        "kept 3 that are in use",
     ]
 
 

@@ -21,16 +21,16 @@ def right(observation: Any, info: Any) -> str:
     return RIGHT[info["problem_id"]]
 
 
-def samples_of(problems: Any, asker: Any, sandbox: Any, **options: Any) -> list[CoderSample]:
-    return [each for batch in evaluate_coder(problems, asker, sandbox, **options) for each in batch]
+def samples_of(problems: Any, named: Any, sandbox: Any, **options: Any) -> list[CoderSample]:
+    return [each for batch in evaluate_coder(problems, named, sandbox, **options) for each in batch]
 
 
 def test_right_programs_pass_and_wrong_ones_do_not(
     problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
 ) -> None:
     wrong = {"larger": "def larger(a, b):\n    return a", "sign": "no program at all"}
-    _, asker = scripted(lambda observation, info: (RIGHT if info["sample"] else wrong)[info["problem_id"]])
-    found = samples_of(problems, asker, sandbox, samples=2)
+    _, named = scripted(lambda observation, info: (RIGHT if info["sample"] else wrong)[info["problem_id"]])
+    found = samples_of(problems, named, sandbox, samples=2)
     assert [each.passed for each in found] == [False, True, False, True]
     assert found[0].pass_rate == 0.5
     assert found[0].verdict == "wrong_answer"
@@ -43,8 +43,8 @@ def test_right_programs_pass_and_wrong_ones_do_not(
 def test_an_unavailable_coder_is_masked_and_counted_never_zero(
     problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
 ) -> None:
-    _, asker = scripted(lambda observation, info: None if info["sample"] == 1 else right(observation, info))
-    figures = figures_of_coder(samples_of(problems, asker, sandbox, samples=2))
+    _, named = scripted(lambda observation, info: None if info["sample"] == 1 else right(observation, info))
+    figures = figures_of_coder(samples_of(problems, named, sandbox, samples=2))
     assert figures.average.mean == 1.0
     assert figures.n_masked == {"agent": 2}
     assert (figures.pass_at[1].mean, figures.n_samples) == (1.0, 2)
@@ -77,16 +77,16 @@ def test_a_broken_golden_test_masks_unless_another_one_fails(
 ) -> None:
     broken = replace(problems[0], golden=(GoldenCase("larger(1, 2)", "undefined"), GoldenCase("larger(3, 2)", "3")))
     programs = [RIGHT["larger"], "def larger(a, b):\n    return b"]
-    _, asker = scripted(lambda observation, info: programs[info["sample"]])
-    found = samples_of([broken], asker, sandbox, samples=2)
+    _, named = scripted(lambda observation, info: programs[info["sample"]])
+    found = samples_of([broken], named, sandbox, samples=2)
     assert [(each.passed, each.masked) for each in found] == [(None, "test"), (False, "")]
 
 
 def test_what_is_known_is_not_asked_for_again(
     problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
 ) -> None:
-    agent, asker = scripted(right)
-    found = samples_of(problems, asker, sandbox, samples=2, known={("larger", 0), ("sign", 1)})
+    agent, named = scripted(right)
+    found = samples_of(problems, named, sandbox, samples=2, known={("larger", 0), ("sign", 1)})
     assert [(each.problem_id, each.sample) for each in found] == [("larger", 1), ("sign", 0)]
     assert len(agent.asked) == 2
 
@@ -94,16 +94,16 @@ def test_what_is_known_is_not_asked_for_again(
 def test_a_coder_that_is_gone_is_not_asked_for_all_the_rest(
     problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
 ) -> None:
-    agent, asker = scripted(lambda observation, info: None)
-    found = samples_of(problems, asker, sandbox, samples=100)
+    agent, named = scripted(lambda observation, info: None)
+    found = samples_of(problems, named, sandbox, samples=100)
     assert len(agent.asked) == len(found) < 200
 
 
 def test_a_program_that_ends_its_process_has_failed_every_test(
     problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
 ) -> None:
-    _, asker = scripted(lambda observation, info: "def larger(a, b):\n    __import__('os')._exit(0)")
-    (found,) = samples_of(problems[:1], asker, sandbox)
+    _, named = scripted(lambda observation, info: "def larger(a, b):\n    __import__('os')._exit(0)")
+    (found,) = samples_of(problems[:1], named, sandbox)
     assert (found.passed, found.pass_rate) == (False, 0.0)
 
 

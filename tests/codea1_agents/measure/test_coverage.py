@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from codea1_agents.measure.coverage import Notes, instrumented, read_notes
+from codea1_agents.measure.coverage import Coverage, instrumented, read_coverage
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Call, Job, Sandbox
 
@@ -36,13 +36,13 @@ def f(n, items=()):
 '''
 
 
-def reached(sandbox: Sandbox, source: str, *calls: str) -> tuple[list[str], Notes, Notes]:
+def reached(sandbox: Sandbox, source: str, *calls: str) -> tuple[list[str], Coverage, Coverage]:
     solution = instrumented(source, "f")
-    job = Job(solution.program, "f", (*map(Call, calls), Call(solution.question)))
+    job = Job(solution.program, "f", (*map(Call, calls), Call(solution.report_call)))
     (report,) = sandbox.run([job])
-    notes = read_notes(report.outcomes[-1])
-    assert notes is not None, report
-    return [str(outcome.value) for outcome in report.outcomes[:-1]], notes, solution.all
+    reached_code = read_coverage(report.outcomes[-1])
+    assert reached_code is not None, report
+    return [str(outcome.value) for outcome in report.outcomes[:-1]], reached_code, solution.all
 
 
 def test_lines_are_where_statements_start(sandbox: Sandbox) -> None:
@@ -52,9 +52,9 @@ def test_lines_are_where_statements_start(sandbox: Sandbox) -> None:
 
 
 def test_loading_reaches_what_stands_outside_of_functions(sandbox: Sandbox) -> None:
-    _, notes, _ = reached(sandbox, SOURCE)
-    assert sorted(notes.lines) == [4, 6]
-    assert not notes.branches
+    _, reached_code, _ = reached(sandbox, SOURCE)
+    assert sorted(reached_code.lines) == [4, 6]
+    assert not reached_code.branches
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_loading_reaches_what_stands_outside_of_functions(sandbox: Sandbox) -> N
     ],
 )
 def test_a_call_reaches_its_lines_and_ways(sandbox: Sandbox, call: str, lines: list[int], n_branches: int) -> None:
-    _, notes, _ = reached(sandbox, SOURCE, call)
-    assert sorted(notes.lines) == [4, 6, *lines]
-    assert len(notes.branches) == n_branches
+    _, reached_code, _ = reached(sandbox, SOURCE, call)
+    assert sorted(reached_code.lines) == [4, 6, *lines]
+    assert len(reached_code.branches) == n_branches
 
 
-def test_taking_notes_changes_no_value(sandbox: Sandbox) -> None:
+def test_the_instrumentation_changes_no_value(sandbox: Sandbox) -> None:
     for problem in load_problems("starter", limit=12):
         calls = tuple(
             Call(ast.unparse(node.test.left))
@@ -97,9 +97,9 @@ def test_deep_recursion_stays_possible(sandbox: Sandbox) -> None:
 
 def test_match_cases_are_one_branch_each(sandbox: Sandbox) -> None:
     source = "def f(n):\n    match n:\n        case 1:\n            return 1\n        case _:\n            return 2\n"
-    _, notes, everything = reached(sandbox, source, "f(1)")
-    assert (len(notes.branches), len(everything.branches)) == (1, 2)
-    assert sorted(notes.lines) == [1, 2, 4]
+    _, reached_code, everything = reached(sandbox, source, "f(1)")
+    assert (len(reached_code.branches), len(everything.branches)) == (1, 2)
+    assert sorted(reached_code.lines) == [1, 2, 4]
 
 
 def test_a_constant_condition_is_no_branch(sandbox: Sandbox) -> None:

@@ -87,8 +87,8 @@ def test_a_tester_is_blind_unless_it_is_given_a_coder(
 def test_problems_without_a_test_have_no_row(
     problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any]
 ) -> None:
-    _, asker = scripted(lambda observation, info: "nothing" if info["problem_id"] == "sign" else None)
-    found = export_tests(problems, asker, sandbox, ExportTask(suites=2))
+    _, named = scripted(lambda observation, info: "nothing" if info["problem_id"] == "sign" else None)
+    found = export_tests(problems, named, sandbox, ExportTask(suites=2))
     assert (found.rows, found.without_tests, found.unavailable) == ([], ["sign"], ["larger"])
 
 

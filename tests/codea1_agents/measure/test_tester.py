@@ -21,8 +21,8 @@ TASK = TesterTask(tests=2, mode=Mode.SUITE)
 
 @pytest.fixture
 def records_of(sandbox: Sandbox) -> Callable[..., list[TesterRecord]]:
-    def run(problems: Any, asker: Any, task: TesterTask = TASK, **options: Any) -> list[TesterRecord]:
-        batches = evaluate_tester(problems, asker, sandbox, task, **options)
+    def run(problems: Any, named: Any, task: TesterTask = TASK, **options: Any) -> list[TesterRecord]:
+        batches = evaluate_tester(problems, named, sandbox, task, **options)
         return [record for batch in batches for record in batch]
 
     return run
@@ -32,8 +32,8 @@ def test_queries_ask_for_one_test_each_and_show_those_before(
     problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
 ) -> None:
     tests = ["assert larger(1, 2) == 2", "assert larger(2, 1) == 2", "assert larger(0, 0) == 0"]
-    agent, asker = scripted(lambda observation, info: written([tests[info["round"]], "assert larger(9, 9) == 9"]))
-    (record,) = records_of(problems[:1], asker, TesterTask(tests=3))
+    agent, named = scripted(lambda observation, info: written([tests[info["round"]], "assert larger(9, 9) == 9"]))
+    (record,) = records_of(problems[:1], named, TesterTask(tests=3))
     assert [test.source for test in record.tests] == tests  # one each, however many there were
     assert [info["tests_per_suite"] for _, info in agent.asked] == [1, 1, 1]
     assert [info["tester_view"] for _, info in agent.asked] == ["white_box"] * 3
@@ -66,8 +66,8 @@ def test_wrong_and_missing_tests_are_inaccurate_and_kill_nothing(
 def test_more_telling_tests_kill_more_mutants(
     problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
 ) -> None:
-    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
-    (record,) = records_of(problems[1:], asker)
+    _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
+    (record,) = records_of(problems[1:], named)
     scores = [figure_by_problem([record], f"mut@{k}", tests=2)["sign"] for k in (1, 2)]
     assert 0 < scores[0] < scores[1] <= 1
     assert set(record.killed_by) <= {None, 0, 1}
@@ -76,8 +76,8 @@ def test_more_telling_tests_kill_more_mutants(
 def test_a_repeated_test_is_accurate_but_not_valid(
     problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
 ) -> None:
-    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1"] * 2))
-    (record,) = records_of(problems[1:], asker)
+    _, named = scripted(lambda observation, info: written(["assert sign(5) == 1"] * 2))
+    (record,) = records_of(problems[1:], named)
     assert [test.right for test in record.tests] == [True, True]
     assert record.n_valid == 1
 
@@ -85,8 +85,8 @@ def test_a_repeated_test_is_accurate_but_not_valid(
 def test_coverage_grows_with_the_tests_and_right_ones_are_counted_apart(
     problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
 ) -> None:
-    _, asker = scripted(lambda observation, info: written(["assert larger(1, 2) == 0", "assert larger(2, 1) == 2"]))
-    (record,) = records_of(problems[:1], asker)
+    _, named = scripted(lambda observation, info: written(["assert larger(1, 2) == 0", "assert larger(2, 1) == 2"]))
+    (record,) = records_of(problems[:1], named)
     found = record.coverage
     assert found is not None
     assert (found.n_lines, found.n_branches) == (4, 2)
@@ -100,8 +100,8 @@ def test_an_unavailable_tester_is_masked_and_counted_never_zero(
     problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
 ) -> None:
     good = written(["assert sign(5) == 1", "assert sign(0) == 0"])
-    _, asker = scripted(lambda observation, info: good if info["problem_id"] == "sign" else None)
-    found = figures_of_tester(records_of(problems, asker), tests=2)
+    _, named = scripted(lambda observation, info: good if info["problem_id"] == "sign" else None)
+    found = figures_of_tester(records_of(problems, named), tests=2)
     assert found.n_masked == {"agent": 1}
     assert found.figures["pass@2"].mean == 1.0
 
@@ -109,8 +109,8 @@ def test_an_unavailable_tester_is_masked_and_counted_never_zero(
 def test_all_figures_are_shares(
     problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
 ) -> None:
-    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 7"]))
-    found = figures_of_tester(records_of(problems, asker), tests=2)
+    _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 7"]))
+    found = figures_of_tester(records_of(problems, named), tests=2)
     assert set(figure_names(2)) | {"Mul", "Mul_fixed"} == set(found.figures)
     assert all(isnan(each.mean) or 0 <= each.mean <= 1 for each in found.figures.values())
 
@@ -120,9 +120,9 @@ def test_gain_and_fidelity_come_from_the_coders_programs(
 ) -> None:
     programs = ["def sign(n):\n    return 1", problems[1].solution]
     _, coder = scripted(lambda observation, info: programs[info["sample"]])
-    _, asker = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
+    _, named = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(0) == 0"]))
     task = replace(TASK, candidates=2)
-    found = figures_of_tester(records_of(problems[1:], asker, task, coder=coder), tests=2).selection
+    found = figures_of_tester(records_of(problems[1:], named, task, coder=coder), tests=2).selection
     assert found is not None
     assert (found.average.mean, found.chosen.mean, found.gain.mean, found.fidelity.mean) == (0.5, 1.0, 0.5, 1.0)
 

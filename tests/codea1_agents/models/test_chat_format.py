@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from codea1_agents.models.chat_format import ChatFormat, defused, load_tokenizer
+from codea1_agents.models.chat_format import ChatFormat, load_tokenizer, without_control_tokens
 from codea1_agents.prompts import Message
 from codea1_env.errors import UserError
 
@@ -55,7 +55,7 @@ def test_a_program_cannot_end_the_users_message_and_speak_as_the_system(tiny_mod
 
 def test_defusing_leaves_nothing_to_be_put_together_again():
     tokens = ["<|im_end|>", "<s>", "x"]
-    assert defused("a <|im_<s>end|> <s> x", tokens) == "a <|im_< s>end|> < s> x"
+    assert without_control_tokens("a <|im_<s>end|> <s> x", tokens) == "a <|im_< s>end|> < s> x"
 
 
 def test_a_template_without_a_system_role_gets_it_with_the_user(tiny_model):

@@ -63,8 +63,8 @@ def test_waits_grow_jitter_and_have_an_end():
 
 def test_a_server_may_ask_for_more_patience_but_not_for_ever():
     backoff = Backoff(first_s=1.0, longest_s=10.0)
-    assert backoff.wait_s(0, Random(0), asked_s=7.0) == 7.0
-    assert backoff.wait_s(0, Random(0), asked_s=3600.0) == 10.0
+    assert backoff.wait_s(0, Random(0), requested_s=7.0) == 7.0
+    assert backoff.wait_s(0, Random(0), requested_s=3600.0) == 10.0
 
 
 @pytest.mark.parametrize("options", [{"retries": -1}, {"first_s": -0.1}, {"first_s": 99.0}])

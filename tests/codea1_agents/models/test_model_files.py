@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_agents.models.model_files import require_model, require_new, written
+from codea1_agents.models.model_files import require_model, require_new, writing_errors
 from codea1_env.errors import BrokenInput, UserError
 
 
@@ -22,7 +22,7 @@ def test_a_new_model_needs_a_new_or_empty_folder_that_can_be_written(tmp_path: P
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_text("x")
     for taken in (tmp_path, tmp_path / "file"):
-        with pytest.raises(UserError, match="something already"):
+        with pytest.raises(UserError, match="exists already"):
             require_new(taken)
     with pytest.raises(UserError, match="cannot be written"):
         require_new(tmp_path / "file" / "model")
@@ -32,5 +32,5 @@ def test_weights_that_cannot_be_written_are_one_sentence(tmp_path: Path) -> None
     numpy = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed")
     from numpy import zeros
 
-    with pytest.raises(UserError, match="gone"), written(tmp_path / "gone"):
+    with pytest.raises(UserError, match="gone"), writing_errors(tmp_path / "gone"):
         numpy.save_file({"x": zeros(3)}, tmp_path / "gone" / "model.safetensors")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.models.openai_endpoint import OpenAIAgent, _asked_wait_s
+from codea1_agents.models.openai_endpoint import OpenAIAgent, _requested_wait_s
 from codea1_agents.models.transformers_agent import TransformersAgent
 from codea1_env.errors import AgentUnavailable, UserError
 
@@ -183,7 +183,7 @@ def dribble(handler: Any, _: Any) -> None:
 
 def test_a_server_that_dribbles_is_given_up_at_the_time_limit(faulty, observation, infos):
     start = time.monotonic()
-    with pytest.raises(AgentUnavailable, match="no answer in time"):
+    with pytest.raises(AgentUnavailable, match="no response in time"):
         agent(faulty(dribble), retries=0, timeout_s=0.3).act(observation, infos[0])
     assert time.monotonic() - start < 1.5
 
@@ -215,12 +215,12 @@ def answered(**headers: str) -> Any:
 )
 def test_a_server_names_seconds_or_a_date(told, wait_s):
     clock = "Wed, 21 Oct 2015 07:28:00 GMT"
-    assert _asked_wait_s(answered(retry_after=told, date=clock)) == wait_s
+    assert _requested_wait_s(answered(retry_after=told, date=clock)) == wait_s
 
 
 def test_a_date_without_the_server_s_clock_goes_by_ours():
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
-    assert 40 < _asked_wait_s(answered(retry_after=until)) <= 50
+    assert 40 < _requested_wait_s(answered(retry_after=until)) <= 50
 
 
 NO_QUOTA = (
@@ -231,7 +231,7 @@ NO_QUOTA = (
 @pytest.mark.parametrize("answer", [(429, NO_QUOTA), (402, '{"error": {"message": "Insufficient Balance"}}')])
 def test_no_quota_is_an_error_at_once_and_no_retry(faulty, observation, infos, answer):
     server = faulty(answer)
-    with pytest.raises(UserError, match=r"quota|paid"):
+    with pytest.raises(UserError, match=r"quota|payment"):
         agent(server).act(observation, infos[0])
     assert len(server.asked) == 1
 

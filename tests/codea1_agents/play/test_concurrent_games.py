@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import threading
 import time
@@ -140,11 +141,11 @@ def test_games_of_one_problem_never_overlap_and_come_in_order(toys: ProblemSet, 
 
 def test_the_schedule_takes_the_first_episode_whose_problem_is_free() -> None:
     schedule = Schedule(3, start_at=1, episodes=9, done={2, 5})
-    assert [schedule.begun() for _ in range(4)] == [1, 3, 8, None]
-    schedule.over(3)
-    assert (schedule.begun(), schedule.begun()) == (6, None)
-    schedule.over(1)
-    assert schedule.begun() == 4
+    assert [schedule.begin_next() for _ in range(4)] == [1, 3, 8, None]
+    schedule.finish(3)
+    assert (schedule.begin_next(), schedule.begin_next()) == (6, None)
+    schedule.finish(1)
+    assert schedule.begin_next() == 4
 
 
 # -- how agents are asked --
@@ -284,6 +285,19 @@ def test_an_async_agent_that_calls_exit_stops_the_run_with_one_sentence(many: Pr
 
     with pytest.raises(UserError, match=r"coder coder called sys\.exit\(3\) in episode \d"):
         play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=4)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_the_error_of_an_async_agent_that_raises_cancelled_error_names_its_own_line(
+    many: ProblemSet, sandbox: Sandbox, concurrency: int
+) -> None:
+    async def coder(observation: Observation, info: Info) -> str:
+        raise asyncio.CancelledError
+
+    line = coder.__code__.co_firstlineno + 1
+    said = rf"coder coder failed in episode \d \(problem toy/\d\): CancelledError \({re.escape(__file__)}:{line}\)$"
+    with pytest.raises(UserError, match=said):
+        play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=concurrency)
 
 
 def stuck(observation: Observation, info: Info) -> str:
@@ -458,7 +472,7 @@ def test_a_game_without_a_reply_is_masked_and_the_others_go_on(
     masked = games[1]
     assert str(masked.unavailable) == "the endpoint is down"
     (judged,) = masked.record.rounds
-    assert judged.candidate.detail == f"the {role} could not be asked"
+    assert judged.candidate.detail == f"the {role} was unavailable"
     assert judged.rewards.coder.value is None
     assert judged.rewards.testers[0].value is None
     assert judged.book is None

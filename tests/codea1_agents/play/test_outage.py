@@ -10,12 +10,12 @@ from codea1_env.errors import AgentUnavailable
 from codea1_env.runs.records import EpisodeRecord
 
 
-def game(number: int, asked_s: float, *, present: bool, seat: str = "tester_0", problem: str = "") -> PlayedEpisode:
+def game(number: int, last_call_s: float, *, present: bool, seat: str = "tester_0", problem: str = "") -> PlayedEpisode:
     record = EpisodeRecord(
         episode=number, episode_id=f"{number}", problem_id=problem or f"toy/{number}", seed=0, rounds=()
     )
     error = None if present else AgentUnavailable("down")
-    return PlayedEpisode(record, (), TimeSplit(), error, "" if present else seat, {seat: asked_s})
+    return PlayedEpisode(record, (), TimeSplit(), error, "" if present else seat, {seat: last_call_s})
 
 
 def numbers(games: Iterator[PlayedEpisode]) -> list[int]:
@@ -28,8 +28,8 @@ def test_an_absence_is_handed_on_when_the_agent_has_replied_since() -> None:
 
 
 def test_a_game_whose_agent_replied_before_the_outage_does_not_end_it() -> None:
-    absent = [game(n, 5.0 + n, present=False) for n in range(1, PATIENCE)]
-    found = while_available([*absent, game(0, 2.0, present=True), game(9, 99.0, present=False)], is_new_run=True)
+    masked = [game(n, 5.0 + n, present=False) for n in range(1, PATIENCE)]
+    found = while_available([*masked, game(0, 2.0, present=True), game(9, 99.0, present=False)], is_new_run=True)
     assert next(found).record.episode == 0
     with pytest.raises(AgentUnavailable, match=f"{PATIENCE} games in a row, so the run stops: down"):
         next(found)
@@ -48,7 +48,7 @@ def test_a_game_never_comes_before_an_absence_on_the_same_problem_that_it_follow
 
 
 def test_a_short_outage_at_the_end_is_handed_on_unless_nobody_ever_replied() -> None:
-    absent = [game(n, float(n), present=False) for n in range(3)]
-    assert numbers(while_available(absent, is_new_run=False)) == [0, 1, 2]
+    masked = [game(n, float(n), present=False) for n in range(3)]
+    assert numbers(while_available(masked, is_new_run=False)) == [0, 1, 2]
     with pytest.raises(AgentUnavailable, match="3 games of the run"):
-        list(while_available(absent, is_new_run=True))
+        list(while_available(masked, is_new_run=True))

@@ -126,7 +126,7 @@ def test_a_file_replaces_what_it_names_and_the_rest_stays(tmp_path):
         ('[codr]\nuser = "x"', "did you mean 'coder'"),
         ('[coder]\nusr = "x"', "did you mean 'user'"),
         ('[coder]\nuser = "$probem"', "did you mean 'problem'"),
-        ('[coder]\nuser = "costs 5$ a piece"', "lone $"),
+        ('[coder]\nuser = "costs 5$ a piece"', "a single $"),
         ("[coder]\nuser = 5", "expected text"),
         ('coder = "x"', "expected a table"),
         ('[coder]\nsystem = "x"', "user is missing"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codea1_agents.scripted.coders import MutantCoder, RandomCoder, ReferenceCoder, reports_failure
-from codea1_agents.scripted.mutation import bare, mutants
+from codea1_agents.scripted.mutation import mutants, without_docstrings
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.errors import UserError
 from codea1_env.problems import humaneval
@@ -49,7 +49,7 @@ def test_a_strength_outside_of_zero_to_one_is_the_callers_fault(strength: str, c
 
 def test_strength_zero_is_always_right_and_strength_one_never(context: AgentContext, turn: Turn) -> None:
     clip = context.problems.by_id("clip")
-    right = bare(clip.solution)
+    right = without_docstrings(clip.solution)
     assert set(programs(MutantCoder(context, strength=0), clip, turn, 30)) == {right}
     assert right not in programs(MutantCoder(context, strength=1), clip, turn, 30)
 
@@ -57,15 +57,15 @@ def test_strength_zero_is_always_right_and_strength_one_never(context: AgentCont
 def test_strength_is_the_share_of_variants(context: AgentContext, turn: Turn) -> None:
     clip = context.problems.by_id("clip")
     made = programs(MutantCoder(context, strength=0.3), clip, turn, 400)
-    share = sum(text != bare(clip.solution) for text in made) / 400
+    share = sum(text != without_docstrings(clip.solution) for text in made) / 400
     assert 0.22 < share < 0.38
 
 
 def test_variants_are_known_wrong_programs_and_mutants(context: AgentContext, turn: Turn) -> None:
     clip = context.problems.by_id("clip")
     made = set(programs(MutantCoder(context, strength=1), clip, turn, 60))
-    known = {bare(wrong.program) for wrong in clip.wrong_programs}
-    faults = {bare(mutant.program) for mutant in mutants(clip.solution, entry_point="clip")}
+    known = {without_docstrings(wrong.program) for wrong in clip.wrong_programs}
+    faults = {without_docstrings(mutant.program) for mutant in mutants(clip.solution, entry_point="clip")}
     assert made & known
     assert made & faults
     assert made <= known | faults
@@ -73,7 +73,7 @@ def test_variants_are_known_wrong_programs_and_mutants(context: AgentContext, tu
 
 def test_a_stronger_coder_makes_coarser_faults(context: AgentContext, turn: Turn) -> None:
     clip = context.problems.by_id("clip")
-    coarse, subtle = (bare(wrong.program) for wrong in clip.wrong_programs)
+    coarse, subtle = (without_docstrings(wrong.program) for wrong in clip.wrong_programs)
     strong = Counter(programs(MutantCoder(context, strength=1), clip, turn, 200))
     weak = Counter(programs(MutantCoder(context, strength=0.1), clip, turn, 800))
     assert strong[coarse] > 5 * strong[subtle]
@@ -86,7 +86,7 @@ def test_right_and_wrong_programs_are_written_alike(turn: Turn, direct: Any) -> 
     made = set(programs(coder, problem, turn, 40))
     assert "def f(a):\n    return a + 1" in made
     assert len(made) > 2
-    assert all(text == bare(text) for text in made)
+    assert all(text == without_docstrings(text) for text in made)
 
 
 def test_failures_halve_the_strength_round_by_round(context: AgentContext, turn: Turn) -> None:
@@ -95,7 +95,7 @@ def test_failures_halve_the_strength_round_by_round(context: AgentContext, turn:
     shares = []
     for round_ in (0, 1, 3):
         made = programs(MutantCoder(context, strength=1), clip, turn, 200, round_=round_, **seen)
-        shares.append(sum(text != bare(clip.solution) for text in made) / 200)
+        shares.append(sum(text != without_docstrings(clip.solution) for text in made) / 200)
     assert shares[0] == 1
     assert 0.4 < shares[1] < 0.6
     assert 0.06 < shares[2] < 0.2

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from codea1_agents.scripted.mutation import bare, mutants
+from codea1_agents.scripted.mutation import mutants, without_docstrings
 from codea1_agents.scripted.mutation_operators import Operator
 from codea1_env.problems import humaneval
 from codea1_env.problems.problem import Problem
@@ -93,4 +93,4 @@ def test_text_that_is_not_python_is_refused() -> None:
 
 def test_bare_code_has_neither_docstrings_nor_comments_and_still_parses() -> None:
     source = 'def f():\n    """Only a docstring."""\n\nclass A:\n    """Text."""\n    x = 1  # why\n'
-    assert bare(source) == "def f():\n    pass\n\nclass A:\n    x = 1"
+    assert without_docstrings(source) == "def f():\n    pass\n\nclass A:\n    x = 1"

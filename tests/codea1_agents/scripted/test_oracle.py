@@ -14,15 +14,15 @@ THRICE = Subject("def f(x):\n    return 3 * x", "f")
 
 
 def test_answers_come_in_the_order_of_the_calls_repeated_ones_included(direct: Any) -> None:
-    outcomes = Oracle(direct).ask(TWICE, ["f(1)", "f(2)", "f(1)"])
+    outcomes = Oracle(direct).outcomes(TWICE, ["f(1)", "f(2)", "f(1)"])
     assert [outcome.value for outcome in outcomes] == [b"2", b"4", b"2"]
     assert direct.asked == ["f(1)", "f(2)"]
 
 
 def test_a_call_is_run_once_for_each_subject(direct: Any) -> None:
     oracle = Oracle(direct)
-    oracle.ask(TWICE, ["f(1)"])
-    rows = oracle.ask_each([TWICE, THRICE], ["f(1)", "f(5)"])
+    oracle.outcomes(TWICE, ["f(1)"])
+    rows = oracle.outcomes_of_each([TWICE, THRICE], ["f(1)", "f(5)"])
     assert [[outcome.value for outcome in row] for row in rows] == [[b"2", b"10"], [b"3", b"15"]]
     assert direct.asked == ["f(1)", "f(5)", "f(1)", "f(5)"]
     assert direct.n_runs == 2
@@ -30,36 +30,36 @@ def test_a_call_is_run_once_for_each_subject(direct: Any) -> None:
 
 def test_nothing_is_run_when_everything_is_known(direct: Any) -> None:
     oracle = Oracle(direct)
-    oracle.ask(TWICE, ["f(1)"])
-    assert oracle.ask(TWICE, ["f(1)", "f(1)"])[0].value == b"2"
-    assert oracle.ask(TWICE, []) == []
+    oracle.outcomes(TWICE, ["f(1)"])
+    assert oracle.outcomes(TWICE, ["f(1)", "f(1)"])[0].value == b"2"
+    assert oracle.outcomes(TWICE, []) == []
     assert direct.n_runs == 1
 
 
 def test_errors_are_answers_and_remembered(direct: Any) -> None:
     oracle = Oracle(direct)
     for _ in range(2):
-        assert oracle.ask(TWICE, ["f()"])[0].kind is OutcomeKind.ERROR
+        assert oracle.outcomes(TWICE, ["f()"])[0].kind is OutcomeKind.ERROR
     assert direct.asked == ["f()"]
 
 
 def test_our_own_failures_are_not_remembered(broken_sandbox: Sandbox, direct: Any) -> None:
     oracle = Oracle(broken_sandbox)
-    assert oracle.ask(TWICE, ["f(1)"])[0].kind is OutcomeKind.INTERNAL_ERROR
+    assert oracle.outcomes(TWICE, ["f(1)"])[0].kind is OutcomeKind.INTERNAL_ERROR
     oracle._sandbox = direct
-    assert oracle.ask(TWICE, ["f(1)"])[0].value == b"2"
+    assert oracle.outcomes(TWICE, ["f(1)"])[0].value == b"2"
 
 
 def test_a_solution_is_asked_with_its_imports(direct: Any) -> None:
     problem = Problem("p", "Square root.", "f", "def f(x):\n    return math.isqrt(x)", (), imports="import math")
-    assert Oracle(direct).ask(Subject.solution_of(problem), ["f(9)"])[0].value == b"3"
+    assert Oracle(direct).outcomes(Subject.solution_of(problem), ["f(9)"])[0].value == b"3"
 
 
 def test_the_memory_is_bounded(direct: Any) -> None:
     oracle = Oracle(direct)
     for n in range(300):
-        oracle.ask(Subject(f"def f():\n    return {n}", "f"), ["f()"])
+        oracle.outcomes(Subject(f"def f():\n    return {n}", "f"), ["f()"])
     assert len(oracle._known) <= 256
     for start in range(0, 6000, 1000):
-        oracle.ask(TWICE, [f"f({n})" for n in range(start, start + 1000)])
+        oracle.outcomes(TWICE, [f"f({n})" for n in range(start, start + 1000)])
     assert len(oracle._known[TWICE]) <= 6000 - 1000

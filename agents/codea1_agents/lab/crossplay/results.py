@@ -10,7 +10,7 @@ from typing import Any, Self
 from codea1_agents.lab.crossplay.cells import FIGURES, Cells, CrossPlay, Grid, grid_of
 from codea1_agents.lab.crossplay.game import Choice, EmpiricalGame, Reversal, empirical_game, reversals
 from codea1_agents.lab.crossplay.ratings import Ratings, ratings_of
-from codea1_agents.statistics import Estimate
+from codea1_agents.statistics import Estimate, json_number
 from codea1_env.facts.judge_version import JUDGE_VERSION
 
 TITLES = {
@@ -169,11 +169,11 @@ class Findings:
             "residual": game.equilibrium.residual,
             "coder_value": estimate_document(game.coder_value),
             "tester_value": estimate_document(game.tester_value),
-            "coders": [{"chance": estimate_document(c.chance), "played": _number(c.played)} for c in game.coders],
-            "testers": [{"chance": estimate_document(c.chance), "played": _number(c.played)} for c in game.testers],
+            "coders": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.coders],
+            "testers": [{"chance": estimate_document(c.chance), "played": json_number(c.played)} for c in game.testers],
             "support": [[i, j] for i in game.equilibrium.row_support for j in game.equilibrium.column_support],
             "cycles": [[self._pair(pair.coder, pair.tester) for pair in cycle] for cycle in game.cycles],
-            "cycling": _number(game.cycling),
+            "cycling": json_number(game.cycling),
         }
 
     def _equilibrium(self, game: EmpiricalGame | None) -> str:
@@ -216,16 +216,16 @@ def cell_text(estimate: Estimate, digits: int = 2) -> str:
 def estimate_document(estimate: Estimate) -> dict[str, float | int | None]:
     """Return value, interval and number of problems as plain data; nan becomes null."""
     return {
-        "value": _number(estimate.mean),
-        "low": _number(estimate.low),
-        "high": _number(estimate.high),
+        "value": json_number(estimate.mean),
+        "low": json_number(estimate.low),
+        "high": json_number(estimate.high),
         "n_problems": estimate.n_problems,
     }
 
 
 def _grid_document(grid: Grid) -> dict[str, Any]:
     def each(name: str) -> list[list[float | None]]:
-        return [[_number(getattr(cell, name)) for cell in row] for row in grid.estimates]
+        return [[json_number(getattr(cell, name)) for cell in row] for row in grid.estimates]
 
     return {"value": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
 
@@ -242,8 +242,4 @@ def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def _plain(values: Any) -> Any:
-    return [_plain(each) for each in values] if values.ndim else _number(float(values))
-
-
-def _number(value: float) -> float | None:
-    return value if isfinite(value) else None
+    return [_plain(each) for each in values] if values.ndim else json_number(float(values))

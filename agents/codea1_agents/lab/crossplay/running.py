@@ -25,7 +25,7 @@ from codea1_agents.lab.crossplay.cells import (
 )
 from codea1_agents.lab.crossplay.player_specs import View
 from codea1_agents.measure.turns import sample_labels, sample_turn
-from codea1_agents.play.asking import Asker, Reply
+from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import known_mean
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems.problem import Problem
@@ -46,7 +46,7 @@ class Player:
     """One agent in one role."""
 
     name: str
-    agent: Asker
+    agent: NamedAgent
     is_fixed: bool = False
     """Whether it is a scripted yardstick."""
     view: View = "white_box"
@@ -231,7 +231,7 @@ def _by_key(turns: Sequence[Turn], replies: Sequence[Reply]) -> dict[_Key, Reply
 
 
 def _replies_of(player: Player, turns: Sequence[Turn]) -> list[Reply]:
-    replies = player.agent.ask(turns)
+    replies = player.agent.replies(turns)
     if len(replies) > 1 and all(map(is_unavailable, replies)):
         raise AgentUnavailable(f"{player.name}: {replies[0]}")
     return replies

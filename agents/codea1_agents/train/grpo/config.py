@@ -28,6 +28,7 @@ from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
 from codea1_env.group_env import GroupEnv
+from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rounds.trees import SuitesPer
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
@@ -51,7 +52,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self._learner_connector = _connector
         self.num_env_runners = 0
         self.seed = 0
-        self.problem_source = "humaneval"
+        self.problem_source = DEFAULT_SOURCE
         self.rules: Ruleset = preset("fixed")
         self.tester_view = "white_box"
         self.sandbox = "local"

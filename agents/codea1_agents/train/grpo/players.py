@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codea1_agents.models.chat_format import ChatFormat
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import Prompts
 from codea1_agents.train.grpo.rollout_engine import RolloutEngine
 from codea1_agents.train.grpo.sampling import Response, SamplingRules, single_seed
@@ -104,13 +104,13 @@ class AgentPlayer:
 
     def __init__(self, agent: Agent, name: str) -> None:
         """Wrap an agent. An agent with `act_batch` keeps its seed; any other is reset with the seed of each turn."""
-        self._asker = Asker(agent, name, seed=None, seed_of=lambda turn: single_seed(turn.seed))
+        self._asker = NamedAgent(agent, name, seed=None, seed_of=lambda turn: single_seed(turn.seed))
 
     def answer(self, turns: Sequence[Turn]) -> list[Answer]:
-        """Return the agent's replies; see `Asker.ask`."""
+        """Return the agent's replies; see `NamedAgent.replies`."""
         return [
             Answer(reply) if isinstance(reply, str) else Answer(unavailable=str(reply) or "unavailable")
-            for reply in self._asker.ask(turns)
+            for reply in self._asker.replies(turns)
         ]
 
 

@@ -19,7 +19,7 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from codea1_agents.models.chat_format import load_tokenizer
-from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.train.grpo.adapters import adapted, is_adapted, save_plain, untied, without_adapter
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.loss import token_log_probs
@@ -35,7 +35,7 @@ def load_causal_model(path: str, dtype: str = "float32") -> Any:
     from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
 
     place = require_model("grpo", path)
-    with spoken(f"model {path!r}"):
+    with loading_errors(f"model {path!r}"):
         return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from codea1_agents.models.drawing import nucleus
+from codea1_agents.models.row_sampling import nucleus
 from codea1_agents.train.grpo.sampling_cache import preallocated_cache
 
 PROMPTS_AT_ONCE = 64

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from codea1_agents.train.grpo.hyperparameters import LengthSettings, RolloutSettings
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_env.agent import AgentSpec
+from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.sandbox import Limits
 
@@ -16,7 +17,7 @@ from codea1_env.sandbox import Limits
 class TrainingSettings:
     """Settings of one run that do not concern Ray."""
 
-    problems: str = "humaneval"
+    problems: str = DEFAULT_SOURCE
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
     tester_view: str = "white_box"
     sandbox: str = "local"

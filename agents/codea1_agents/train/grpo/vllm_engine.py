@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from codea1_agents.models.model_files import require_model, spoken
+from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.train.grpo.adapters import plain_weights
 from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.model_settings import ModelSettings
@@ -53,7 +53,7 @@ class VllmEngine:
             "logprobs_mode": "raw_logprobs",
             **settings.engine_options,
         }
-        with spoken(f"vllm: model {settings.path!r}"):
+        with loading_errors(f"vllm: model {settings.path!r}"):
             self._engine: Any = vllm.LLM(require_model("vllm", settings.path), **options)
         self._context = int(self._engine.llm_engine.model_config.max_model_len)
         vocabulary = int(model.config.get_text_config().vocab_size)

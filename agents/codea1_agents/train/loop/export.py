@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.models.model_files import written
+from codea1_agents.models.model_files import writing_errors
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
 from codea1_env.errors import BrokenInput, UnknownName, UserError
@@ -61,7 +61,7 @@ def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) 
         out.mkdir(parents=True, exist_ok=True)
         require_empty(out, "choose another folder")
         try:
-            with written(out):
+            with writing_errors(out):
                 export_state(settings, state, out)
         except UserError:
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.agent import AgentContext, load_agent
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox
@@ -13,7 +13,7 @@ _MAX_TOKENS = {"coder": 56, "tester": 96}
 _SAMPLING = "prompts=tiny,temperature=1,top_p=1,batch_size=256,device=cpu"
 
 
-def tiny_asker(role: str, model: Path, problems: ProblemSet, sandbox: Sandbox, seed: int) -> Asker:
-    """Return the asker of a tiny model in a role; it samples as in training."""
+def tiny_asker(role: str, model: Path, problems: ProblemSet, sandbox: Sandbox, seed: int) -> NamedAgent:
+    """Return a tiny model in a role; it samples as in training."""
     spec = f"transformers,model={model},max_tokens={_MAX_TOKENS[role]},{_SAMPLING}"
-    return Asker(load_agent(spec, AgentContext(problems, sandbox, seed)), f"{role} {model}", seed=seed)
+    return NamedAgent(load_agent(spec, AgentContext(problems, sandbox, seed)), f"{role} {model}", seed=seed)

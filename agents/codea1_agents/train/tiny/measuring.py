@@ -13,7 +13,7 @@ from math import isnan, nan
 from typing import Literal
 
 from codea1_agents.measure.turns import sample_labels
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.errors import SandboxError
 from codea1_env.facts.submissions import Candidate
@@ -46,8 +46,8 @@ class Measurement:
 
 def measure(
     problems: ProblemSet,
-    coder: Asker,
-    tester: Asker,
+    coder: NamedAgent,
+    tester: NamedAgent,
     sandbox: Sandbox,
     *,
     samples: int = 8,
@@ -81,7 +81,7 @@ def measure(
 
     values = _Values()
     sampled = opened(problems, 0)
-    sampled.submit_programs(coder.ask(sampled.coder_turns()))
+    sampled.submit_programs(coder.replies(sampled.coder_turns()))
     for problem_id, report in _tested(sampled, tester):
         values.add(problem_id, report, tests)
     known = opened([problem for problem in problems if problem.wrong_programs], samples)
@@ -93,9 +93,9 @@ def measure(
     return Measurement(problems.name, {name: mean_interval(values.of[name], seed=seed) for name in FIGURES})
 
 
-def _tested(rounds: Rounds, tester: Asker) -> Iterator[tuple[str, CandidateReport | None]]:
+def _tested(rounds: Rounds, tester: NamedAgent) -> Iterator[tuple[str, CandidateReport | None]]:
     """Yield the problem of each program, and its report with a suite for it; None if it is masked."""
-    rounds.submit_suites(tester.ask(rounds.tester_turns()))
+    rounds.submit_suites(tester.replies(rounds.tester_turns()))
     for judged in rounds.results():
         reports = judged.report.candidates if judged.report is not None else ()
         for report, reward in zip(reports, judged.coder_rewards, strict=True):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from codea1_agents.models.model_files import no_progress_bars, written
+from codea1_agents.models.model_files import no_progress_bars, writing_errors
 from codea1_agents.train.tiny.corpus import KINDS, Corpus, CorpusRules, Document
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import UnknownName, UserError, extra_needed
@@ -132,7 +132,7 @@ class Base:
             UserError: the folder cannot be written.
             CodeA1Error: the tokenizer loaded from the folder gives other tokens.
         """
-        with written(folder):
+        with writing_errors(folder):
             self._save(folder)
 
     def _save(self, folder: Path) -> None:

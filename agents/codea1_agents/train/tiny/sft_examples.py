@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from random import Random
 
 from codea1_agents.measure.turns import sample_turn
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import Message, Prompts
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.rounds.referee import Referee
@@ -39,7 +39,7 @@ class SftExample:
 
 
 def failing_programs(
-    problems: Sequence[Problem], coder: Asker, sandbox: Sandbox, *, samples: int = 8
+    problems: Sequence[Problem], coder: NamedAgent, sandbox: Sandbox, *, samples: int = 8
 ) -> list[FailingProgram]:
     """Return the distinct programs among a coder's samples that fail at least one golden test.
 
@@ -56,7 +56,7 @@ def failing_programs(
     tested = [problem for problem in problems if problem.golden]
     turns = [sample_turn(problem, "coder", sample) for problem in tested for sample in range(samples)]
     sampled = [problem for problem in tested for _ in range(samples)]
-    findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in sampled], coder.ask(turns))
+    findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in sampled], coder.replies(turns))
     found = {
         (problem.id, finding.program): FailingProgram(problem, finding.program)
         for problem, finding in zip(sampled, findings, strict=True)

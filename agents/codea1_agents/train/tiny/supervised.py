@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from codea1_agents.models.model_files import written
-from codea1_agents.play.asking import Asker
+from codea1_agents.models.model_files import writing_errors
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.tiny.sft_examples import SftExample, failing_programs, sft_examples
 from codea1_env.agent import AgentContext, agent_name, load_agent
@@ -90,7 +90,7 @@ class FineTuned:
         """
         from codea1_agents.models.chat_format import load_tokenizer  # noqa: PLC0415  -- slow to import
 
-        with written(folder):
+        with writing_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             self.model.save_pretrained(folder)
             self.tokenizer.save_pretrained(folder)
@@ -188,7 +188,7 @@ def fine_tuned_tester(
     own = f"transformers,model={model},prompts={settings.prompts},max_tokens={settings.max_tokens},batch_size=64"
     spec = settings.coder or own
     agent = load_agent(spec, AgentContext(problems, sandbox, settings.seed), role="coder")
-    with closing(Asker(agent, f"coder {agent_name(spec, agent)}", seed=settings.seed)) as coder:
+    with closing(NamedAgent(agent, f"coder {agent_name(spec, agent)}", seed=settings.seed)) as coder:
         failing = failing_programs(problems, coder, sandbox, samples=settings.samples)
     examples = sft_examples(failing, prompts, tests=settings.tests, seed=settings.seed)
     found = fine_tuned(model, examples, settings)
@@ -232,10 +232,10 @@ def _loaded(place: str) -> Any:
     import torch  # noqa: PLC0415  -- slow to import, and an extra
     from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- likewise
 
-    from codea1_agents.models.model_files import require_model, spoken  # noqa: PLC0415  -- likewise
+    from codea1_agents.models.model_files import loading_errors, require_model  # noqa: PLC0415  -- likewise
 
     found = require_model("transformers", place)
-    with spoken(f"model {place!r}"):
+    with loading_errors(f"model {place!r}"):
         model = AutoModelForCausalLM.from_pretrained(found, dtype=torch.float32)
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()  # no dropout: nothing random
 

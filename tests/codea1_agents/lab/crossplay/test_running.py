@@ -8,7 +8,7 @@ import pytest
 
 from codea1_agents.lab.crossplay.cells import CrossPlay, Submissions
 from codea1_agents.lab.crossplay.running import Player, play_all
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox
@@ -40,7 +40,7 @@ class Recorded:
 
 def player(name: str, replies: Any, **options: Any) -> tuple[Recorded, Player]:
     agent = Recorded(replies if callable(replies) else lambda observation, info: replies[info["problem_id"]])
-    return agent, Player(name, Asker(agent, name), **options)
+    return agent, Player(name, NamedAgent(agent, name), **options)
 
 
 def attacking(observation: Mapping[str, Any], info: Mapping[str, Any]) -> str:

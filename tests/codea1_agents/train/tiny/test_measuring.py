@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
 from codea1_agents.train.tiny.problems import load
 from codea1_env.agent import AgentContext, load_agent
@@ -15,7 +15,7 @@ PROBLEMS = ProblemSet("some", load("train-eval")[:6])
 
 def measured(sandbox: Sandbox, coder: Any, tester: Any, view: Any = "white_box") -> Measurement:
     context = AgentContext(PROBLEMS, sandbox, 0)
-    askers = [Asker(load_agent(spec, context), "agent") for spec in (coder, tester)]
+    askers = [NamedAgent(load_agent(spec, context), "agent") for spec in (coder, tester)]
     return measure(PROBLEMS, *askers, sandbox, samples=2, view=view)
 
 

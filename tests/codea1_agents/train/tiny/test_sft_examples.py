@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.play.asking import Asker
+from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.tiny.sft_examples import FailingProgram, failing_programs, sft_examples
 from codea1_env.problems import GoldenCase, GoldenHarness, Problem, load_problems
@@ -36,7 +36,7 @@ def test_only_distinct_programs_that_fail_a_golden_test_are_kept(sandbox) -> Non
     class Coder:
         act = staticmethod(coder)
 
-    found = failing_programs([ADD, replace(ADD, id="bare", golden=())], Asker(Coder(), "it"), sandbox, samples=6)
+    found = failing_programs([ADD, replace(ADD, id="bare", golden=())], NamedAgent(Coder(), "it"), sandbox, samples=6)
     assert [each.program.strip() for each in found[:2]] == [WRONG[0].strip(), WRONG[1].strip()]
     assert {each.problem.id for each in found} == {"toy/add"}
     assert ADD.solution.strip() not in {each.program.strip() for each in found}

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from codea1_agents.models.completions import Sampling
-from codea1_agents.models.drawing import OwnDraws, uniforms
+from codea1_agents.models.row_sampling import RowSampler, uniforms
 
 torch = pytest.importorskip("torch")
 
 
 def chosen(scores, sampling, seeds):
     """Return the one token left per row, after checking that there is one."""
-    left = OwnDraws(sampling, seeds, prompt_length=3)(torch.zeros(len(seeds), 3), scores).isfinite()
+    left = RowSampler(sampling, seeds, prompt_length=3)(torch.zeros(len(seeds), 3), scores).isfinite()
     assert left.sum(dim=1).tolist() == [1] * len(seeds)
     return left.int().argmax(dim=1).tolist()
 
@@ -53,7 +53,7 @@ def test_a_row_is_drawn_as_it_would_be_alone():
 
 
 def test_each_step_has_its_own_number():
-    draws = OwnDraws(Sampling(max_tokens=40), [0], prompt_length=3)
+    draws = RowSampler(Sampling(max_tokens=40), [0], prompt_length=3)
     scores = torch.zeros(1, 100)
     steps = [int(draws(torch.zeros(1, 3 + step), scores).argmax()) for step in range(40)]
     assert len(set(steps)) > 20

@@ -1,0 +1,180 @@
+"""`NamedAgent`: calls an agent for one reply or for many, and reports its errors in one sentence with its name."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias, TypeGuard
+
+from codea1_env.agent import Agent, Info, event_loop
+from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
+from codea1_env.rounds.rounds import Turn
+
+Reply: TypeAlias = str | AgentUnavailable
+"""The agent's text, or the error that says why there is none."""
+
+_SEED_BITS = 53
+"""A double holds 53 bits exactly, so every reader of a record gets the exact seed."""
+
+
+class NamedAgent:
+    """An agent with the name that errors call it. Games, evaluations and training call agents only through this."""
+
+    def __init__(
+        self, inner: Agent, name: str, *, seed: int | None = 0, seed_of: Callable[[Turn], int] | None = None
+    ) -> None:
+        """Wrap an agent.
+
+        Args:
+            inner: the agent.
+            name: how errors call it.
+            seed: of `replies`; None: an agent with `act_batch` keeps its own seed.
+            seed_of: returns the seed of one turn, for an agent without `act_batch`; None: the seed follows from `seed`
+                and the turn's info.
+        """
+        self.inner: Any = inner
+        self.name = name
+        self._seed = seed
+        self._seed_of = seed_of or (lambda turn: _seed_of(turn.info, seed or 0))
+        self._is_seeded = seed is None
+        self.is_closed = False
+
+    def replies(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Return one reply per turn, in order. No reply depends on earlier calls.
+
+        An agent with `act_batch` is seeded once and gets all turns of a call together; its draws may depend on seed,
+        observation and info only (docs/agents.md). Any other agent is seeded before every turn.
+
+        Raises:
+            UserError: the agent failed, or returned something other than text.
+        """
+        wheres = [_where(turn.info) for turn in turns]
+        if not callable(getattr(self.inner, "act_batch", None)):
+            return [self._seeded_reply(*each) for each in zip(turns, wheres, strict=True)]
+        if turns and not self._is_seeded:
+            self.reset(self._seed or 0, "reset()")
+            self._is_seeded = True
+        return self.batch(turns, wheres) if turns else []
+
+    def reset(self, seed: int, where: str) -> None:
+        """Reset the agent if it has a `reset`."""
+        reset = getattr(self.inner, "reset", None)
+        if callable(reset):
+            with self.naming_errors(where):
+                reset(seed)
+
+    def reply(self, turn: Turn, where: str) -> str:
+        """Return the reply to one turn.
+
+        Raises:
+            AgentUnavailable: the agent has no reply.
+            UserError: the agent failed, or returned something other than text.
+        """
+        with self.naming_errors(where):
+            found: object = self.inner.act(turn.observation, turn.info)
+        return self.require_text(found, where)
+
+    def batch(self, turns: Sequence[Turn], wheres: Sequence[str]) -> list[Reply]:
+        """Return the replies of an agent with `act_batch` to at least one turn.
+
+        Raises:
+            UserError: the agent failed, or did not return a list of texts and `AgentUnavailable` of the right length.
+        """
+        where = wheres[0] if len(turns) == 1 else f"a batch of {len(turns)} that begins with {wheres[0]}"
+        try:
+            with self.naming_errors(where):
+                found = self.inner.act_batch([turn.observation for turn in turns], [turn.info for turn in turns])
+        except AgentUnavailable as error:
+            return [error] * len(turns)
+        if not isinstance(found, list | tuple):
+            raise UserError(f"{self.name} returned {type(found).__name__} in {where}, expected a list of replies")
+        if len(found) != len(turns):
+            raise UserError(f"{self.name} returned {len(found)} replies to {len(turns)} observations in {where}")
+        return [
+            each if isinstance(each, AgentUnavailable) else self.require_text(each, where)
+            for each, where in zip(found, wheres, strict=True)
+        ]
+
+    def require_text(self, found: object, where: str) -> str:
+        """Return a reply that is text.
+
+        Raises:
+            UserError: it is something else.
+        """
+        if not is_text(found):
+            raise UserError(f"{self.name} returned {type(found).__name__} in {where}, expected text (str)")
+        return found
+
+    def close(self) -> None:
+        """Close the agent once, if it has a `close`."""
+        close = getattr(self.inner, "close", None)
+        if callable(close) and not self.is_closed:
+            self.is_closed = True
+            with self.naming_errors("close()"):
+                close()
+
+    @contextmanager
+    def naming_errors(self, where: str) -> Iterator[None]:
+        """Turn whatever the agent raises into a `UserError` with its name and `where`.
+
+        The project's own errors and Ctrl-C pass unchanged.
+        """
+        try:
+            yield
+        except (CodeA1Error, KeyboardInterrupt):
+            raise
+        except SystemExit as error:  # it must not end this process with the agent's exit code
+            raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}") from error
+        except BaseException as error:  # agents are anyone's code and may raise anything
+            raise UserError(f"{self.name} failed in {where}: {_described(error)}") from error
+
+    def _seeded_reply(self, turn: Turn, where: str) -> Reply:
+        self.reset(self._seed_of(turn), where)
+        try:
+            return self.reply(turn, where)
+        except AgentUnavailable as error:
+            return error
+
+
+def is_text(reply: object) -> TypeGuard[str]:
+    """Whether a reply is text; closes a coroutine, or Python would warn that it was never awaited."""
+    if inspect.iscoroutine(reply):
+        reply.close()
+    return isinstance(reply, str)
+
+
+def _where(info: Info) -> str:
+    sample = f", sample {info['sample']}" if "sample" in info else ""
+    return f"problem {info['problem_id']}{sample}"
+
+
+def _seed_of(info: Info, run_seed: int) -> int:
+    key = f"{run_seed}/{info['role']}/{info['problem_id']}/{info['sample']}/{info['round']}"
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - _SEED_BITS)
+
+
+_STANDARD_LIBRARY = Path(os.__file__).parent
+_CALLERS = (Path(__file__).parent, Path(event_loop.__file__).parent)
+"""Folders of the code that calls agents."""
+
+
+def _described(error: BaseException) -> str:
+    """Return the error's class and message, and the last line of the agent's own code that it passed, if any."""
+    text = " ".join(str(error).split())[:300]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _may_be_the_agents(frame.filename)]
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}{f': {text}' if text else ''}{place}"
+
+
+def _may_be_the_agents(filename: str) -> bool:
+    """Whether the file belongs neither to the standard library nor to the code that calls agents."""
+    path = Path(filename)
+    if filename.startswith("<frozen ") or path.parent in _CALLERS:
+        return False
+    return not path.is_relative_to(_STANDARD_LIBRARY) or "site-packages" in path.parts
