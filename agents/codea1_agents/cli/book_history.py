@@ -60,8 +60,8 @@ def show_statistics(options: StatsOptions) -> None:
     page.finish(
         {
             **counts,
-            "problems": [asdict(each) for each in hard],
-            "origins": {kind: [asdict(each) for each in found[: options.top]] for kind, found in sources.items()},
+            "problems": [_row_to_json(each) for each in hard],
+            "origins": {kind: [_row_to_json(each) for each in found[: options.top]] for kind, found in sources.items()},
         }
     )
 

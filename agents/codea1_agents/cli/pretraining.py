@@ -12,11 +12,11 @@ from codea1_agents.cli.pretrain import PretrainOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.models.model_files import require_new
 from codea1_agents.statistics import json_number
-from codea1_agents.train.tiny.asking import tiny_asker
 from codea1_agents.train.tiny.corpus import CorpusRules
 from codea1_agents.train.tiny.family import Variant
 from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
 from codea1_agents.train.tiny.pretraining import Base, PretrainingSettings, pretrain
+from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.errors import UnknownName
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
@@ -84,8 +84,8 @@ def _measured(options: PretrainOptions) -> list[Measurement]:
         for split in _SPLITS:
             problems = load_problems(f"tiny:{rare}{split}-eval")
             with (
-                closing(tiny_asker("coder", options.out, problems, sandbox, options.seed)) as coder,
-                closing(tiny_asker("tester", options.out, problems, sandbox, options.seed)) as tester,
+                closing(tiny_agent("coder", options.out, problems, sandbox, options.seed)) as coder,
+                closing(tiny_agent("tester", options.out, problems, sandbox, options.seed)) as tester,
             ):
                 found.append(measure(problems, coder, tester, sandbox, seed=options.seed))
     return found

@@ -11,8 +11,8 @@ from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.measure.tester_figures import figures_of_tester
 from codea1_agents.train.experiments.declaration import Evaluation
 from codea1_agents.train.experiments.models import Models
-from codea1_agents.train.tiny.asking import tiny_asker
 from codea1_agents.train.tiny.measuring import View, measure
+from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
 
@@ -46,7 +46,7 @@ def _of_coder(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: in
     found = {}
     for name, source in evaluation.coder.items():
         problems = load_problems(source)
-        with closing(tiny_asker("coder", models.coder, problems, sandbox, seed)) as coder:
+        with closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder:
             batches = evaluate_coder(problems, coder, sandbox, samples=evaluation.samples)
             samples = [sample for batch in batches for sample in batch]
         found[f"coder/{name}"] = figures_of_coder(samples, seed=seed).average.mean
@@ -58,10 +58,10 @@ def _of_tester(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: i
         return {}
     problems = load_problems(evaluation.tester)
     task = TesterTask(tests=evaluation.tests, mode=Mode.SUITE, seed=0)
-    with closing(tiny_asker("tester", models.tester, problems, sandbox, seed)) as tester:
+    with closing(tiny_agent("tester", models.tester, problems, sandbox, seed)) as tester:
         records = [record for batch in evaluate_tester(problems, tester, sandbox, task) for record in batch]
         figures = figures_of_tester(records, tests=task.tests, seed=seed).figures
-        with closing(tiny_asker("coder", models.coder, problems, sandbox, seed)) as coder:
+        with closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder:
             duels = measure(
                 problems,
                 coder,
@@ -82,8 +82,8 @@ def _together(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: in
     problems = load_problems(evaluation.together)
     n = evaluation.candidates
     with (
-        closing(tiny_asker("coder", models.coder, problems, sandbox, seed)) as coder,
-        closing(tiny_asker("tester", models.tester, problems, sandbox, seed)) as tester,
+        closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder,
+        closing(tiny_agent("tester", models.tester, problems, sandbox, seed)) as tester,
     ):
         batches = select_candidates(problems, coder, tester, sandbox, candidates=n, suites=n, tests=evaluation.tests)
         found = selection_figures([record for batch in batches for record in batch], seed=seed)

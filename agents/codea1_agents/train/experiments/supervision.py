@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
-from codea1_agents.train.tiny.asking import tiny_asker
+from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import load_sandbox
 
@@ -27,7 +27,7 @@ def write_supervision(tester: Path, problems: str, target: Path, *, tests: int, 
     found = load_problems(problems)
     with (
         closing(load_sandbox("local")) as sandbox,
-        closing(tiny_asker("tester", tester, found, sandbox, seed)) as asker,
+        closing(tiny_agent("tester", tester, found, sandbox, seed)) as asker,
     ):
         exported = export_tests(found, asker, sandbox, ExportTask(suites=_SUITES, tests=tests, layout=Layout.OWN))
     write_rows(target, exported.rows)
