@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+ON_RAY = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("cluster"),
+]
+"""Marks of a module whose tests use Ray in this process."""
+
 
 def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
     """The roles of `models` learn, everything in this process."""

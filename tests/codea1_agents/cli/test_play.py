@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import resource
 import signal
-import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,28 +12,17 @@ import jsonschema
 import pytest
 
 from codea1_agents.play.runner import play
-from codea1_env.book.store import MistakeBook
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import episode_schema, to_line
+from tests.support.command_line import FAST, Finished, Started, entries_of
 from tests.support.waiting import wait_until
-
-FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
-"""Three problems, so that most episodes replay cases of earlier ones."""
-
-Started = Callable[..., subprocess.Popen[str]]
-Finished = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def entries(run: Path) -> list[object]:
-    with MistakeBook(run / "book.sqlite", create=False) as book:
-        return list(book.entries())
 
 
 def assert_same_run(first: Path, second: Path) -> None:
     assert (first / "episodes.jsonl").read_bytes() == (second / "episodes.jsonl").read_bytes()
-    assert entries(first) == entries(second)
+    assert entries_of(first) == entries_of(second)
     assert (first / "config.toml").read_bytes() == (second / "config.toml").read_bytes()
     summaries = [json.loads((run / "metrics.json").read_text())["summary"] for run in (first, second)]
     assert summaries[0] == summaries[1]
@@ -160,7 +148,7 @@ def test_a_run_killed_between_book_and_line_resumes_to_the_run_that_was_never_ki
     codea1(*FAST, "-n", 7, "--out", "whole")
     assert finished(*FAST, "-n", 7, "--out", "broken", code=crash).returncode == -signal.SIGKILL
     assert len(list(iter_episodes(Path("broken")))) == 4
-    assert entries(Path("broken")) != entries(Path("whole"))
+    assert entries_of(Path("broken")) != entries_of(Path("whole"))
     result = codea1("play", "--resume", "broken")
     assert result.exit_code == 0
     assert ("half-written" in result.stderr) == (crash is KILLED_WITHIN_A_LINE)

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.command_line import Started
 from tests.support.waiting import wait_until
-
-Started = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture

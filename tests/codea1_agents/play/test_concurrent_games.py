@@ -24,24 +24,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import to_line
 from codea1_env.sandbox import Sandbox
-
-GOOD = {
-    "add": "def add(a, b):\n    return a + b",
-    "last": "def last(items):\n    return items[-1] if items else None",
-}
-BAD = {"add": "def add(a, b):\n    return a - b", "last": "def last(items):\n    return items[-1]"}
-SUITE = {
-    "add": "assert add(1, 2) == 3\nassert add(0, 0) == 0",
-    "last": "assert last([]) == None\nassert last([1]) == 1",
-}
-
-
-def good(observation: Observation) -> str:
-    return GOOD[observation["entry_point"]]
-
-
-def asserting(observation: Observation) -> str:
-    return SUITE[observation["entry_point"]]
+from tests.support.players import BAD, GOOD, asserting, good
 
 
 def program(observation: Observation, seed: int) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.grpo import ON_RAY
+
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -22,11 +24,7 @@ from codea1_agents.train.grpo.trees import Tree  # noqa: E402
 from codea1_env import code_a1_v0  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("default"),  # Ray's own
-    pytest.mark.usefixtures("cluster"),
-]
+pytestmark = ON_RAY
 
 PROBLEM, BONUS = "toy/1", 0.3
 Place = tuple[str, str]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.grpo import tiny_config, weights_of
+from tests.support.grpo import ON_RAY, tiny_config, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -17,11 +17,7 @@ from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, Validation, preset  # noqa: E402
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("default"),  # Ray's own
-    pytest.mark.usefixtures("cluster"),
-]
+pytestmark = ON_RAY
 
 
 @pytest.fixture
