@@ -25,6 +25,7 @@ from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import to_line
 from codea1_env.sandbox import Sandbox
 from tests.support.players import BAD, GOOD, asserting, good
+from tests.support.waiting import wait_until
 
 
 def program(observation: Observation, seed: int) -> str:
@@ -177,7 +178,7 @@ def test_an_agent_with_act_only_is_asked_in_threads_only_if_it_says_that_it_bear
         with lock:
             busy += 1
             most = max(most, busy)
-        time.sleep(0.05)
+        wait_until(lambda: most > 1, 10.0 if declared else 0.05)  # for another thread, which must come or must not
         with lock:
             busy -= 1
         return good(observation)

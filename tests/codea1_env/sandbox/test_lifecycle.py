@@ -12,7 +12,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from codea1_env.errors import SandboxError
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, Limits
 from codea1_env.sandbox.local import LocalSandbox, shared_sandbox
+from tests.support.sandboxes import busy_user
 from tests.support.waiting import wait_until
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
@@ -127,25 +127,17 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_however_a_user_ends_nothing_is_left(ending: str, descendants: Any) -> None:
-    code = f"""
-        import threading, time
-        from codea1_env.sandbox.interface import Call, Job, Limits
-        from codea1_env.sandbox.local import LocalSandbox
-        sandbox = LocalSandbox(1)
-        busy = Job("def f():\\n    while True: pass\\n", "f", (Call("f()"),), limits=Limits(cpu_s=60, wall_s=60))
-        sandbox.run([Job("def f(): pass", "f")])
-        threading.Thread(target=sandbox.run, args=([busy],), daemon=True).start()
-        time.sleep(0.2)
-        print("running", flush=True)
-        input()
-        {ENDINGS[ending]}
-    """
     user = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, "-c", busy_user("codea1_env.sandbox.local.LocalSandbox", ENDINGS[ending])],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
+    assert user.stdin is not None
     assert user.stdout is not None
-    assert user.stdout.readline() == "running\n"
+    assert user.stdout.readline() == "ready\n"
+    idle = descendants(user.pid)
+    user.stdin.write("\n")
+    user.stdin.flush()
+    assert wait_until(lambda: descendants(user.pid) - idle)
     started = descendants(user.pid) - {user.pid}
     assert len(started) >= 2  # a zygote and a job at least
     user.communicate("\n", timeout=30)
@@ -377,12 +369,13 @@ def test_threads_share_the_workers_and_each_gets_its_own_reports(sandbox: LocalS
             assert values == [f"[{k},{n}]".encode() for k in range(10)]
 
 
-def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox) -> None:
+def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox, descendants: Any) -> None:
     assert answers(sandbox)
     busy = Job("def f():\n    for _ in range(10**6): pass\n", "f", (Call("f()"),))
     with ThreadPoolExecutor(1) as pool:
+        idle = descendants()
         large = pool.submit(sandbox.run, [busy] * 60)
-        time.sleep(0.05)
+        assert wait_until(lambda: descendants() - idle)
         assert answers(sandbox)
         assert not large.done()
         large.result(timeout=30)
@@ -409,11 +402,15 @@ def test_after_a_fork_both_processes_have_workers_of_their_own(
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(sandbox: LocalSandbox) -> None:
+def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(
+    sandbox: LocalSandbox, descendants: Any
+) -> None:
+    assert answers(sandbox)
+    idle = descendants()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(sandbox.run, [NAP] * 4)
+        assert wait_until(lambda: descendants() - idle)
         for _ in range(5):
-            time.sleep(0.05)
             pid = os.fork()
             if pid == 0:
                 os._exit(0)
