@@ -94,7 +94,7 @@ def test_what_an_unavailable_coder_left_out_is_asked_for_again(
     (folder / "down").touch()
     result = codea1(*command)
     assert result.exit_code == 3
-    assert "unavailable for all of 2; the same command goes on" in result.stderr.replace("\n", " ")
+    assert "unavailable" in result.stderr
     down = one_object(result.stdout)
     assert (down["n_masked"], down["n_samples"], down["avg@1"]["value"]) == ({"agent": 2}, 0, None)
     (folder / "down").unlink()

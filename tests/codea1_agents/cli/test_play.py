@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import tomllib
@@ -35,10 +36,9 @@ def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[
     result = codea1(*FAST, "-n", 2)
     assert result.exit_code == 0
     assert result.stderr == ""
-    for shown in ("candidate: valid", "verdict", "coder  ", "Mistake Book", "95 % interval", "time: "):
+    for shown in ("candidate: valid", "verdict", "coder  ", "Mistake Book", "95 % interval", "time: ", *FAST[4:7:2]):
         assert shown in result.stdout
     assert result.stdout.count("episode ") == 1  # one duel
-    assert "mutant,strength=0.9 against boundary: 2 episodes on 2 problems, rules fixed, seed 0" in result.stdout
     (run,) = Path("runs").iterdir()
     assert result.stdout.endswith(f"run folder: {run}\n")
     assert {"config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"} <= {file.name for file in run.iterdir()}
@@ -186,7 +186,7 @@ def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_co
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "note: interrupted; continue with: codea1 play --resume run" in err
+    assert "codea1 play --resume run" in err
     assert "Traceback" not in err
     n_recorded = len(list(iter_episodes(Path("run"))))
     assert 2 <= n_recorded < 40
@@ -291,7 +291,7 @@ def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
 def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options: str) -> None:
     result = codea1(*FAST, *options.split())
     assert result.exit_code == 2
-    assert f"Invalid value for '{options.split()[0]}'" in result.stderr or "-n" in options
+    assert re.search(f"Invalid value for '([^']*' / ')?{options.split()[0]}'", result.stderr)
     assert not Path("runs").exists()
 
 
@@ -299,10 +299,9 @@ def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line(finish
     done = finished("play", "-p", "starter", "--coder", "reference", "--tester", "my_agents:forgetful", "--out", "run")
     assert done.returncode == 2
     hint, error = done.stderr.splitlines()
-    assert hint == "note: 0 episodes recorded; continue with: codea1 play --resume run"
-    assert error.startswith("error: tester my_agents:forgetful failed in episode 0 (problem starter/")
-    assert "KeyError: 'memory lost' (" in done.stderr
-    assert "my_agents.py:12)" in done.stderr
+    assert "codea1 play --resume run" in hint
+    for word in ("my_agents:forgetful", "starter/", "KeyError: 'memory lost'", "my_agents.py:12"):
+        assert word in error
 
 
 def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
@@ -314,8 +313,9 @@ def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
     config.write_text(config.read_text().replace('"examples"', '"my_agents:silent"'))
     result = codea1("play", "--resume", "run", "-n", 4)
     assert result.exit_code == 2
-    assert "note: 2 episodes recorded; continue with: codea1 play --resume run" in result.stderr
-    assert "tester my_agents:silent returned NoneType in episode 2" in result.stderr
+    assert "codea1 play --resume run" in result.stderr
+    assert "my_agents:silent" in result.stderr
+    assert "NoneType" in result.stderr
     assert len(list(iter_episodes(Path("run")))) == 2
 
 

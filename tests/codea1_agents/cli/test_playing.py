@@ -32,7 +32,7 @@ def test_what_agents_print_is_never_among_the_results(finished: Finished, one_ob
 def test_an_agent_that_exits_is_the_agents_error_not_the_sandboxs(finished: Finished) -> None:
     done = finished(*FAST, "-n", 1, "--tester", "my_agents:quits", "--out", "run")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "error: tester my_agents:quits called sys.exit(3) in episode 0" in done.stderr
+    assert "sys.exit(3)" in done.stderr
 
 
 def test_an_async_agent_plays(finished: Finished) -> None:
@@ -126,5 +126,5 @@ asking.Asker.reply = act
     )
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "note: interrupted; continue with: codea1 play --resume run" in err
+    assert "codea1 play --resume run" in err
     assert "Traceback" not in err

@@ -150,12 +150,12 @@ def test_models_see_what_the_environment_shows(config: GRPOConfig, monkeypatch: 
 
 
 def test_what_is_no_group_environment_is_refused(config: GRPOConfig) -> None:
-    with pytest.raises(UserError, match="environment: 'unknown' is neither a class derived from"):
+    with pytest.raises(UserError, match="environment: 'unknown'"):
         config.copy(copy_frozen=False).environment(env="unknown").validate()
-    with pytest.raises(UserError, match="environment: <class 'dict'> is neither"):
+    with pytest.raises(UserError, match="environment: <class 'dict'>"):
         config.copy(copy_frozen=False).environment(env=dict).validate()
     register_env("none", lambda arguments: object())
-    with pytest.raises(UserError, match="environment: 'none' makes a object, which is no group environment"):
+    with pytest.raises(UserError, match="environment: 'none'"):
         config.copy(copy_frozen=False).environment(env="none").build_algo()
 
 
