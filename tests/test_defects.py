@@ -23,6 +23,7 @@ from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox import Limits, Sandbox
+from tests.support.toys import fenced
 
 FAST = Limits(cpu_s=0.5, wall_s=10)
 
@@ -32,10 +33,6 @@ def problem(solution: str, entry_point: str = "f", **more: object) -> Problem:
 
 
 IDENTITY = problem("def f(x):\n    return x")
-
-
-def fenced(text: str) -> str:
-    return f"```python\n{text}\n```"
 
 
 def judged(

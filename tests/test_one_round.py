@@ -29,14 +29,15 @@ from codea1_env.rules.mistake_book import BookEntry, Provenance
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Sandbox
 from tests.support.sandboxes import Wrapper
+from tests.support.toys import LOOKS_RIGHT, NAIVE, RIGHT
 
 RULES = ("fixed", "paper", "release", "golden")
 GONE = "GONE"
 """In place of a reply: the agent is unavailable."""
 LOST = "# the sandbox fails on this"
 PROGRAMS = {
-    "right": "```python\ndef add(a, b):\n    return a + b\n```",
-    "looks right": "```python\ndef add(a, b):\n    return abs(a + b)\n```",
+    "right": RIGHT,
+    "looks right": LOOKS_RIGHT,
     "wrong": "First I thought of this.\n```python\ndef add(a, b):\n    return a - b\n```",
     "raises": "def add(a, b):\n    raise ValueError(a)",
     "syntax": "```python\ndef add(a, b:\n```",
@@ -47,7 +48,7 @@ PROGRAMS = {
 }
 LOADABLE = ("right", "looks right", "wrong", "raises")
 SUITES = {
-    "naive": "```python\nassert add(1, 3) == 4\nassert add(0, 0) == 0\n```",
+    "naive": NAIVE,
     "sharp": "```python\nassert add(-1, -2) == -3\nassert add(2, 1) == 3\nassert add(2, 1) == 3\n```",
     "false": "```python\nassert add(1, 1) == 3\nassert add(-5, 2) == 'no'\nassert add(4, 4) == 8\n```",
     "junk": "assert add(print) ==\nimport os\nassert undefined(1) == 2",

@@ -24,7 +24,6 @@ from codea1_env.sandbox.shared import one_per_process
 
 _NAMESPACE = "codea1"
 _REQUESTS_PER_CORE = 2  # one running and one in transit
-_MAX_ATTEMPTS = 3
 _SUSPECT_S = 60.0  # longer than Ray takes to notice that a node is gone
 
 
@@ -77,6 +76,7 @@ class RaySandbox:
         workers: interpreters per node; by default one per usable core of the node.
         packages: site packages that programs may import, where the nodes have them.
         jobs_per_request: jobs per request; small requests balance better, large ones cost less.
+        max_attempts: how often a job runs whose node is lost, before it counts as an infrastructure error; at least 1.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -84,7 +84,12 @@ class RaySandbox:
     """
 
     def __init__(
-        self, workers: int | None = None, *, packages: Sequence[str] = PACKAGES, jobs_per_request: int = 16
+        self,
+        workers: int | None = None,
+        *,
+        packages: Sequence[str] = PACKAGES,
+        jobs_per_request: int = 16,
+        max_attempts: int = 3,
     ) -> None:
         if jobs_per_request < 1:
             raise ValueError(f"a request holds at least one job, not {jobs_per_request}")
@@ -95,6 +100,7 @@ class RaySandbox:
         self._workers = workers
         self._packages = tuple(packages)
         self._jobs_per_request = jobs_per_request
+        self._max_attempts = max_attempts
         self._lock = threading.Lock()
         self._nodes: dict[str, _Node] = {}
         self._suspected_at: dict[str, float] = {}
@@ -147,7 +153,11 @@ class RaySandbox:
             self._nodes.clear()
 
     def __reduce__(self) -> tuple[object, ...]:
-        settings: dict[str, Any] = {"packages": self._packages, "jobs_per_request": self._jobs_per_request}
+        settings: dict[str, Any] = {
+            "packages": self._packages,
+            "jobs_per_request": self._jobs_per_request,
+            "max_attempts": self._max_attempts,
+        }
         return partial(RaySandbox, self._workers, **settings), ()
 
     # Requests
@@ -177,7 +187,7 @@ class RaySandbox:
             reports = self._fetched(reference)
         except self._ray.exceptions.RayError as error:
             self._forget(request.node)
-            if request.n_attempts < _MAX_ATTEMPTS:
+            if request.n_attempts < self._max_attempts:
                 waiting.appendleft(request)
                 return {}
             reports = [_lost(jobs[position], error) for position in request.positions]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CONFIDENCE, _N_RESAMPLES = 0.95, 2000
-_CELLS_PER_CHUNK = 2_000_000  # bounds the memory of the resampling to about 16 MB
+_MAX_CELLS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ def mean_interval(
     confidence: float = _CONFIDENCE,
     n_resamples: int = _N_RESAMPLES,
     seed: int = 0,
+    max_cells: int = _MAX_CELLS,
 ) -> Estimate:
     """Return the mean over problems with its bootstrap interval (the module's docstring describes the method).
 
@@ -77,6 +78,7 @@ def mean_interval(
         confidence: in (0, 1).
         n_resamples: at least 1.
         seed: of the resampling; the same arguments give the same interval.
+        max_cells: values drawn at a time, 8 bytes each; bounds the memory and does not change the interval.
 
     Raises:
         ValueError: confidence or n_resamples out of range.
@@ -91,7 +93,9 @@ def mean_interval(
     mean = float(means.mean()) if len(means) else nan
     low = high = nan
     if len(means) > 1:
-        low, high = _central(lambda drawn: means[drawn].mean(axis=1), len(means), confidence, n_resamples, seed)
+        low, high = _central(
+            lambda drawn: means[drawn].mean(axis=1), len(means), confidence, n_resamples, seed, max_cells
+        )
     return Estimate(mean, low, high, n, len(means), n_all - n)
 
 
@@ -175,10 +179,11 @@ def _central(
     confidence: float,
     n_resamples: int,
     seed: int,
+    max_cells: int = _MAX_CELLS,
 ) -> tuple[float, float]:
     """Return the ends of the central share of `figure`, (R, P) -> (R,), over R draws of P problems; nan is left out."""
     generator = np.random.default_rng(seed)
-    rows = max(1, _CELLS_PER_CHUNK // n_problems)
+    rows = max(1, max_cells // n_problems)
     chunks = []
     for start in range(0, n_resamples, rows):
         shape = (min(rows, n_resamples - start), n_problems)

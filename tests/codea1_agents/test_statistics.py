@@ -52,11 +52,10 @@ def test_the_order_of_play_does_not_move_the_interval(table: dict[str, list[floa
     assert repr(mean_interval(table, n_resamples=50)) == repr(mean_interval(turned, n_resamples=50))
 
 
-def test_chunked_resampling_equals_one_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunked_resampling_equals_one_draw() -> None:
     table = {str(i): [i / 7] for i in range(7)}
     whole = mean_interval(table, n_resamples=100)
-    monkeypatch.setattr("codea1_agents.statistics._CELLS_PER_CHUNK", 7 * 9)
-    assert mean_interval(table, n_resamples=100) == whole
+    assert mean_interval(table, n_resamples=100, max_cells=7 * 9) == whole
 
 
 def test_the_interval_agrees_with_the_normal_one_where_that_is_right() -> None:

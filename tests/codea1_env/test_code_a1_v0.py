@@ -238,8 +238,8 @@ def test_presets_without_a_book_leave_it_alone(add):
 def test_our_own_failure_truncates_with_nan_and_says_so(add, broken_sandbox):
     trace = played(code_a1_v0.env(problems=add, sandbox=broken_sandbox), RIGHT)
     coder, tester = trace[-2], trace[-1]
-    assert coder[1] != coder[1]
-    assert tester[1] != tester[1]
+    assert math.isnan(coder[1])
+    assert math.isnan(tester[1])
     assert (coder[2], coder[3]) == (False, True)
     assert coder[4]["masked"] is True
 
@@ -315,9 +315,7 @@ def test_a_reset_option_that_means_nothing_is_one_clear_sentence(toys, options, 
 
 def test_golden_rules_refuse_problems_without_golden_tests_up_front(toys):
     bare = replace(toys[0], id="toy/bare", golden=())
-    with pytest.raises(
-        UserError, match="rules golden pay for golden tests, which 1 of 2 problems do not have: toy/bare"
-    ):
+    with pytest.raises(UserError, match=r"1 of 2 problems .*: toy/bare"):
         code_a1_v0.env(problems=[toys[1], bare], rules="golden")
     code_a1_v0.env(problems=[bare], rules="fixed")
     env = code_a1_v0.env(problems=toys, rules="golden")
@@ -328,6 +326,7 @@ def test_golden_rules_refuse_problems_without_golden_tests_up_front(toys):
 def test_a_golden_rate_that_could_not_be_found_out_masks_the_round(add):
     broken = replace(add[0], golden=(GoldenCase("add(1, 2)", "no_such_name"),))
     trace = played(code_a1_v0.env(problems=[broken], rules="golden"), RIGHT, SUITE)
+    assert len(trace) == 4
     for agent, reward, terminated, truncated, info in trace[2:]:
         assert (math.isnan(reward), terminated, truncated, info["masked"]) == (True, False, True, True), agent
 

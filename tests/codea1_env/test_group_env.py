@@ -280,7 +280,7 @@ def test_an_agent_that_cannot_be_asked_is_masked_and_so_is_who_depends_on_it(gro
 def test_what_the_sandbox_fails_at_is_masked(group, broken_sandbox):
     first, second = played(group(sandbox=broken_sandbox), (RIGHT, BROKEN), ())
     assert all(math.isnan(first[1][f"tester_{n}_0"]) for n in range(2))
-    assert all(second[3].values())
+    assert set(second[3].values()) == {True}
 
 
 def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(group, watched):
@@ -297,7 +297,7 @@ def test_a_sandbox_that_cannot_be_used_at_all_is_raised_or_masked(group, watched
     assert second[4]["coder_0"]["masked"] is True
     env = group(sandbox=watched, masks_sandbox_errors=True, suites_per="problem")
     _, second = played(env, (RIGHT, BROKEN), (NAIVE, NAIVE))
-    assert all(second[3].values())
+    assert set(second[3].values()) == {True}
     assert env.last_tree.report is None
 
 
@@ -362,7 +362,7 @@ def test_arguments_that_are_wrong_are_named(group, options, message):
 
 def test_reset_options_that_are_wrong_are_named(group, toys):
     env = group()
-    with pytest.raises(UserError, match="tree must have 2 candidates and 2 suites per candidate"):
+    with pytest.raises(UserError, match="tree must have 2 candidates and 2 suites"):
         env.reset(options={"tree": Tree(toys[0], 2, 2, SuitesPer.PROBLEM)})
     with pytest.raises(UserError, match="tree must be of type Tree"):
         env.reset(options={"tree": "toy/add"})
@@ -419,6 +419,6 @@ def test_a_program_that_is_too_long_is_none(group):
     assert infos["tester_1_0"]["verdict"] == "no_code"
     env.step(by_tester(env, NAIVE, NAIVE))
     report = env.last_tree.report.candidates[1]
-    assert report.detail == "a program of 94 bytes; at most 60 are run"
+    assert "94 bytes" in report.detail
     assert report.candidate.rejection.reason == "too_long"
     assert env.last_tree.coder_rewards[1] == 0.0

@@ -255,7 +255,7 @@ def test_misuse_is_named(group, toys):
     with pytest.raises(UserError, match="2 environments of 1"):
         vector.reset(options=[{}, {}])
     vector.reset()
-    with pytest.raises(UserError, match="2 turns and 1 replies: there must be one for each"):
+    with pytest.raises(UserError, match="2 turns and 1 replies"):
         vector.actions([RIGHT])
     for wrong, said in (([], "1 environments and 0 actions"), (5, "actions must be a list"), ([[]], "of type Mapping")):
         with pytest.raises(UserError, match=said):

@@ -9,9 +9,8 @@ from gymnasium.utils.env_checker import check_env
 import codea1_env
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.gymnasium_views import CoderEnv, TesterEnv, make_vec
+from tests.support.toys import LOOKS_RIGHT, RIGHT
 
-RIGHT = "def add(a, b):\n    return a + b"
-WRONG = "def add(a, b):\n    return abs(a + b)"
 SUITE = "assert add(1, 2) == 3\nassert add(-1, -2) == -3"
 
 
@@ -30,13 +29,13 @@ def test_a_coder_plays_against_a_function(toys):
     observation, info = env.reset(seed=0, options={"problem_id": "toy/add"})
     assert info["role"] == "coder"
     assert "Return a + b" in observation["problem"]
-    observation, reward, terminated, truncated, info = env.step(WRONG)
+    observation, reward, terminated, truncated, info = env.step(LOOKS_RIGHT)
     assert (reward, terminated, truncated) == (0.5, True, False)
     assert info["new_tests"] == 2
 
 
 def test_a_tester_sees_the_opponents_program(toys):
-    env = TesterEnv(lambda observation, info: WRONG, problems=toys)
+    env = TesterEnv(lambda observation, info: LOOKS_RIGHT, problems=toys)
     observation, _ = env.reset(seed=0, options={"problem_id": "toy/add"})
     assert "abs(a + b)" in observation["program"]
     _, reward, terminated, _, _ = env.step(SUITE)
@@ -47,7 +46,7 @@ def test_a_tester_sees_the_opponents_program(toys):
 def test_a_repair_game_returns_one_reward_per_round(toys):
     env = CoderEnv(lambda observation: SUITE, problems=toys, max_cycles=2)
     env.reset(seed=0, options={"problem_id": "toy/add"})
-    assert env.step(WRONG)[1:3] == (0.5, False)
+    assert env.step(LOOKS_RIGHT)[1:3] == (0.5, False)
     _, reward, terminated, _, _ = env.step(RIGHT)
     assert (reward, terminated) == (1.0, True)
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 
-def tiny_config(folders: dict[str, str], problems: str) -> Any:
-    """Both roles learn, everything in this process."""
+ON_RAY = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("default"),  # Ray's own
+    pytest.mark.usefixtures("cluster"),
+]
+"""Marks of a module whose tests use Ray in this process."""
+
+
+def tiny_config(models: Mapping[str, Any], problems: str) -> Any:
+    """The roles of `models` learn, everything in this process."""
     from codea1_agents.train.grpo import GRPOConfig
 
     return (
         GRPOConfig()
         .environment(rules="fixed")
         .problems(problems)
-        .llm_agents(**folders)
+        .llm_agents(**models)
         .training(
             lr=3e-3,
             n_candidates=6,

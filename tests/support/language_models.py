@@ -10,26 +10,39 @@ from typing import Any
 END, PAD = 256, 257
 
 
-def tiny_model(seed: int = 0, *, hidden: int = 32, is_tied: bool = True) -> Any:
+def random_model(seed: int, **shape: Any) -> Any:
+    """Return a Qwen2 that is 32 wide, with one layer, but for what `shape` says in the words of its configuration."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    config = Qwen2Config(
+    small = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 64,
+        "tie_word_embeddings": False,
+        "bos_token_id": None,
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(Qwen2Config(**small | shape)).eval()
+
+
+def tiny_model(seed: int = 0, *, hidden: int = 32, is_tied: bool = True) -> Any:
+    """Return a model that writes bytes."""
+    return random_model(
+        seed,
         vocab_size=260,
         hidden_size=hidden,
         intermediate_size=2 * hidden,
         num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
         max_position_embeddings=4096,
         tie_word_embeddings=is_tied,
         eos_token_id=END,
         pad_token_id=PAD,
-        bos_token_id=None,
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return Qwen2ForCausalLM(config).eval()
 
 
 def byte_tokenizer() -> Any:
@@ -67,30 +80,13 @@ def phrase_tokenizer(phrases: Sequence[str] = PHRASES) -> Any:
     )
 
 
-def phrase_model(seed: int, phrases: Sequence[str] = PHRASES) -> Any:
-    import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    config = Qwen2Config(
-        vocab_size=3 + len(phrases),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        max_position_embeddings=64,
-        tie_word_embeddings=False,
-        eos_token_id=1,
-        pad_token_id=2,
-        bos_token_id=None,
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return Qwen2ForCausalLM(config).eval()
+def phrase_model(seed: int, phrases: Sequence[str] = PHRASES, **shape: Any) -> Any:
+    """Return a model for `phrase_tokenizer`."""
+    return random_model(seed, vocab_size=3 + len(phrases), eos_token_id=1, pad_token_id=2, **shape)
 
 
-def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0) -> str:
+def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0, **shape: Any) -> str:
     """Write a model that can say these phrases and nothing else."""
-    phrase_model(seed, phrases).save_pretrained(folder)
+    phrase_model(seed, phrases, **shape).save_pretrained(folder)
     phrase_tokenizer(phrases).save_pretrained(folder)
     return str(folder)

@@ -7,6 +7,32 @@ from collections.abc import Sequence
 from codea1_env.sandbox import Job, JobReport, Sandbox
 
 
+def busy_user(sandbox: str, ending: str) -> str:
+    """Return a program that has a sandbox of a class with a job that does not end, and ends while it runs.
+
+    It prints `ready` once its sandbox has answered, starts the job at the first line of its input and goes on to its
+    ending at the second.
+
+    Args:
+        sandbox: the class, as "module.Class".
+        ending: its last statements.
+    """
+    module, _, name = sandbox.rpartition(".")
+    return f"""
+import os, signal, sys, threading, time
+from {module} import {name}
+from codea1_env.sandbox.interface import Call, Job, Limits
+sandbox = {name}(1)
+busy = Job("def f():\\n    while True: pass\\n", "f", (Call("f()"),), limits=Limits(cpu_s=60, wall_s=60))
+sandbox.run([Job("def f(): pass", "f")])
+print("ready", flush=True)
+input()
+threading.Thread(target=sandbox.run, args=([busy],), daemon=True).start()
+input()
+{ending}
+"""
+
+
 class Wrapper:
     """Another sandbox, which it does not close: it is shared."""
 

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
-from codea1_env.sandbox.local.worker import Launch, Setup, Worker, WorkerDied, launch_here
+from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Setup, Upkeep, Worker, WorkerDied, launch_here
 
 _JOBS_PER_WORKER = 2  # one runs while the other is started or its report is read
 _MAX_SLEEPERS_PER_WORKER = 16
-_MAX_FORKS = 50_000  # then a zygote is replaced, in case its state has grown
 _START_TIMEOUT_S = 60.0
 _MAX_FAILED_STARTS = 8
 _FIRST_PAUSE_S = 0.05  # after a failed start; then twice as long each time, 6 s in all
@@ -24,10 +23,16 @@ class Pool:
         tiers: tried in this order.
         watch: called with each new worker.
         launch: starts zygotes.
+        upkeep: when zygotes are replaced.
     """
 
     def __init__(
-        self, n_workers: int, tiers: Sequence[str], watch: Callable[[Worker], None], launch: Launch = launch_here
+        self,
+        n_workers: int,
+        tiers: Sequence[str],
+        watch: Callable[[Worker], None],
+        launch: Launch = launch_here,
+        upkeep: Upkeep = USUAL_UPKEEP,
     ) -> None:
         self.workers: list[Worker] = []
         self.refusals: list[str] = []
@@ -40,6 +45,7 @@ class Pool:
         self._tiers = deque(tiers)
         self._watch = watch
         self._launch = launch
+        self._upkeep = upkeep
         self._n_failed_starts = 0
         self._next_start = 0.0
         self._is_refused = False
@@ -73,7 +79,7 @@ class Pool:
         """
         if self.is_full(len(busy)):
             return None
-        same = [worker for worker in self.workers if worker.setup is setup and worker.n_forks < _MAX_FORKS]
+        same = [worker for worker in self.workers if worker.setup is setup and not worker.is_worn_out]
         ready = [worker for worker in same if worker.ready and asleep.count(worker) < _MAX_SLEEPERS_PER_WORKER]
         best = min(ready, key=busy.count, default=None)
         if best is not None and best not in busy:
@@ -94,7 +100,7 @@ class Pool:
         Args:
             busy: the worker of each job that runs.
         """
-        old = [worker for worker in self.workers if worker.n_forks >= _MAX_FORKS]
+        old = [worker for worker in self.workers if worker.is_worn_out]
         return [worker for worker in old if worker not in set(busy)] if old else []
 
     def retire(self, worker: Worker) -> None:
@@ -123,7 +129,7 @@ class Pool:
 
     def _start(self, setup: Setup) -> None:
         try:
-            worker = Worker(setup, self.tier, self._launch)
+            worker = Worker(setup, self.tier, self._launch, self._upkeep)
         except WorkerDied as error:
             self._count_failed_start(str(error))
             return

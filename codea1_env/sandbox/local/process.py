@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from time import monotonic
@@ -37,15 +37,28 @@ _PLAIN_VALUE = re.compile(rb'%b|%b|\{"t":%b\}|\{"d":%b\}' % (_ITEM, _ITEMS, _ITE
 
 
 class Process:
-    """A program's or a harness's process; `incoming` and `outgoing` are our ends of its channel."""
+    """A program's or a harness's process; `incoming` and `outgoing` are our ends of its channel.
 
-    def __init__(self, number: int, worker: Worker, *, cpu_s: int, memory_mb: int, max_payload: int) -> None:
+    `clock` gives the wall clock in seconds.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        worker: Worker,
+        *,
+        cpu_s: int,
+        memory_mb: int,
+        max_payload: int,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self.number = number
         self.worker = worker
         self.exit: Notice | None = None
+        self._clock = clock
         self.abandoned = False
         """Whether its further frames are ignored."""
-        self.started = monotonic()
+        self.started = self._clock()
         """When its current activity began (monotonic clock)."""
         self.cpu_limit_s = cpu_s
         self.watched_events = 0
@@ -73,7 +86,7 @@ class Process:
 
     def send(self, tag: bytes, call: int = 0, payload: bytes = b"") -> None:
         """Queue one frame and write as much as the channel accepts."""
-        self._resumed_at = monotonic()
+        self._resumed_at = self._clock()
         self._unsent += frame_bytes(tag, call, payload)
         self.flush()
 
@@ -150,7 +163,7 @@ class Process:
 
     def begin(self) -> None:
         """Start the clocks of an activity (loading, one call)."""
-        self.started = monotonic()
+        self.started = self._clock()
         self._base_us = self._claimed_us
         self._is_base_checked = False
 
@@ -176,7 +189,7 @@ class Process:
         process sent much does not count, since it may have waited until this process reads; such intervals are excused
         up to `excusable_s` seconds in all.
         """
-        now = monotonic()
+        now = self._clock()
         interval_s = min(now - max(self._seen_at, self.started, self._resumed_at), _MAX_INTERVAL_S)
         used_s = (cpu_us - self._seen_us) / 1e6
         self._seen_at, self._seen_us = now, cpu_us

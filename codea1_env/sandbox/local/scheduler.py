@@ -22,7 +22,7 @@ from codea1_env.sandbox.local.execution import Execution, internal_error_report
 from codea1_env.sandbox.local.pool import Pool
 from codea1_env.sandbox.local.process import Process
 from codea1_env.sandbox.local.waiting import seconds_waited
-from codea1_env.sandbox.local.worker import Launch, Worker, WorkerDied, launch_here
+from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Upkeep, Worker, WorkerDied, launch_here
 from codea1_env.sandbox.wire import Notice, Op
 
 _TICK_S = 0.025
@@ -52,10 +52,13 @@ class Scheduler:
         n_workers: zygotes per kind.
         tiers: kinds of isolation, tried in this order.
         launch: starts zygotes.
+        upkeep: when zygotes are replaced.
     """
 
-    def __init__(self, n_workers: int, tiers: Sequence[str], launch: Launch = launch_here) -> None:
-        self.pool = Pool(n_workers, tiers, self._watch_worker, launch)
+    def __init__(
+        self, n_workers: int, tiers: Sequence[str], launch: Launch = launch_here, upkeep: Upkeep = USUAL_UPKEEP
+    ) -> None:
+        self.pool = Pool(n_workers, tiers, self._watch_worker, launch, upkeep)
         self._inbox: deque[Batch] = deque()
         self._queue = Queue()
         self._running: dict[_Running, None] = {}

@@ -26,7 +26,6 @@ _ROOT = Path(__file__).parents[3]
 _CONTROL_KIND = socket.SOCK_SEQPACKET if sys.platform == "linux" else socket.SOCK_DGRAM
 _SEND_TIMEOUT_S = 5.0
 _PIPE_BYTES = 1 << 18
-_ANSWER_TIMEOUT_S = 20.0
 # Without site packages, the user's included, and without the working folder. The bytecode of modules that only zygotes
 # import is cached unless Python's settings forbid it: compiling would leave free gaps in the zygote's memory, and each
 # child would pay for these with page copies.
@@ -64,6 +63,19 @@ class Setup:
     """Site packages that programs may import: name to the folder that contains the package."""
     preload: Sequence[str] = ()
     """Site packages and rarer modules of the standard library that the zygote imports before it forks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """When a zygote is replaced."""
+
+    max_forks: int = 50_000
+    """The number of its processes, in case its state has grown."""
+    answer_timeout_s: float = 20.0
+    """How long it may leave a request without an answer."""
+
+
+USUAL_UPKEEP = Upkeep()
 
 
 class Launched(Protocol):
@@ -111,7 +123,7 @@ class Worker:
     The thread that constructs it must outlive it: the kernel kills a zygote when the thread that started it ends.
     """
 
-    def __init__(self, setup: Setup, tier: str, launch: Launch = launch_here) -> None:
+    def __init__(self, setup: Setup, tier: str, launch: Launch = launch_here, upkeep: Upkeep = USUAL_UPKEEP) -> None:
         self.setup = setup
         self.tier = tier
         self.guarantee = ""
@@ -124,6 +136,7 @@ class Worker:
         self.ready = False
         self.deadline = math.inf
         """When it counts as failed if it is not ready (monotonic clock)."""
+        self._upkeep = upkeep
         self._cpu_requested_at = math.inf
         self.control, theirs = socket.socketpair(socket.AF_UNIX, _CONTROL_KIND)
         try:
@@ -193,10 +206,15 @@ class Worker:
         self.send_request(Op.CPU, number)
 
     @property
+    def is_worn_out(self) -> bool:
+        """Whether it has forked `max_forks` processes."""
+        return self.n_forks >= self._upkeep.max_forks
+
+    @property
     def is_overdue(self) -> bool:
-        """Whether it has not started in time, or has not answered for `_ANSWER_TIMEOUT_S` and therefore hangs."""
+        """Whether it has not started in time, or has not answered for so long that it hangs."""
         now = monotonic()
-        return now - self._cpu_requested_at > _ANSWER_TIMEOUT_S if self.ready else now > self.deadline
+        return now - self._cpu_requested_at > self._upkeep.answer_timeout_s if self.ready else now > self.deadline
 
     def notices(self) -> list[Notice]:
         """Return the notices that the zygote has sent since the last call.

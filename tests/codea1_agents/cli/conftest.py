@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,6 +61,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(LocalSandbox, "close", lambda self: None)
     (tmp_path / "my_agents.py").write_text(AGENTS)
     return tmp_path
+
+
+@pytest.fixture
+def run(played: Path, folder: Path) -> Path:
+    """A copy of the run folder that the module's fixture `played` gives."""
+    shutil.copytree(played, folder / "run")
+    return Path("run")
 
 
 @pytest.fixture

@@ -17,12 +17,6 @@ def played(recorded: Callable[[str], Path]) -> Path:
     return recorded("play -p starter --coder random --tester boundary --limit 2 -n 3 --show 0")
 
 
-@pytest.fixture
-def run(played: Path, folder: Path) -> Path:
-    shutil.copytree(played, folder / "run")
-    return Path("run")
-
-
 def size(path: Path) -> int:
     with MistakeBook(path, create=False) as book:
         return book.size()

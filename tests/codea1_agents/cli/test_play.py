@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
-import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,28 +13,17 @@ import jsonschema
 import pytest
 
 from codea1_agents.play.runner import play
-from codea1_env.book.store import MistakeBook
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.rules.ruleset import PRESETS
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import episode_schema, to_line
+from tests.support.command_line import FAST, Finished, Started, entries_of
 from tests.support.waiting import wait_until
-
-FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
-"""Three problems, so that most episodes replay cases of earlier ones."""
-
-Started = Callable[..., subprocess.Popen[str]]
-Finished = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def entries(run: Path) -> list[object]:
-    with MistakeBook(run / "book.sqlite", create=False) as book:
-        return list(book.entries())
 
 
 def assert_same_run(first: Path, second: Path) -> None:
     assert (first / "episodes.jsonl").read_bytes() == (second / "episodes.jsonl").read_bytes()
-    assert entries(first) == entries(second)
+    assert entries_of(first) == entries_of(second)
     assert (first / "config.toml").read_bytes() == (second / "config.toml").read_bytes()
     summaries = [json.loads((run / "metrics.json").read_text())["summary"] for run in (first, second)]
     assert summaries[0] == summaries[1]
@@ -47,10 +36,9 @@ def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[
     result = codea1(*FAST, "-n", 2)
     assert result.exit_code == 0
     assert result.stderr == ""
-    for shown in ("candidate: valid", "verdict", "coder  ", "Mistake Book", "95 % interval", "time: "):
+    for shown in ("candidate: valid", "verdict", "coder  ", "Mistake Book", "95 % interval", "time: ", *FAST[4:7:2]):
         assert shown in result.stdout
     assert result.stdout.count("episode ") == 1  # one duel
-    assert "mutant,strength=0.9 against boundary: 2 episodes on 2 problems, rules fixed, seed 0" in result.stdout
     (run,) = Path("runs").iterdir()
     assert result.stdout.endswith(f"run folder: {run}\n")
     assert {"config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"} <= {file.name for file in run.iterdir()}
@@ -160,7 +148,7 @@ def test_a_run_killed_between_book_and_line_resumes_to_the_run_that_was_never_ki
     codea1(*FAST, "-n", 7, "--out", "whole")
     assert finished(*FAST, "-n", 7, "--out", "broken", code=crash).returncode == -signal.SIGKILL
     assert len(list(iter_episodes(Path("broken")))) == 4
-    assert entries(Path("broken")) != entries(Path("whole"))
+    assert entries_of(Path("broken")) != entries_of(Path("whole"))
     result = codea1("play", "--resume", "broken")
     assert result.exit_code == 0
     assert ("half-written" in result.stderr) == (crash is KILLED_WITHIN_A_LINE)
@@ -198,7 +186,7 @@ def test_an_interrupted_run_is_130_keeps_what_is_done_and_names_the_line_that_co
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "note: interrupted; continue with: codea1 play --resume run" in err
+    assert "codea1 play --resume run" in err
     assert "Traceback" not in err
     n_recorded = len(list(iter_episodes(Path("run"))))
     assert 2 <= n_recorded < 40
@@ -303,7 +291,7 @@ def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
 def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options: str) -> None:
     result = codea1(*FAST, *options.split())
     assert result.exit_code == 2
-    assert f"Invalid value for '{options.split()[0]}'" in result.stderr or "-n" in options
+    assert re.search(f"Invalid value for '([^']*' / ')?{options.split()[0]}'", result.stderr)
     assert not Path("runs").exists()
 
 
@@ -311,10 +299,9 @@ def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line(finish
     done = finished("play", "-p", "starter", "--coder", "reference", "--tester", "my_agents:forgetful", "--out", "run")
     assert done.returncode == 2
     hint, error = done.stderr.splitlines()
-    assert hint == "note: 0 episodes recorded; continue with: codea1 play --resume run"
-    assert error.startswith("error: tester my_agents:forgetful failed in episode 0 (problem starter/")
-    assert "KeyError: 'memory lost' (" in done.stderr
-    assert "my_agents.py:12)" in done.stderr
+    assert "codea1 play --resume run" in hint
+    for word in ("my_agents:forgetful", "starter/", "KeyError: 'memory lost'", "my_agents.py:12"):
+        assert word in error
 
 
 def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
@@ -326,8 +313,9 @@ def test_a_reply_that_is_no_text_ends_the_run_and_finished_episodes_stay(
     config.write_text(config.read_text().replace('"examples"', '"my_agents:silent"'))
     result = codea1("play", "--resume", "run", "-n", 4)
     assert result.exit_code == 2
-    assert "note: 2 episodes recorded; continue with: codea1 play --resume run" in result.stderr
-    assert "tester my_agents:silent returned NoneType in episode 2" in result.stderr
+    assert "codea1 play --resume run" in result.stderr
+    assert "my_agents:silent" in result.stderr
+    assert "NoneType" in result.stderr
     assert len(list(iter_episodes(Path("run")))) == 2
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,21 +10,10 @@ import pytest
 
 from codea1_agents.scripted.coders import MutantCoder
 from codea1_env.agent import AgentContext
-from codea1_env.book.store import MistakeBook
 from codea1_env.problems import dump_jsonl, load_problems
 from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.sandbox.local import LocalSandbox
-
-FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
-
-Started = Callable[..., subprocess.Popen[str]]
-Finished = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def entries(run: Path) -> list[Any]:
-    with MistakeBook(run / "book.sqlite", create=False) as book:
-        return list(book.entries())
-
+from tests.support.command_line import FAST, Finished, Started, entries_of
 
 # -- agents are anyone's code --
 
@@ -44,7 +32,7 @@ def test_what_agents_print_is_never_among_the_results(finished: Finished, one_ob
 def test_an_agent_that_exits_is_the_agents_error_not_the_sandboxs(finished: Finished) -> None:
     done = finished(*FAST, "-n", 1, "--tester", "my_agents:quits", "--out", "run")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "error: tester my_agents:quits called sys.exit(3) in episode 0" in done.stderr
+    assert "sys.exit(3)" in done.stderr
 
 
 def test_an_async_agent_plays(finished: Finished) -> None:
@@ -110,12 +98,12 @@ def test_a_weak_sandbox_is_warned_of_even_if_quiet(codea1: Callable[..., Any], m
 
 def test_the_book_says_who_played_and_a_rebuilt_one_the_same(codea1: Callable[..., Any]) -> None:
     codea1(*FAST, "-n", 3, "--out", "run")
-    first = entries(Path("run"))
+    first = entries_of(Path("run"))
     who = {(e.entry.provenance.coder, e.entry.provenance.tester) for e in first}
     assert who == {("mutant,strength=0.9", "boundary")}
     assert all(e.entry.provenance.run for e in first)
     codea1("play", "--resume", "run")
-    assert entries(Path("run")) == first
+    assert entries_of(Path("run")) == first
 
 
 def test_an_interrupt_before_the_first_episode_names_the_line_that_continues(started: Started) -> None:
@@ -138,5 +126,5 @@ named_agent.NamedAgent.reply = act
     )
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "note: interrupted; continue with: codea1 play --resume run" in err
+    assert "codea1 play --resume run" in err
     assert "Traceback" not in err

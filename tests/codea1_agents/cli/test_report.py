@@ -15,12 +15,6 @@ def played(recorded: Callable[[str], Path]) -> Path:
     return recorded("play -p starter --coder mutant,strength=0.7 --tester boundary --limit 2 -n 16 --show 0")
 
 
-@pytest.fixture
-def run(played: Path, folder: Path) -> Path:
-    shutil.copytree(played, folder / "run")
-    return Path("run")
-
-
 def test_a_report_is_written_with_its_pictures(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
     shutil.copytree(run, "other")
     data = one_object(codea1("report", run, "other", "-o", "r.html", "--pictures", "pictures", "--json").stdout)

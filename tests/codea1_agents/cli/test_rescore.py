@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,6 @@ from codea1_env.runs.folder import iter_episodes, stored_config
 @pytest.fixture(scope="module")
 def played(recorded: Callable[[str], Path]) -> Path:
     return recorded("play -p starter --coder mutant,strength=0.9 --tester boundary --limit 4 -n 6 --show 0")
-
-
-@pytest.fixture
-def run(played: Path, folder: Path) -> Path:
-    shutil.copytree(played, folder / "run")
-    return Path("run")
 
 
 def contents(run: Path) -> dict[str, bytes]:

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.command_line import Started
 from tests.support.waiting import wait_until
-
-Started = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -74,9 +73,11 @@ def test_it_serves_until_sigterm_and_leaves_no_process(serving: tuple[subprocess
 
 def test_ctrl_c_ends_it_while_a_program_runs(serving: tuple[subprocess.Popen[str], dict[str, Any]]) -> None:
     process, told = serving
+    assert post(told["url"], "import time")["run_result"]["stdout"] == ""
+    idle = family(process.pid)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(post, told["url"], "import time; time.sleep(15)")
-        time.sleep(0.5)
+        assert wait_until(lambda: family(process.pid) - idle)
         asked = time.monotonic()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)

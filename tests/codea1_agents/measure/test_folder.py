@@ -84,5 +84,5 @@ def test_a_difference_whose_interval_holds_zero_is_not_shown() -> None:
 def test_an_evaluation_of_another_version_of_the_judge_is_not_continued(tmp_path: Path) -> None:
     with EvaluationFolder(tmp_path, SETTINGS, CoderSample):
         pass
-    with pytest.raises(UserError, match=r"version 1 of the judge.*do not mix; begin a new evaluation"):
+    with pytest.raises(UserError, match="version 1 of the judge"):
         EvaluationFolder(tmp_path, {**SETTINGS, "judge_version": JUDGE_VERSION}, CoderSample)

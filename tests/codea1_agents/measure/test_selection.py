@@ -6,9 +6,8 @@ from typing import Any
 from codea1_agents.measure.records import SelectionRecord
 from codea1_agents.measure.selection import select_candidates, selection_figures, unique_tests
 from codea1_env.problems.problem import ProblemSet
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox import Sandbox
+from tests.support.replies import bare
 
 PROGRAMS = [
     "def sign(n):\n    return 1",
@@ -47,7 +46,7 @@ def test_wrong_tests_count_as_they_were_written(
 
 def test_equal_tests_are_one_and_other_predictions_are_another() -> None:
     replies = ["assert f(1) == 2\nassert f(1)==2", "assert f(1) == 3"]
-    suites = [read_suite(reply, Reading.STRICT, entry_point="f") for reply in replies]
+    suites = [bare(reply) for reply in replies]
     assert [(case.expression, case.prediction) for case in unique_tests(suites)] == [("f(1)", "2"), ("f(1)", "3")]
 
 

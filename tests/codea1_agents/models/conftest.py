@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.waiting import wait_until
 
 CHAT_TEMPLATE = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
@@ -167,14 +168,14 @@ def vllm_server(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for _ in range(600):
-        if server.poll() is not None:
-            break
+
+    def answers() -> bool:
         with suppress(urllib.error.URLError, OSError), direct.open(url, timeout=5) as answer:
-            if answer.status == 200:
-                return
-        time.sleep(0.2)
-    pytest.fail(f"the server did not start:\n{log.read_text()[-2000:]}")
+            return bool(answer.status == 200)
+        return False
+
+    if not wait_until(lambda: server.poll() is not None or answers(), 120) or server.poll() is not None:
+        pytest.fail(f"the server did not start:\n{log.read_text()[-2000:]}")
 
 
 def completion(text: str | None, **message: Any) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def test_a_server_that_is_killed_and_started_again_loses_no_finished_game(
     arguments = [*PLAY, "--tester", tester, "--concurrency", concurrency]
     broken = codea1(*arguments, "--out", "run")
     assert broken.exit_code == 3, broken.stderr
-    assert "error: no reply in 8 games in a row, so the run stops: openai(m at" in broken.stderr
+    assert "8 games in a row" in broken.stderr
     assert "continue with: codea1 play --resume run" in broken.stderr
     early = Path("run/early.jsonl")
     kept = [Path("run/episodes.jsonl").read_text(), early.read_text() if early.exists() else ""]

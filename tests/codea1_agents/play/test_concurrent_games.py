@@ -25,24 +25,8 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import to_line
 from codea1_env.sandbox import Sandbox
-
-GOOD = {
-    "add": "def add(a, b):\n    return a + b",
-    "last": "def last(items):\n    return items[-1] if items else None",
-}
-BAD = {"add": "def add(a, b):\n    return a - b", "last": "def last(items):\n    return items[-1]"}
-SUITE = {
-    "add": "assert add(1, 2) == 3\nassert add(0, 0) == 0",
-    "last": "assert last([]) == None\nassert last([1]) == 1",
-}
-
-
-def good(observation: Observation) -> str:
-    return GOOD[observation["entry_point"]]
-
-
-def asserting(observation: Observation) -> str:
-    return SUITE[observation["entry_point"]]
+from tests.support.players import BAD, GOOD, asserting, good
+from tests.support.waiting import wait_until
 
 
 def program(observation: Observation, seed: int) -> str:
@@ -195,7 +179,7 @@ def test_an_agent_with_act_only_is_asked_in_threads_only_if_it_says_that_it_bear
         with lock:
             busy += 1
             most = max(most, busy)
-        time.sleep(0.05)
+        wait_until(lambda: most > 1, 10.0 if declared else 0.05)  # for another thread, which must come or must not
         with lock:
             busy -= 1
         return good(observation)

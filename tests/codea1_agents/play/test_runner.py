@@ -19,31 +19,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.rules.ruleset import preset
 from codea1_env.runs.records import RewardsRecord, to_line
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
-
-GOOD = {
-    "add": "```python\ndef add(a, b):\n    return a + b\n```",
-    "last": "```python\ndef last(items):\n    return items[-1] if items else None\n```",
-}
-BAD = {
-    "add": "```python\ndef add(a, b):\n    return a - b\n```",
-    "last": "```python\ndef last(items):\n    return items[-1]\n```",
-}
-SUITE = {
-    "add": "assert add(1, 2) == 3\nassert add(0, 0) == 0",
-    "last": "assert last([]) == None\nassert last([1]) == 1",
-}
-
-
-def good(observation: Any) -> str:
-    return GOOD[observation["entry_point"]]
-
-
-def bad(observation: Any) -> str:
-    return BAD[observation["entry_point"]]
-
-
-def asserting(observation: Any) -> str:
-    return SUITE[observation["entry_point"]]
+from tests.support.players import asserting, bad, good
 
 
 class Dice:

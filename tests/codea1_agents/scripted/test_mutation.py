@@ -55,7 +55,9 @@ def test_mutants_come_in_the_same_order_every_time() -> None:
 def test_each_mutant_differs_from_the_source_in_one_place(some_problems: list[Problem]) -> None:
     for problem in some_problems:
         before = ast.unparse(ast.parse(problem.solution)).split("\n")
-        for mutant in mutants(problem.solution, entry_point=problem.entry_point):
+        found = mutants(problem.solution, entry_point=problem.entry_point)
+        assert found
+        for mutant in found:
             opcodes = SequenceMatcher(None, before, mutant.program.split("\n"), autojunk=False).get_opcodes()
             assert sum(tag != "equal" for tag, *_ in opcodes) == 1
 
@@ -63,7 +65,9 @@ def test_each_mutant_differs_from_the_source_in_one_place(some_problems: list[Pr
 def test_hints_docstrings_decorators_and_imports_are_never_mutated() -> None:
     kept = ["Module text, 1 < 2.", "import math", "n: 'int < 3'", "-> bool", "Says whether 1 < 2.", "@decorate(1)"]
     kept += ["items: list[1]", "Returns 1 + 1."]
-    for mutant in mutants(SOURCE):
+    found = mutants(SOURCE)
+    assert found
+    for mutant in found:
         assert [text for text in kept if text not in mutant.program] == []
 
 

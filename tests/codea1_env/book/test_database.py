@@ -22,15 +22,8 @@ import pytest
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
     ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
 )
 from codea1_env.rules.mistake_book import (
     BookDelta,
@@ -41,47 +34,15 @@ from codea1_env.rules.mistake_book import (
 )
 from codea1_env.rules.ruleset import PRESETS, BookRules
 from tests.support import ROOT
+from tests.support.books import FAILED, PASSED, assert_sound, candidate, failing, stored
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
 
-PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
 RELEASE = BookRules()
-
-
-def case(number: int) -> ValidCase:
-    return ValidCase(TestCase(f"f({number})", None, (), direct=bool(number % 2)), b"%d" % number, None)
-
-
-def candidate(replayed: dict[ValidCase, Verdict], new: dict[int, Verdict], *, valid: bool = True) -> CandidateReport:
-    cases = tuple(CaseReport(case(number), verdict, f"gave {verdict}") for number, verdict in new.items())
-    suite = SuiteReport(ValidSuite(tuple(one.case for one in cases), (), 0, 0.0), cases)
-    again = tuple(CaseReport(one, verdict) for one, verdict in replayed.items())
-    verdict = PASSED if valid else Verdict.SYNTAX_ERROR
-    return CandidateReport(Candidate(f"program {len(new)}"), verdict, "", again, (suite,))
-
-
-def failing(problem_id: str, *numbers: int) -> ProblemReport:
-    return ProblemReport(problem_id, (candidate({}, dict.fromkeys(numbers, FAILED)),))
-
-
-def stored(book: MistakeBook, problem_id: str) -> tuple[BookEntry, ...]:
-    return tuple(one.entry for one in book.entries(problem_id))
 
 
 def frequencies(book: MistakeBook, problem_id: str = "p") -> dict[int, int]:
     return {int(entry.key.expected): entry.frequency for entry in stored(book, problem_id)}
-
-
-def assert_sound(book: MistakeBook) -> None:
-    """SQLite finds no damage and every counter agrees with the rows."""
-    size = book.size()
-    with book._database.reading() as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = (
-            "SELECT p.id, p.size, COUNT(e.problem) FROM problem p LEFT JOIN entry e ON e.problem = p.id GROUP BY p.id"
-        )
-        assert all(size == n for _, size, n in connection.execute(rows))
-        assert connection.execute("SELECT COUNT(*) FROM entry").fetchone() == (size,)
 
 
 @pytest.fixture

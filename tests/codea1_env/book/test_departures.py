@@ -9,24 +9,14 @@ from codea1_env.book.files import merge
 from codea1_env.book.periods import Period, difficulties, origins, periods_of, relapses
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
     ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
 )
 from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.ruleset import BookRules, BookUpdate
+from tests.support.books import FAILED, PASSED, candidate, case
 
 RULES = BookRules(update=BookUpdate.REMOVE_ON_PASS)
-
-
-def case(number: int) -> ValidCase:
-    return ValidCase(TestCase(f"f({number})", None, (), direct=True), b"%d" % number, None)
 
 
 def play(
@@ -38,10 +28,7 @@ def play(
     judge_version: int = JUDGE_VERSION,
 ) -> None:
     """One round of problem p: a program that fails new cases, and passes replayed ones."""
-    new = tuple(CaseReport(case(n), Verdict.WRONG_ANSWER, "0") for n in fails)
-    again = tuple(CaseReport(case(n), Verdict.PASSED) for n in passes)
-    suite = SuiteReport(ValidSuite(tuple(one.case for one in new), (), 0, 0.0), new)
-    report = CandidateReport(Candidate("program"), Verdict.PASSED, "", again, (suite,))
+    report = candidate({case(n): PASSED for n in passes}, dict.fromkeys(fails, FAILED))
     provenance = Provenance("run", "episode", 0, "a coder", "a tester")
     book.record(ProblemReport("p", (report,)), rules, provenance, judge_version=judge_version)
 

@@ -23,31 +23,16 @@ from codea1_env import values
 from codea1_env.book.files import ExportReport, assert_text, export_official, import_official, merge
 from codea1_env.book.store import MergeReport, MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
-from codea1_env.rules.mistake_book import BookEntry, BookKey, Provenance
+from codea1_env.problems.problem import ProblemSet
+from codea1_env.rules.mistake_book import BookKey, Provenance
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
+from tests.support.books import entry, filled, identity
 
 NAN = b'{"f":"nan"}'
 
 
-def entry(expression: str, value: Any, frequency: int = 1, *imports: str) -> BookEntry:
-    key = BookKey(expression, imports, values.encode(value))
-    return BookEntry(key, True, frequency, frequency, frequency, 0, 0, 1)
-
-
-def filled(*entries: BookEntry, problem_id: str = "p") -> MistakeBook:
-    book = MistakeBook()
-    book.absorb((StoredEntry(problem_id, one) for one in entries), {})
-    return book
-
-
 def counted(book: MistakeBook) -> dict[tuple[str, BookKey], int]:
     return {(one.problem_id, one.entry.key): one.entry.frequency for one in book.entries()}
-
-
-def toy(problem_id: str, entry_point: str, imports: str = "") -> Problem:
-    golden = (GoldenCase(f"{entry_point}(1)", "1"),)
-    return Problem(problem_id, "statement", entry_point, f"def {entry_point}(x): return x", golden, imports)
 
 
 def official(path: Path, *testcases: Any, question: str = "p", **fields: Any) -> Path:
@@ -273,7 +258,7 @@ def test_one_set_in_many_spellings_becomes_one_entry(path):
 
 def test_an_import_adds_to_what_is_there_and_says_where_it_came_from(path):
     official(path, "assert f(1) == 1", "assert g(f(2)) == 2", "assert f(*x) == 3", question="toy/f")
-    problems = ProblemSet("toys", (toy("toy/f", "g"),))
+    problems = ProblemSet("toys", (identity("toy/f", "g"),))
     with filled(entry("f(1)", 1, 4), problem_id="toy/f") as book:
         import_official(book, path, problems)
         first, second, third = (one.entry for one in book.entries())

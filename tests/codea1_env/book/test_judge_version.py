@@ -12,17 +12,8 @@ from codea1_env.book.files import import_official, merge
 from codea1_env.book.store import MistakeBook
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.facts.submissions import Candidate, TestCase
-from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
-    ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
-    Verdict,
-)
 from codea1_env.rules.ruleset import BookRules
+from tests.support.books import failing
 
 OLD = JUDGE_VERSION - 1
 RULES = BookRules()
@@ -30,10 +21,7 @@ RULES = BookRules()
 
 def play(book: MistakeBook, number: int = 0, judge_version: int = JUDGE_VERSION) -> None:
     """One round in which a program fails a case."""
-    case = ValidCase(TestCase(f"f({number})", None, (), direct=True), b"1", None)
-    suite = SuiteReport(ValidSuite((case,), (), 0, 0.0), (CaseReport(case, Verdict.WRONG_ANSWER, "0"),))
-    report = CandidateReport(Candidate("program"), Verdict.PASSED, "", (), (suite,))
-    book.record(ProblemReport("p", (report,)), RULES, judge_version=judge_version)
+    book.record(failing("p", number), RULES, judge_version=judge_version)
 
 
 @pytest.fixture

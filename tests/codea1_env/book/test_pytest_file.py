@@ -8,34 +8,18 @@ import sys
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from codea1_env import values
 from codea1_env.book.pytest_file import export_pytest
-from codea1_env.book.store import MistakeBook, StoredEntry
-from codea1_env.problems.problem import GoldenCase, Problem, ProblemSet
-from codea1_env.rules.mistake_book import BookEntry, BookKey
+from codea1_env.book.store import StoredEntry
+from codea1_env.problems.problem import ProblemSet
+from tests.support.books import entry, filled, identity
 
-
-def entry(expression: str, value: Any, frequency: int = 1, *imports: str) -> BookEntry:
-    key = BookKey(expression, imports, values.encode(value))
-    return BookEntry(key, True, frequency, frequency, frequency, 0, 0, 1)
-
-
-def filled(*entries: BookEntry, problem_id: str = "p") -> MistakeBook:
-    book = MistakeBook()
-    book.absorb((StoredEntry(problem_id, one) for one in entries), {})
-    return book
-
-
-def toy(problem_id: str, entry_point: str, imports: str = "") -> Problem:
-    golden = (GoldenCase(f"{entry_point}(1)", "1"),)
-    return Problem(problem_id, "statement", entry_point, f"def {entry_point}(x): return x", golden, imports)
-
-
-PROBLEMS = ProblemSet("toys", (toy("toy/f", "f", "import math"), toy("toy f", "g"), toy("unplayed", "h")))
+PROBLEMS = ProblemSet(
+    "toys", (identity("toy/f", "f", "import math"), identity("toy f", "g"), identity("unplayed", "h"))
+)
 
 
 def run_text(file: Path, candidates: Path | None = None) -> str:

@@ -16,14 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import UserError
-from codea1_env.facts.submissions import Candidate, TestCase
 from codea1_env.facts.verdicts import (
-    CandidateReport,
-    CaseReport,
     ProblemReport,
-    SuiteReport,
-    ValidCase,
-    ValidSuite,
     Verdict,
 )
 from codea1_env.rules.mistake_book import (
@@ -36,41 +30,9 @@ from codea1_env.rules.mistake_book import (
     select_replayed,
 )
 from codea1_env.rules.ruleset import PRESETS, BookRetrieval, BookRules, BookUpdate
+from tests.support.books import FAILED, PASSED, assert_sound, candidate, case, failing, stored
 
-PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
 RELEASE = BookRules()
-
-
-def case(number: int) -> ValidCase:
-    return ValidCase(TestCase(f"f({number})", None, (), direct=bool(number % 2)), b"%d" % number, None)
-
-
-def candidate(replayed: dict[ValidCase, Verdict], new: dict[int, Verdict], *, valid: bool = True) -> CandidateReport:
-    cases = tuple(CaseReport(case(number), verdict, f"gave {verdict}") for number, verdict in new.items())
-    suite = SuiteReport(ValidSuite(tuple(one.case for one in cases), (), 0, 0.0), cases)
-    again = tuple(CaseReport(one, verdict) for one, verdict in replayed.items())
-    verdict = PASSED if valid else Verdict.SYNTAX_ERROR
-    return CandidateReport(Candidate(f"program {len(new)}"), verdict, "", again, (suite,))
-
-
-def failing(problem_id: str, *numbers: int) -> ProblemReport:
-    return ProblemReport(problem_id, (candidate({}, dict.fromkeys(numbers, FAILED)),))
-
-
-def stored(book: MistakeBook, problem_id: str) -> tuple[BookEntry, ...]:
-    return tuple(one.entry for one in book.entries(problem_id))
-
-
-def assert_sound(book: MistakeBook) -> None:
-    """SQLite finds no damage and every counter agrees with the rows."""
-    size = book.size()
-    with book._database.reading() as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        rows = (
-            "SELECT p.id, p.size, COUNT(e.problem) FROM problem p LEFT JOIN entry e ON e.problem = p.id GROUP BY p.id"
-        )
-        assert all(size == n for _, size, n in connection.execute(rows))
-        assert connection.execute("SELECT COUNT(*) FROM entry").fetchone() == (size,)
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from codea1_env.facts.submissions import Candidate
 from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.local import LocalSandbox
+from tests.support.replies import bare
 
 TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
 RIGHT = "def f(x): return x + x"
@@ -37,7 +37,7 @@ def f(x):
 
 
 def judged(sandbox: LocalSandbox, program: str, *, confirm: float = 0.0) -> CandidateReport:
-    suite = read_suite("assert f(1) == 2\nassert f(2) == 4", Reading.STRICT, entry_point="f")
+    suite = bare("assert f(1) == 2\nassert f(2) == 4")
     duel = Duel(TWICE, (Candidate(program),), ((suite,),))
     (report,) = Judge(sandbox, replace(preset("fixed"), confirm=confirm)).judge([duel])
     return report.candidates[0]

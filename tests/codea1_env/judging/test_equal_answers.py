@@ -12,10 +12,10 @@ from codea1_env.facts.verdicts import CandidateReport, Verdict
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import Problem
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Comparison, Reading, preset
+from codea1_env.rules.ruleset import Comparison, preset
 from codea1_env.sandbox import Sandbox
 from codea1_env.values import encode
+from tests.support.replies import bare
 
 SUM = "def f(x): return 0.1 * x + 0.2 * x"
 NEAR, FAR = "def f(x): return 0.3 * x", "def f(x): return 0.4 * x"
@@ -23,7 +23,7 @@ NEAR, FAR = "def f(x): return 0.3 * x", "def f(x): return 0.4 * x"
 
 def judged(solution: str, program: str, text: str, sandbox: Sandbox, rules: str = "fixed") -> CandidateReport:
     problem = Problem("toy", "def f(x): ...", "f", solution, ())
-    suite = read_suite(text, Reading.STRICT, entry_point="f")
+    suite = bare(text)
     assert suite.rejections == ()
     (report,) = Judge(sandbox, replace(preset(rules), drop_vacuous=False)).judge(
         [Duel(problem, (Candidate(program),), ((suite,),))]

@@ -16,8 +16,9 @@ from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Reading, Ruleset, preset
 from codea1_env.sandbox import Job, JobReport, Limits, Sandbox
+from tests.support.toys import ADD
 
-RIGHT = "def add(a, b):\n    return a + b\n"
+RIGHT = ADD.solution
 MINUS = "def add(a, b):\n    return a - b\n"
 
 

@@ -83,7 +83,7 @@ def test_hidden_state_shows_as_flaky_because_the_second_run_goes_backwards(sandb
     stateful = "seen = []\ndef f(x):\n    seen.append(x)\n    return 2 * x if seen[0] == 1 else 0\n"
     found, said = status(sandbox, problem(stateful))
     assert found is CheckStatus.FLAKY
-    assert said.startswith("passed in one run, not in another: golden test 1")
+    assert "golden test 1" in said
     (once,) = check_problems([problem(stateful)], sandbox, runs=1)
     assert once.status is CheckStatus.OK
 

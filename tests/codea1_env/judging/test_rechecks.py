@@ -10,11 +10,11 @@ from codea1_env.facts.verdicts import CandidateReport, ValidCase, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.solution_values import limits_of_solutions
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_suite
 from codea1_env.rules.rewards import score
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Guarantee, Job, JobReport, Limits, Sandbox
 from codea1_env.values import encode
+from tests.support.replies import bare
 
 TWICE = Problem("twice", "def f(x): ...", "f", "def f(x): return 2 * x", (GoldenCase("f(1)", "2"),))
 RIGHT, WRONG = Candidate("def f(x): return x + x"), Candidate("def f(x): return 7")
@@ -67,7 +67,7 @@ def judged(
     solution_s: float = 0.0,
 ) -> tuple[Scripted, tuple[CandidateReport, ...]]:
     sandbox = Scripted(answer, solution_s)
-    suite = read_suite(text, Reading.STRICT, entry_point="f")
+    suite = bare(text)
     duel = Duel(TWICE, candidates, ((suite,),) * len(candidates), tuple(replayed))
     (report,) = Judge(sandbox, RULES, limits=limits).judge([duel])
     return sandbox, report.candidates
@@ -115,7 +115,7 @@ def test_nothing_is_asked_again_for_plain_calls_and_for_cases_that_are_passed() 
 
 
 def test_a_replayed_case_that_the_solution_no_longer_confirms_says_nothing() -> None:
-    case = read_suite(LUCKY, Reading.STRICT, entry_point="f").cases[0]
+    case = bare(LUCKY).cases[0]
     replayed = [ValidCase(case, encode(True), None)]
     _, (report,) = judged(lambda job, call, n: value(False), "", RIGHT, replayed=replayed)
     assert [case.verdict for case in report.replayed] == [Verdict.NOT_RUN]
@@ -213,7 +213,7 @@ def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
 
     sandbox = Scripted(answer)
     texts = ["assert f(101) == 202\nassert f(102) == 204", "assert f(1) == 2\nassert f(2) == 4"]
-    suites = tuple(read_suite(text, Reading.STRICT, entry_point="f") for text in texts)
+    suites = tuple(bare(text) for text in texts)
     (report,) = Judge(sandbox, RULES).judge([Duel(TWICE, (WRONG,), (suites,))])
     found = [[case.verdict for case in suite.cases] for suite in report.candidates[0].suites]
     assert found == [[Verdict.TIME_LIMIT] * 2, [Verdict.WRONG_ANSWER] * 2]
@@ -223,7 +223,7 @@ def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
 def test_sleep_that_other_suites_have_used_up_is_given_back(sandbox: Sandbox) -> None:
     problem = Problem("slow", "def f(x): ...", "f", "import time\ndef f(x):\n  time.sleep(0.14)\n  return x", ())
     texts = ["\n".join(f"assert f({4 * n + i}) == {4 * n + i}" for i in range(4)) for n in range(4)]
-    suites = tuple(read_suite(text, Reading.STRICT, entry_point="f") for text in texts)
+    suites = tuple(bare(text) for text in texts)
     slower = Candidate("import time\ndef f(x):\n  time.sleep(0.15)\n  return x")
     (report,) = Judge(sandbox, RULES, limits=Limits(wall_s=1.6)).judge([Duel(problem, (slower,), (suites,))])
     assert [[case.verdict for case in suite.cases] for suite in report.candidates[0].suites] == [

@@ -13,12 +13,13 @@ from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.solution_values import SolutionValues, limits_of_solutions
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import PRESETS, Reading, preset
 from codea1_env.rules.validation import ChangeEvidence
 from codea1_env.sandbox import Call, Job, JobReport, Limits, Place, Sandbox
 from codea1_env.sandbox.inside.changes import N_CHANGES, N_DECISIVE
 from codea1_env.sandbox.local.execution import internal_error_report
+from tests.support.replies import bare, reasons
 from tests.support.sandboxes import Counting
 
 LIMITS = limits_of_solutions(Limits())
@@ -41,14 +42,10 @@ def changed(sandbox: Sandbox, solution: str, expressions: Iterable[str]) -> dict
 
 
 def judged(sandbox: Sandbox, reply: str, rules: str = "fixed", examples: tuple[str, ...] = ()) -> ValidSuite:
-    suite = read_suite(reply, Reading.STRICT, entry_point="f", tests_per_suite=8)
+    suite = bare(reply, tests_per_suite=8)
     candidate = read_candidate(SQUARE, Reading.STRICT)
     (report,) = Judge(sandbox, preset(rules)).judge([Duel.crossed(problem_of(SQUARE, examples), [candidate], [suite])])
     return report.candidates[0].suites[0].suite
-
-
-def reasons(suite: ValidSuite) -> list[RejectionReason]:
-    return [rejection.reason for rejection in suite.rejections]
 
 
 @pytest.mark.parametrize("row", TABLE, ids=[row["solution"].split("\n")[-1].strip() for row in TABLE])
@@ -77,7 +74,7 @@ def test_no_program_runs_for_it_and_equal_cases_cost_once(sandbox: Sandbox) -> N
 def test_what_has_no_record_or_no_plain_answer_is_not_vacuous(sandbox: Sandbox) -> None:
     expressions = ["1 + 1 == 2", "f(0) != 'xyzzy'", "f(1) is f"]
     found = changed(sandbox, "def f(x):\n    return f if x else object()", expressions)
-    assert not any(under.is_vacuous for under in found.values())
+    assert {text: under.is_vacuous for text, under in found.items()} == dict.fromkeys(expressions, False)
 
 
 HANGING = [f"sum(1 for _ in range(f({n}) * 2**20)) >= 0" for n in range(3)]
@@ -143,7 +140,7 @@ BLIND = ["[f(x) for x in [[2, 1]]] == [[1, 2]]", "(lambda x: f(x))([2, 1]) == [1
 
 def kept(sandbox: Sandbox, solution: str, *conditions: str, rules: str = "fixed") -> list[str]:
     """Return the conditions of a suite that count."""
-    suite = read_suite("\n".join(f"assert {each}" for each in conditions), Reading.STRICT, entry_point="f")
+    suite = bare("\n".join(f"assert {each}" for each in conditions))
     duel = Duel.crossed(problem_of(solution), [read_candidate(solution, Reading.STRICT)], [suite])
     (report,) = Judge(sandbox, preset(rules)).judge([duel])
     found = report.candidates[0].suites[0].suite

@@ -12,9 +12,10 @@ from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_result
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems import GoldenCase, Problem
-from codea1_env.rules.replies import read_candidate, read_suite
+from codea1_env.rules.replies import read_candidate
 from codea1_env.rules.ruleset import Comparison, Reading, preset
 from codea1_env.sandbox import Sandbox
+from tests.support.replies import bare
 
 SOLUTION = "def f(x):\n    return [x / 7] * 1_000"
 JUNK = "def f(x):\n    return [x, *range(42_000)]"
@@ -73,7 +74,7 @@ def test_a_candidate_of_long_answers_fails_and_is_compared_within_the_budget(
 def judged(sandbox: Sandbox, program: str, line: str) -> Counter[Verdict]:
     problem = Problem("p", "s", "f", SOLUTION, ())
     replies = ["\n".join(line.format(n=number) for number in range(at, at + 8)) for at in range(0, 32, 8)]
-    suites = [read_suite(reply, Reading.STRICT, entry_point="f") for reply in replies]
+    suites = [bare(reply) for reply in replies]
     duel = Duel.crossed(problem, [read_candidate(program, Reading.STRICT)], suites)
     (report,) = Judge(sandbox, preset("fixed")).judge([duel])[0].candidates
     return Counter(case.verdict for suite in report.suites for case in suite.cases)

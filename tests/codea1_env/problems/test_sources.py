@@ -78,7 +78,7 @@ def test_a_folder_without_problem_files_is_said_so(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones_and_mentions_paths() -> None:
-    with pytest.raises(UnknownName, match=r"did you mean 'humaneval'.*starter.*path of a file or folder"):
+    with pytest.raises(UnknownName, match=r"did you mean 'humaneval'.*starter.*path"):
         load_problems("humanevall")
 
 

@@ -86,7 +86,9 @@ def test_labels_and_views_are_the_drivers(sandbox, toys, add):
     options = RoundOptions(labels=samples, shows_program=False)
     rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2)], options)
     rounds.submit_programs([RIGHT, WRONG])
-    for n, turn in enumerate(rounds.tester_turns()):
+    turns = rounds.tester_turns()
+    assert len(turns) == 2
+    for n, turn in enumerate(turns):
         assert turn.observation["program"] == ""
         assert (turn.info["episode_id"], turn.info["sample"], turn.info["tester_view"]) == (
             f"toy/add/{n}",

@@ -8,15 +8,16 @@ import time
 import warnings
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from codea1_env.facts.submissions import Candidate, RejectionReason, Suite
+from codea1_env.facts.submissions import Candidate, RejectionReason, Suite, TestCase
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.reading.rejections import MAX_LISTED
 from codea1_env.rules.replies import MAX_FIELDS, MAX_TOKENS, read_candidate, read_suite
 from codea1_env.rules.ruleset import Comparison, Reading, Validation
 from codea1_env.rules.validation import validate
+from tests.support.replies import bare, block
 
 SURROGATES_TOO = st.characters(blacklist_categories=())
 FENCES = ["```", "```python", "```py\n", "~~~", "````python", "```bash"]
@@ -102,7 +103,7 @@ SNIPPETS = [
 def reading_of(reply: str) -> tuple[Candidate, Suite, Candidate, Suite]:
     return (
         read_candidate(reply, Reading.STRICT, entry_point="f"),
-        read_suite(reply, Reading.STRICT, entry_point="f", tests_per_suite=8),
+        bare(reply, tests_per_suite=8),
         read_candidate(reply, Reading.RELEASE, entry_point="f"),
         read_suite(reply, Reading.RELEASE, entry_point="f"),
     )
@@ -207,7 +208,7 @@ def test_a_reply_of_ten_megabytes_is_refused_at_once():
 
 def test_the_longest_reply_that_is_read_takes_seconds_not_minutes():
     line = "assert f(1) == 1\n"  # eight tokens
-    suite = read_suite(line * (MAX_TOKENS // 9), Reading.STRICT, entry_point="f", tests_per_suite=8)
+    suite = bare(line * (MAX_TOKENS // 9), tests_per_suite=8)
     assert len(suite.cases) == 8
     assert {rejection.reason for rejection in suite.rejections} == {RejectionReason.TOO_MANY}
     assert len(suite.rejections) == MAX_LISTED
@@ -243,7 +244,7 @@ def test_a_reply_beyond_the_budget_is_not_parsed(reply, reading, monkeypatch):
     ids=["tests", "prose", "dicts", "fields"],
 )
 def test_a_reply_within_the_budget_is_read(reply):
-    assert read_suite(reply, Reading.STRICT, entry_point="f").cases
+    assert bare(reply).cases
 
 
 @pytest.mark.parametrize(
@@ -381,10 +382,16 @@ def calls_entry_point(node: ast.AST) -> bool:
     return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "f" for n in ast.walk(node))
 
 
+def cases_in(text: str) -> tuple[TestCase, ...]:
+    found = block(text).cases
+    assume(found)
+    return found
+
+
 @settings(deadline=None, max_examples=150)
 @given(FILES)
 def test_every_case_is_an_expression_that_calls_the_entry_point_and_names_nothing_else(text):
-    for case in read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f").cases:
+    for case in cases_in(text):
         expression, prediction = (ast.parse(part, mode="eval") for part in (case.expression, case.prediction))
         assert calls_entry_point(expression)
         assert not calls_entry_point(prediction)
@@ -403,8 +410,8 @@ def test_every_case_is_an_expression_that_calls_the_entry_point_and_names_nothin
 @settings(deadline=None, max_examples=150)
 @given(FILES)
 def test_reading_a_case_again_gives_the_same_case(text):
-    for case in read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f").cases:
-        again = read_suite(case.to_assert(), Reading.STRICT, entry_point="f")
+    for case in cases_in(text):
+        again = bare(case.to_assert())
         assert again.rejections == ()
         assert [(c.expression, c.prediction, c.imports, c.direct) for c in again.cases] == [
             (case.expression, case.prediction, case.imports, case.direct)
@@ -414,7 +421,7 @@ def test_reading_a_case_again_gives_the_same_case(text):
 @settings(deadline=None, max_examples=150)
 @given(FILES)
 def test_free_names_of_a_case_are_bound_by_its_imports_or_are_built_in(text):
-    for case in read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f").cases:
+    for case in cases_in(text):
         namespace: dict[str, object] = {"f": None}
         exec("\n".join(case.imports), namespace)  # imports of math only, see above
         for part in (case.expression, case.prediction):
@@ -454,7 +461,7 @@ def stand_in(*values: float, **named: float) -> int:
 @given(st.lists(LINES, min_size=1, max_size=8))
 def test_a_case_holds_iff_its_assert_holds_where_it_stands(lines):
     text = "\n".join(["x = 1", "y = 2", *lines])
-    suite = read_suite(text, Reading.STRICT, entry_point="f")
+    suite = bare(text)
     cases = {case.line: case for case in suite.cases}
     rejected = {rejection.line for rejection in suite.rejections}
     namespace: dict[str, object] = {"f": stand_in}
@@ -476,13 +483,9 @@ def test_every_reason_that_reading_can_give_occurs():
         "none",
         "```python\nassert f(1\nassert len('') == 0\nassert f == f(1)\ng()\nassert f(1) == 1\nassert f(2) == 2\n```",
     ]
-    found = {
-        rejection.reason
-        for reply in strict
-        for rejection in read_suite(reply, Reading.STRICT, entry_point="f", tests_per_suite=1).rejections
-    }
+    found = {rejection.reason for reply in strict for rejection in bare(reply, tests_per_suite=1).rejections}
     found |= {r.reason for r in read_suite("```python\nassert f(1)\n```", Reading.RELEASE, entry_point="f").rejections}
-    found |= {r.reason for r in read_suite("long", Reading.STRICT, entry_point="f", max_characters=3).rejections}
+    found |= {r.reason for r in bare("long", max_characters=3).rejections}
     reasons = list(RejectionReason)
     of_reading = {*reasons[: reasons.index(RejectionReason.DUPLICATE)]}
     assert found == of_reading

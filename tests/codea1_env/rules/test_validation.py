@@ -12,6 +12,7 @@ from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, Rejectio
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.validation import SolutionEvidence, validate
+from tests.support.replies import reasons
 
 
 def value(of: object) -> Outcome:
@@ -40,10 +41,6 @@ def check(
 ) -> ValidSuite:
     suite = Suite(tuple(cases or [case(i) for i in range(1, len(evidence) + 1)]))
     return validate(suite, evidence, validation=how, comparison=Comparison(**comparison))  # type: ignore[arg-type]
-
-
-def reasons(valid: ValidSuite) -> list[RejectionReason]:
-    return [rejection.reason for rejection in valid.rejections]
 
 
 def test_fill_keeps_a_wrong_prediction_with_the_solutions_value_and_counts_it():

@@ -11,24 +11,16 @@ from codea1_env.errors import BrokenInput
 from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.rules.ruleset import PRESETS, preset
 from codea1_env.runs.config import RunConfig, problems_digest, read_config, to_toml
-from codea1_env.sandbox.interface import Limits
 from codea1_env.secret import without_secrets
+from tests.support.runs import run_config
 
-CONFIG = RunConfig(
-    problems="starter",
-    problems_digest="abc",
+CONFIG = run_config(
     n_problems=48,
     coder="mutant,strength=0.3",
-    tester="fuzz",
     episodes=10,
-    rounds=1,
-    seed=0,
-    tester_view="white_box",
-    sandbox="local",
-    limits=Limits(),
-    rules=preset("fixed"),
     versions={"python": "3.11.7", "codea1-env": "0.1.0"},
 )
+
 
 lines = st.text(st.characters(exclude_categories=("Cs",)))
 

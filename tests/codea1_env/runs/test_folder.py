@@ -30,28 +30,13 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import preset
-from codea1_env.runs.config import RunConfig
 from codea1_env.runs.folder import RunFolder, iter_episodes
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
-from codea1_env.sandbox.interface import Limits
+from tests.support.runs import run_config
 
 RULES = preset("fixed")
 PROBLEM = Problem("P/1", "def f(x): ...", "f", "def f(x): return x", ())
-CONFIG = RunConfig(
-    problems="starter",
-    problems_digest="abc",
-    n_problems=1,
-    coder="mutant",
-    tester="fuzz",
-    episodes=4,
-    rounds=1,
-    seed=0,
-    tester_view="white_box",
-    sandbox="local",
-    limits=Limits(),
-    rules=RULES,
-    versions={},
-)
+CONFIG = run_config(rules=RULES)
 
 
 def play(number: int, book: MistakeBook) -> EpisodeRecord:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import time
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -32,11 +31,14 @@ class Stage:
     def __init__(self, calls: Sequence[Call], **limits: Any) -> None:
         self.far: dict[int, socket.socket] = {}
         self.killed: list[int] = []
+        self.now = 0.0
+        """The wall clock, which stands still unless a test moves it."""
         self.execution = Execution(Job("program", "f", tuple(calls), limits=Limits(**limits)), self.spawn)
 
     def spawn(self, cpu_s: int, max_payload: int) -> Process:
         number = len(self.far)
-        return Process(number, cast(Worker, self), cpu_s=cpu_s, memory_mb=1, max_payload=max_payload)
+        limits: dict[str, int] = {"cpu_s": cpu_s, "memory_mb": 1, "max_payload": max_payload}
+        return Process(number, cast(Worker, self), **limits, clock=lambda: self.now)
 
     def fork(self, number: int, cpu_s: int, memory_mb: int) -> Ends:
         near, self.far[number] = socket.socketpair()
@@ -168,15 +170,15 @@ def test_who_waits_for_us_to_listen_does_not_sleep() -> None:
     stage = Stage(TWO)
     process = stage.process(0)
     assert process is not None
-    time.sleep(0.02)
-    assert process.idle_s(0, 60.0) > 0.0
+    stage.now += 0.02
+    assert process.idle_s(0, 60.0) == pytest.approx(0.02)
     stage.says(0, loaded(), gives(0, b'"' + b"x" * 5000 + b'"'))
-    time.sleep(0.02)
+    stage.now += 0.02
     assert not process.sends_much
     assert process.idle_s(0, 60.0) == 0.0
     assert process.sends_much
-    time.sleep(0.02)
-    assert process.idle_s(0, 60.0) > 0.0
+    stage.now += 0.02
+    assert process.idle_s(0, 60.0) == pytest.approx(0.02)
     stage.report()
 
 
@@ -187,7 +189,7 @@ def test_who_says_much_so_that_its_sleep_does_not_count_is_excused_for_so_long_o
     stage.says(0, loaded())
     for number, excusable_s in enumerate((60.0, 0.01)):
         stage.says(0, gives(number, b'"' + b"x" * 5000 + b'"'))
-        time.sleep(0.02)
+        stage.now += 0.02
         assert (process.idle_s(0, excusable_s) == 0.0) is (excusable_s == 60.0)
     stage.report()
 
@@ -229,10 +231,9 @@ def test_waiting_for_a_loaded_machine_uses_up_no_restarts() -> None:
     stage.says(0, loaded())
     process = stage.process(0)
     assert process is not None
-    began = time.monotonic()
     for _ in range(3):
-        time.sleep(0.06)
-        stage.execution.on_cpu(process, 0, lambda: time.monotonic() - began, False)
+        stage.now += 0.06
+        stage.execution.on_cpu(process, 0, lambda: stage.now, False)
     stage.ends(0)
     stage.says(1, loaded(), gives(1))
     assert kinds(stage.report()) == ["exited", "value"]
@@ -406,7 +407,7 @@ def test_sleep_before_quick_deaths_uses_up_the_restarts() -> None:
         process = stage.process(number)
         if process is None:
             break
-        time.sleep(0.04)
+        stage.now += 0.04
         stage.execution.on_cpu(process, 0, lambda: 0.0, False)
         stage.says(number, loaded())
         stage.ends(number)

@@ -12,7 +12,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,14 +21,16 @@ from typing import Any
 
 import pytest
 
-import codea1_env.sandbox.local.execution
-import codea1_env.sandbox.local.pool
 import codea1_env.sandbox.local.scheduler
 import codea1_env.sandbox.local.worker
 from codea1_env.errors import SandboxError
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox.interface import Call, Job, Limits
-from codea1_env.sandbox.local import LocalSandbox, shared_sandbox
+from codea1_env.sandbox.local import TIERS, LocalSandbox, shared_sandbox
+from codea1_env.sandbox.local.batches import Batch
+from codea1_env.sandbox.local.scheduler import Scheduler
+from codea1_env.sandbox.local.worker import Setup, Upkeep
+from tests.support.sandboxes import busy_user
 from tests.support.waiting import wait_until
 
 DOUBLE = Job("def f(x): return x * 2\n", "f", (Call("f(21)"),))
@@ -127,25 +128,17 @@ ENDINGS = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_however_a_user_ends_nothing_is_left(ending: str, descendants: Any) -> None:
-    code = f"""
-        import threading, time
-        from codea1_env.sandbox.interface import Call, Job, Limits
-        from codea1_env.sandbox.local import LocalSandbox
-        sandbox = LocalSandbox(1)
-        busy = Job("def f():\\n    while True: pass\\n", "f", (Call("f()"),), limits=Limits(cpu_s=60, wall_s=60))
-        sandbox.run([Job("def f(): pass", "f")])
-        threading.Thread(target=sandbox.run, args=([busy],), daemon=True).start()
-        time.sleep(0.2)
-        print("running", flush=True)
-        input()
-        {ENDINGS[ending]}
-    """
     user = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)],
+        [sys.executable, "-c", busy_user("codea1_env.sandbox.local.LocalSandbox", ENDINGS[ending])],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
+    assert user.stdin is not None
     assert user.stdout is not None
-    assert user.stdout.readline() == "running\n"
+    assert user.stdout.readline() == "ready\n"
+    idle = descendants(user.pid)
+    user.stdin.write("\n")
+    user.stdin.flush()
+    assert wait_until(lambda: descendants(user.pid) - idle)
     started = descendants(user.pid) - {user.pid}
     assert len(started) >= 2  # a zygote and a job at least
     user.communicate("\n", timeout=30)
@@ -194,17 +187,29 @@ def test_a_job_whose_worker_dies_twice_is_an_internal_error(sandbox: LocalSandbo
     assert answers(sandbox)
 
 
-def test_a_worker_that_has_served_its_time_is_replaced(
-    sandbox: LocalSandbox, monkeypatch: pytest.MonkeyPatch, descendants: Any, left_over: Any
-) -> None:
-    monkeypatch.setattr(codea1_env.sandbox.local.pool, "_MAX_FORKS", 5)
+@contextlib.contextmanager
+def scheduler_of(upkeep: Upkeep) -> Iterator[Callable[[list[Job]], set[bytes | None]]]:
+    """A scheduler without a sandbox around it: give it jobs, get their values."""
+    scheduler, setup = Scheduler(1, TIERS, upkeep=upkeep), Setup()
+
+    def run(jobs: list[Job]) -> set[bytes | None]:
+        batch = Batch(jobs, lambda job: setup)
+        scheduler.submit(batch)
+        assert batch.done.wait(60)
+        assert batch.error == ""
+        return {report.outcomes[0].value for report in batch.reports if report is not None}
+
+    yield run
+    scheduler.close()
+
+
+def test_a_worker_that_has_served_its_time_is_replaced(descendants: Any, left_over: Any) -> None:
     before = descendants()
-    assert answers(sandbox)
-    first = descendants() - before
-    reports = sandbox.run([DOUBLE] * 23)
-    assert {report.outcomes[0].value for report in reports} == {b"42"}
-    assert wait_until(lambda: not first & descendants())
-    sandbox.close()
+    with scheduler_of(Upkeep(max_forks=5)) as run:
+        assert run([DOUBLE]) == {b"42"}
+        first = descendants() - before
+        assert run([DOUBLE] * 23) == {b"42"}
+        assert wait_until(lambda: not first & descendants())
     assert left_over(before) == set()
 
 
@@ -245,18 +250,15 @@ def test_an_idle_worker_that_dies_is_replaced(sandbox: LocalSandbox, descendants
     assert answers(sandbox)
 
 
-def test_a_worker_that_hangs_is_replaced(
-    sandbox: LocalSandbox, descendants: Any, left_over: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(codea1_env.sandbox.local.worker, "_ANSWER_TIMEOUT_S", 0.3)
+def test_a_worker_that_hangs_is_replaced(descendants: Any, left_over: Any) -> None:
     before = descendants()
-    assert answers(sandbox)
-    workers = descendants() - before
-    for pid in workers:
-        os.kill(pid, signal.SIGSTOP)
-    assert answers(sandbox)
-    assert not workers & descendants()
-    sandbox.close()
+    with scheduler_of(Upkeep(answer_timeout_s=0.3)) as run:
+        assert run([DOUBLE]) == {b"42"}
+        workers = descendants() - before
+        for pid in workers:
+            os.kill(pid, signal.SIGSTOP)
+        assert run([DOUBLE]) == {b"42"}
+        assert not workers & descendants()
     assert left_over(before) == set()
 
 
@@ -266,7 +268,7 @@ def test_a_worker_that_hangs_is_replaced(
 @pytest.mark.parametrize(
     ("waited_s", "kind", "n_asked"),
     [
-        (0.2, OutcomeKind.INTERNAL_ERROR, 4),  # after the wall clock, and once more after what it has waited
+        (1.0, OutcomeKind.INTERNAL_ERROR, 4),  # after the wall clock, and once more after what it has waited
         (0.0, OutcomeKind.TIME_LIMIT, 1),
         (None, OutcomeKind.TIME_LIMIT, 2),
     ],
@@ -281,8 +283,7 @@ def test_a_starved_job_gets_more_time_then_another_run_and_is_never_blamed(
         return None if waited_s is None else waited_s * len(asked)
 
     monkeypatch.setattr(codea1_env.sandbox.local.scheduler, "seconds_waited", seconds_waited)
-    monkeypatch.setattr(codea1_env.sandbox.local.execution, "_MAX_STRETCH", 1.5)
-    job = Job(LONG.program, "f", LONG.calls, limits=Limits(wall_s=0.3))
+    job = Job(LONG.program, "f", LONG.calls, limits=Limits(wall_s=0.1))  # a tenth of what a starved process gets
     assert sandbox.run([job])[0].outcomes[0].kind is kind
     assert len(asked) == n_asked
 
@@ -377,12 +378,13 @@ def test_threads_share_the_workers_and_each_gets_its_own_reports(sandbox: LocalS
             assert values == [f"[{k},{n}]".encode() for k in range(10)]
 
 
-def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox) -> None:
+def test_a_small_batch_does_not_wait_for_a_large_one(sandbox: LocalSandbox, descendants: Any) -> None:
     assert answers(sandbox)
     busy = Job("def f():\n    for _ in range(10**6): pass\n", "f", (Call("f()"),))
     with ThreadPoolExecutor(1) as pool:
+        idle = descendants()
         large = pool.submit(sandbox.run, [busy] * 60)
-        time.sleep(0.05)
+        assert wait_until(lambda: descendants() - idle)
         assert answers(sandbox)
         assert not large.done()
         large.result(timeout=30)
@@ -409,11 +411,15 @@ def test_after_a_fork_both_processes_have_workers_of_their_own(
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(sandbox: LocalSandbox) -> None:
+def test_a_forked_process_that_never_uses_the_sandbox_does_not_disturb_it(
+    sandbox: LocalSandbox, descendants: Any
+) -> None:
+    assert answers(sandbox)
+    idle = descendants()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(sandbox.run, [NAP] * 4)
+        assert wait_until(lambda: descendants() - idle)
         for _ in range(5):
-            time.sleep(0.05)
             pid = os.fork()
             if pid == 0:
                 os._exit(0)

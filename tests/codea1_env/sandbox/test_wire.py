@@ -6,7 +6,7 @@ import json
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from codea1_env.facts.outcomes import OutcomeKind
@@ -115,8 +115,8 @@ LIKE_VALUES = st.recursive(
 @given(LIKE_VALUES)
 def test_what_is_let_through_at_a_glance_would_have_passed_the_check(text: str) -> None:
     data = text.encode()
-    if _PLAIN_VALUE.fullmatch(data) is not None:
-        validate(data)
+    assume(_PLAIN_VALUE.fullmatch(data) is not None)
+    validate(data)
 
 
 @pytest.mark.parametrize(

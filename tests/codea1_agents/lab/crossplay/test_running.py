@@ -12,12 +12,9 @@ from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.errors import AgentUnavailable
 from codea1_env.problems import ProblemSet
 from codea1_env.sandbox import Sandbox
-from tests.support.toys import RULES
+from tests.support.toys import ADD, LAST, RULES
 
-RIGHT = {
-    "toy/add": "def add(a, b):\n    return a + b\n",
-    "toy/last": "def last(items):\n    return items[-1] if items else None\n",
-}
+RIGHT = {problem.id: problem.solution for problem in (ADD, LAST)}
 WRONG = {"toy/add": "def add(a, b):\n    return a - b\n", "toy/last": "def last(items):\n    return items[-1]\n"}
 HARD = {"toy/add": "assert add(1, 1) == 2", "toy/last": "assert last([]) is None"}
 EASY = {"toy/add": "assert add(1, 0) == 1", "toy/last": "assert last([1]) == 1"}

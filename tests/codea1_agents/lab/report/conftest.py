@@ -14,8 +14,7 @@ from codea1_agents.lab.report.writing import read_run, write_report
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.problems import load_problems
-from codea1_env.rules.ruleset import preset
-from codea1_env.runs.config import RunConfig, problems_digest
+from codea1_env.runs.config import problems_digest
 from codea1_env.runs.folder import RunFolder
 from codea1_env.runs.records import (
     BookChangeRecord,
@@ -29,7 +28,7 @@ from codea1_env.runs.records import (
     SuiteRecord,
     to_line,
 )
-from codea1_env.sandbox import Limits
+from tests.support.runs import run_config
 from tests.support.waiting import wait_until
 
 HOSTILE = (
@@ -110,20 +109,13 @@ def episode_of(
 def written_run(path: Path, n_episodes: int, program: Callable[[int], str]) -> Path:
     """A run on the first problems of `starter`, one episode each in turn."""
     problems = load_problems("starter", limit=6)
-    config = RunConfig(
-        problems="starter",
+    config = run_config(
         problems_digest=problems_digest(problems),
         n_problems=len(problems),
         coder="a <b>coder</b>",
         tester="a tester",
         episodes=n_episodes,
-        rounds=1,
-        seed=0,
-        tester_view="white_box",
-        sandbox="local",
         limit=6,
-        limits=Limits(),
-        rules=preset("fixed"),
         versions={"codea1-env": "0"},
     )
     with RunFolder.create(path, config):

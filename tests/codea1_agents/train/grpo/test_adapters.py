@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.grpo import module_of, some_batch
+from tests.support.grpo import module_of, some_batch, tiny_config, weights_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -16,7 +16,6 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("peft", reason="peft is not installed")
 
 from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
-from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.train.grpo.adapters import plain_weights, untied  # noqa: E402
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule, export_state, load_causal_model  # noqa: E402
@@ -121,24 +120,13 @@ def test_settings_survive_as_plain_data(phrase_folders: dict[str, str]) -> None:
 # Training
 
 
-def weights_of(algorithm: Any) -> dict[str, Any]:
-    return algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]["coder"]
-
-
 def test_training_raises_the_reward_and_goes_on_exactly_from_a_checkpoint(
     cluster: None, phrase_folders: dict[str, str], increments: str, tmp_path: Path
 ) -> None:
     # This model's last hidden state has a fixed length: only its head can make a choice sure.
     lora = LoraSettings(rank=8, target_modules=("v_proj", "down_proj", "lm_head"))
-    config = (
-        GRPOConfig()
-        .environment(rules="fixed")
-        .problems(increments)
-        .llm_agents(coder=ModelSettings(phrase_folders["coder"], lora=lora))
-        .agents(tester="fuzz")
-        .training(lr=2e-2, n_candidates=12, n_suites=1, problems_per_step=4, minibatches_per_epoch=1, warmup_steps=0)
-        .training(max_tokens={"coder": 2, "tester": 2}, weight_decay=0.0)
-    )
+    config = tiny_config({"coder": ModelSettings(phrase_folders["coder"], lora=lora)}, increments)
+    config.agents(tester="fuzz").training(lr=2e-2, n_candidates=12, n_suites=1, weight_decay=0.0)
     algorithm = config.copy(copy_frozen=False).build_algo()
     results = [algorithm.train() for _ in range(20)]
     rewards = [result["env_runners"]["coder_reward"] for result in results]
@@ -147,13 +135,13 @@ def test_training_raises_the_reward_and_goes_on_exactly_from_a_checkpoint(
     assert max(gaps) < 1e-5
     path = algorithm.save_to_path(tmp_path / "checkpoint")
     algorithm.train()
-    expected = weights_of(algorithm)
+    expected = weights_of(algorithm)["coder"]
     assert all(".lora_" in name for name in expected)
     algorithm.stop()
 
     other = config.copy(copy_frozen=False).build_algo()
     other.restore_from_path(path)
     other.train()
-    found = weights_of(other)
+    found = weights_of(other)["coder"]
     assert all(np.array_equal(found[name], value) for name, value in expected.items())
     other.stop()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.grpo import distance, weights_of
+from tests.support.grpo import ON_RAY, distance, weights_of
 from tests.support.language_models import PHRASES, PROGRAMS, phrase_folder
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -25,11 +25,7 @@ from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import SandboxError, UserError  # noqa: E402
 from codea1_env.sandbox import Guarantee, Job, JobReport, load_sandbox  # noqa: E402
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("default"),  # Ray's own
-    pytest.mark.usefixtures("cluster"),
-]
+pytestmark = ON_RAY
 
 CODE, SUITES = PHRASES[: len(PROGRAMS)], PHRASES[len(PROGRAMS) : -1]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.grpo import Weights, distance, tiny_config, weights_of
+from tests.support.grpo import ON_RAY, Weights, distance, tiny_config, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
@@ -21,11 +21,7 @@ from codea1_agents.train.grpo import GRPO, GRPOConfig  # noqa: E402
 from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed  # noqa: E402
 from codea1_agents.train.grpo.trees import Task  # noqa: E402
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("default"),  # Ray's own
-    pytest.mark.usefixtures("cluster"),
-]
+pytestmark = ON_RAY
 
 N = 5
 """Iterations that are compared."""

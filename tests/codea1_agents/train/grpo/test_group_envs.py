@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.grpo import ON_RAY
+
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -22,11 +24,7 @@ from codea1_agents.train.grpo.trees import Tree  # noqa: E402
 from codea1_env import code_a1_v0  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("default"),  # Ray's own
-    pytest.mark.usefixtures("cluster"),
-]
+pytestmark = ON_RAY
 
 PROBLEM, BONUS = "toy/1", 0.3
 Place = tuple[str, str]
@@ -152,12 +150,12 @@ def test_models_see_what_the_environment_shows(config: GRPOConfig, monkeypatch: 
 
 
 def test_what_is_no_group_environment_is_refused(config: GRPOConfig) -> None:
-    with pytest.raises(UserError, match="environment: 'unknown' is neither a class derived from"):
+    with pytest.raises(UserError, match="environment: 'unknown'"):
         config.copy(copy_frozen=False).environment(env="unknown").validate()
-    with pytest.raises(UserError, match="environment: <class 'dict'> is neither"):
+    with pytest.raises(UserError, match="environment: <class 'dict'>"):
         config.copy(copy_frozen=False).environment(env=dict).validate()
     register_env("none", lambda arguments: object())
-    with pytest.raises(UserError, match="environment: 'none' makes a object, which is no group environment"):
+    with pytest.raises(UserError, match="environment: 'none'"):
         config.copy(copy_frozen=False).environment(env="none").build_algo()
 
 

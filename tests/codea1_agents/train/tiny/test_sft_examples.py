@@ -9,22 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codea1_agents.play.named_agent import NamedAgent
-from codea1_agents.prompts import load_prompts
 from codea1_agents.train.tiny.sft_examples import FailingProgram, failing_programs, sft_examples
-from codea1_env.problems import GoldenCase, GoldenHarness, Problem, load_problems
+from codea1_env.problems import GoldenCase, GoldenHarness, load_problems
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
-
-ADD = Problem(
-    id="toy/add",
-    statement="Return a + b.",
-    entry_point="add",
-    solution="def add(a, b):\n    return a + b\n",
-    golden=tuple(GoldenCase(f"add({a}, {b})", str(a + b)) for a in range(3) for b in range(4)),
-)
-WRONG = [f"def add(a, b):\n    return a + b + {n}\n" for n in range(1, 6)]
-PROMPTS = load_prompts("simple")
-FAILING = [FailingProgram(ADD, program) for program in WRONG]
+from tests.support.sft_examples import ADD, FAILING, PROMPTS, WRONG
 
 
 def test_only_distinct_programs_that_fail_a_golden_test_are_kept(sandbox) -> None:

@@ -11,23 +11,10 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.prompts import load_prompts
-from codea1_agents.train.tiny.sft_examples import FailingProgram, sft_examples
+from codea1_agents.train.tiny.sft_examples import sft_examples
 from codea1_agents.train.tiny.supervised import SupervisedSettings, fine_tuned, sft_tester
 from codea1_env.errors import UserError
-from codea1_env.problems import GoldenCase, Problem
-
-ADD = Problem(
-    id="toy/add",
-    statement="Return a + b.",
-    entry_point="add",
-    solution="def add(a, b):\n    return a + b\n",
-    golden=tuple(GoldenCase(f"add({a}, {b})", str(a + b)) for a in range(3) for b in range(4)),
-)
-WRONG = [f"def add(a, b):\n    return a + b + {n}\n" for n in range(1, 6)]
-PROMPTS = load_prompts("simple")
-FAILING = [FailingProgram(ADD, program) for program in WRONG]
-
+from tests.support.sft_examples import ADD, FAILING, PROMPTS, WRONG
 
 QUICK = SupervisedSettings(epochs=4, lessons_per_step=2, lr=1e-2)
 

@@ -11,7 +11,7 @@ from types import CodeType, FrameType, ModuleType, TracebackType
 
 import pytest
 
-from codea1_env.facts.submissions import RejectionReason, Suite
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.rules.reading.allowed_names import (
     FORBIDDEN_ATTRIBUTES,
     MODULES,
@@ -19,20 +19,15 @@ from codea1_env.rules.reading.allowed_names import (
     holds_fields,
     may_be_attribute,
 )
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading
+from tests.support.replies import block, reasons
 
 IMPORTS = "import collections, copy, datetime, decimal, functools, json, math, operator, re, string, typing\n"
 
 
-def block(text: str) -> Suite:
-    return read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f")
-
-
-def reasons(text: str) -> list[RejectionReason]:
+def rejected(text: str) -> list[RejectionReason]:
     suite = block(text)
     assert suite.cases == ()
-    return [rejection.reason for rejection in suite.rejections]
+    return reasons(suite)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -110,7 +105,7 @@ def test_built_in_names_make_no_classes_and_evaluate_nothing() -> None:
     ],
 )
 def test_of_a_module_only_what_is_listed_may_be_used(use: str) -> None:
-    assert reasons(f"{IMPORTS}assert ({use}, f(1))[1] == 1") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(f"{IMPORTS}assert ({use}, f(1))[1] == 1") == [RejectionReason.FORBIDDEN_NAME]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +124,7 @@ def test_of_a_module_only_what_is_listed_may_be_used(use: str) -> None:
     ],
 )
 def test_a_module_is_good_for_nothing_but_what_is_in_it(text: str) -> None:
-    assert reasons(IMPORTS + text) == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(IMPORTS + text) == [RejectionReason.FORBIDDEN_NAME]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +152,7 @@ def test_listed_names_may_be_used_by_whatever_way_they_were_imported(text: str) 
 )
 def test_other_modules_and_names_are_not_imported(statement: str) -> None:
     suite = block(f"{statement}\nassert f(1) == 1")
-    assert [rejection.reason for rejection in suite.rejections] == [RejectionReason.NOT_AN_ASSERT]
+    assert reasons(suite) == [RejectionReason.NOT_AN_ASSERT]
 
 
 @pytest.mark.parametrize(
@@ -198,12 +193,12 @@ def test_the_type_of_a_value_can_be_compared_and_shown(condition: str) -> None:
     ],
 )
 def test_no_class_can_be_made(expression: str) -> None:
-    assert reasons(f"assert {expression}") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(f"assert {expression}") == [RejectionReason.FORBIDDEN_NAME]
 
 
 def test_a_name_of_the_file_that_hides_a_builtin_is_no_builtin() -> None:
     text = "str = lambda thing: thing('X', (), {})\nassert str(type(int)) == f(1)"
-    assert reasons(text) == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(text) == [RejectionReason.FORBIDDEN_NAME]
 
 
 @pytest.mark.parametrize("template", ["{}", "{0:>5}", "{x:.2f}", "{:{}}", "a.b {} [c]", "{0!r:.3}"])
@@ -217,13 +212,13 @@ def test_templates_that_only_fill_in_may_be_used(template: str) -> None:
 )
 def test_templates_that_look_into_what_they_fill_in_may_not(template: str) -> None:
     assert holds_fields(template)
-    assert reasons(f"assert {template!r}.format(f(1), x=1) == ''") == [RejectionReason.FORBIDDEN_NAME]
-    assert reasons(f"t = {template!r}\nassert t.format_map({{'x': f(1)}}) == ''") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(f"assert {template!r}.format(f(1), x=1) == ''") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(f"t = {template!r}\nassert t.format_map({{'x': f(1)}}) == ''") == [RejectionReason.FORBIDDEN_NAME]
 
 
 @pytest.mark.parametrize("text", ["(f(1) + '{}').format(1)", "str.format('{}', f(1))", "''.join(f(1)).format(2)"])
 def test_a_template_that_is_not_known_may_not_be_used(text: str) -> None:
-    assert reasons(f"assert {text} == ''") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(f"assert {text} == ''") == [RejectionReason.FORBIDDEN_NAME]
 
 
 def test_a_plus_sign_makes_no_other_case() -> None:
@@ -247,7 +242,7 @@ def test_a_plus_sign_makes_no_other_case() -> None:
     ],
 )
 def test_a_loop_changes_no_attribute_and_no_item(loop: str) -> None:
-    assert reasons(f"{IMPORTS}assert ({loop}, f(1))[1] == 1") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(f"{IMPORTS}assert ({loop}, f(1))[1] == 1") == [RejectionReason.FORBIDDEN_NAME]
 
 
 def test_a_loop_may_look_at_attributes() -> None:
@@ -257,7 +252,7 @@ def test_a_loop_may_look_at_attributes() -> None:
 @pytest.mark.parametrize("array", ["np.ndarray(3)", "ndarray(3)", "list(map(np.ndarray, [3]))", "[ndarray][0](3)"])
 def test_no_array_is_made_of_what_was_in_memory(array: str) -> None:
     text = f"import numpy as np\nfrom numpy import ndarray\nassert f({array}) == 1"
-    assert reasons(text) == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(text) == [RejectionReason.FORBIDDEN_NAME]
 
 
 @pytest.mark.parametrize(
@@ -270,8 +265,8 @@ def test_a_result_can_be_told_to_be_an_array(condition: str) -> None:
 
 
 def test_the_bases_of_a_class_are_out_of_reach() -> None:
-    assert reasons("assert f(int.mro()[1]()) == 1") == [RejectionReason.FORBIDDEN_NAME]
-    assert reasons(f"{IMPORTS}assert f(collections.Counter.mro()) == 1") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected("assert f(int.mro()[1]()) == 1") == [RejectionReason.FORBIDDEN_NAME]
+    assert rejected(f"{IMPORTS}assert f(collections.Counter.mro()) == 1") == [RejectionReason.FORBIDDEN_NAME]
 
 
 def _reachable(path: str, thing: object, seen: set[int], depth: int) -> Iterator[tuple[str, object]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, RejectionReason, Suite
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading
+from tests.support.replies import bare, block
 
 IMPORTS = "import itertools\nfrom itertools import permutations, compress\n"
 
@@ -77,7 +76,7 @@ COMPARES_WITH_ITSELF = [
 
 
 def read(condition: str) -> Suite:
-    return read_suite(f"```python\n{IMPORTS}assert {condition}\n```", Reading.STRICT, entry_point="f")
+    return block(f"{IMPORTS}assert {condition}")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_what_holds_whatever_is_returned_is_no_test(condition: str, why: str) ->
 
 @pytest.mark.parametrize("way", ["x = f(1)\nassert x == x", "x = f(1) == f(1)\nassert x", "k = 1\nassert f(k) == f(1)"])
 def test_names_hide_nothing(way: str) -> None:
-    assert read_suite(way, Reading.STRICT, entry_point="f").cases == ()
+    assert bare(way).cases == ()
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from codea1_env.facts.submissions import RejectionReason
-from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading
+from tests.support.replies import block, reasons
 
 
 @pytest.mark.parametrize(
@@ -24,8 +23,8 @@ from codea1_env.rules.ruleset import Reading
     ],
 )
 def test_elsewhere_they_may_not_be(claim: str) -> None:
-    suite = read_suite(f"```python\nassert {claim}\n```", Reading.STRICT, entry_point="f")
-    assert [rejection.reason for rejection in suite.rejections] == [RejectionReason.FORBIDDEN_NAME]
+    suite = block(f"assert {claim}")
+    assert reasons(suite) == [RejectionReason.FORBIDDEN_NAME]
 
 
 @pytest.mark.parametrize(
@@ -42,11 +41,11 @@ def test_elsewhere_they_may_not_be(claim: str) -> None:
     ],
 )
 def test_where_they_are_used_at_once_they_may(tests: str) -> None:
-    suite = read_suite(f"```python\n{tests}\n```", Reading.STRICT, entry_point="f")
+    suite = block(tests)
     assert len(suite.cases) == 1, suite.rejections
 
 
 def test_a_name_for_a_function_is_no_way_around() -> None:
     tests = "a = lambda: 1\nb = lambda: 2\nassert [i for i in {a, b}][0]() == f(1)"
-    suite = read_suite(f"```python\n{tests}\n```", Reading.STRICT, entry_point="f")
+    suite = block(tests)
     assert suite.cases == ()

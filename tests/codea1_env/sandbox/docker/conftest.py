@@ -57,6 +57,11 @@ class Engine:
         """The ids of this process's containers."""
         return {container["Id"] for container in self.containers()}
 
+    def main_pid(self, container: str) -> int:
+        """The process, as this machine sees it, of which jobs of a container are forks."""
+        with connected() as client:
+            return int(client.inspect_container(container)["State"]["Pid"])
+
     def folders(self, pid: int) -> list[Path]:
         """The temporary folders of a process."""
         owned = [(path, owner_of(path)) for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*")]

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import codea1_env.sandbox.local.worker
 from codea1_env.errors import SandboxError
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.sandbox.docker.cleaning import clean
@@ -26,6 +24,7 @@ from codea1_env.sandbox.docker.owner import Owner
 from codea1_env.sandbox.docker.sandbox import DockerSandbox
 from codea1_env.sandbox.interface import Call, Job, Sandbox
 from tests.support.containers import missing_engine
+from tests.support.sandboxes import busy_user
 from tests.support.waiting import wait_until
 
 if obstacle := missing_engine():
@@ -55,30 +54,29 @@ def test_close_removes_the_containers_and_a_later_run_starts_afresh(engine: Any)
     assert engine.folders(os.getpid()) == []
 
 
-USER = """
-    import os, signal, sys, threading, time
-    from codea1_env.sandbox.docker.sandbox import DockerSandbox
-    from codea1_env.sandbox.interface import Call, Job, Limits
-    sandbox = DockerSandbox(1)
-    busy = Job("def f():\\n    while True: pass\\n", "f", (Call("f()"),), limits=Limits(cpu_s=60, wall_s=60))
-    sandbox.run([Job("def f(): pass", "f")])
-    threading.Thread(target=sandbox.run, args=([busy],), daemon=True).start()
-    time.sleep(0.2)
-    print("running", flush=True)
-    input()
-"""
 ENDINGS = {
     "falls off the end": "",
-    "is terminated": "    os.kill(os.getpid(), signal.SIGTERM)\n",
-    "is killed": "    os.kill(os.getpid(), signal.SIGKILL)\n",
+    "is terminated": "os.kill(os.getpid(), signal.SIGTERM)",
+    "is killed": "os.kill(os.getpid(), signal.SIGKILL)",
 }
 
 
+def user_program(ending: str) -> str:
+    return busy_user("codea1_env.sandbox.docker.sandbox.DockerSandbox", ending)
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_however_a_user_ends_no_container_and_no_folder_is_left(engine: Any, started: Any, ending: str) -> None:
-    user = started(USER + ENDINGS[ending])
-    assert user.stdout.readline() == "running\n"
-    assert len(engine.containers(user.pid)) == 1
+def test_however_a_user_ends_no_container_and_no_folder_is_left(
+    engine: Any, started: Any, descendants: Any, ending: str
+) -> None:
+    user = started(user_program(ENDINGS[ending]))
+    assert user.stdout.readline() == "ready\n"
+    (container,) = engine.containers(user.pid)
+    first = engine.main_pid(container["Id"])
+    idle = descendants(first)
+    user.stdin.write("\n")
+    user.stdin.flush()
+    wait_until(lambda: descendants(first) - idle)
     user.communicate("\n", timeout=30)
     assert wait_until(lambda: engine.containers(user.pid) == [])
     assert engine.folders(user.pid) == []
@@ -114,14 +112,14 @@ def test_what_is_left_by_who_was_killed_between_two_requests_is_cleaned_and_noth
     docker: DockerSandbox, engine: Any, started: Any
 ) -> None:
     killer = """
-    from codea1_env.sandbox.docker.container_settings import ContainerSettings
-    create = ContainerSettings.create
-    def create_and_die(*args):
-        create(*args)
-        os.kill(os.getpid(), signal.SIGKILL)
-    ContainerSettings.create = create_and_die
+from codea1_env.sandbox.docker.container_settings import ContainerSettings
+create = ContainerSettings.create
+def create_and_die(*args):
+    create(*args)
+    os.kill(os.getpid(), signal.SIGKILL)
+ContainerSettings.create = create_and_die
 """
-    head, line, tail = USER.partition("    sandbox = DockerSandbox(1)\n")
+    head, line, tail = user_program("").partition("sandbox = DockerSandbox(1)\n")
     assert answers(docker)  # its containers must stay, and the image, which is in use
     user = started(head + killer + line + tail)
     user.communicate(timeout=30)
@@ -182,41 +180,46 @@ def test_the_command_line_cleans_and_says_what_it_left(docker: DockerSandbox) ->
 # Dying
 
 
-def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any) -> None:
+def test_a_killed_container_is_replaced_and_its_job_run_again(engine: Any, descendants: Any) -> None:
     before = engine.ids()
     with DockerSandbox(1) as sandbox, ThreadPoolExecutor(1) as pool:
         assert answers(sandbox)
         (mine,) = engine.ids() - before
+        first = engine.main_pid(mine)
+        idle = descendants(first)
         waiting = pool.submit(sandbox.run, [NAP, DOUBLE])
-        time.sleep(0.3)
+        wait_until(lambda: descendants(first) - idle)
         with connected() as client:
             client.kill(mine)
         assert [report.outcomes[0].value for report in waiting.result(timeout=30)] == [b"1.5", b"42"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can stop a container's process")
-def test_a_container_that_hangs_is_removed_and_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(codea1_env.sandbox.local.worker, "_ANSWER_TIMEOUT_S", 0.3)
+def test_a_container_that_hangs_is_removed_and_replaced(engine: Any) -> None:
     before = engine.ids()
     with DockerSandbox(1) as sandbox:
         assert answers(sandbox)
         (mine,) = engine.ids() - before
-        with connected() as client:
-            os.kill(client.inspect_container(mine)["State"]["Pid"], signal.SIGSTOP)
+        os.kill(engine.main_pid(mine), signal.SIGSTOP)
         assert answers(sandbox)
         assert wait_until(lambda: mine not in engine.ids())
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("dockerd"), reason="needs an engine of its own to restart")
-def test_an_engine_that_is_restarted_costs_no_verdict(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_restarted_costs_no_verdict(
+    engine: Any, descendants: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = engine.new_folder()
     try:
         monkeypatch.setenv("DOCKER_HOST", engine.start(folder))
         with DockerSandbox(1, packages=()) as sandbox, ThreadPoolExecutor(1) as pool:
             assert answers(sandbox)
-            waiting = pool.submit(sandbox.run, [NAP, DOUBLE])
-            time.sleep(0.3)
             pid = int((folder / "pid").read_text())
+            (container,) = engine.containers()
+            first = engine.main_pid(container["Id"])
+            idle = descendants(first)
+            waiting = pool.submit(sandbox.run, [NAP, DOUBLE])
+            wait_until(lambda: descendants(first) - idle)
             os.kill(pid, signal.SIGTERM)
             assert wait_until(lambda: not Path(f"/proc/{pid}").exists(), 30)
             engine.start(folder)

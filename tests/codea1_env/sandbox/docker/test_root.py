@@ -59,6 +59,7 @@ def test_folders_come_before_what_lies_in_them_and_nothing_lies_below_a_link(sit
         assert os.path.dirname(name) in seen, name
         if member.isdir():
             seen.add(name)
+    assert str(site / "allowed") in seen
 
 
 def test_links_on_the_way_to_a_file_are_kept_as_links(site: Path, tmp_path: Path) -> None:

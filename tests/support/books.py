@@ -1,0 +1,77 @@
+"""What Mistake Books are filled with: cases of `f`, reports about them, entries; and whether a file is sound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codea1_env import values
+from codea1_env.book.store import MistakeBook, StoredEntry
+from codea1_env.facts.submissions import Candidate, TestCase
+from codea1_env.facts.verdicts import (
+    CandidateReport,
+    CaseReport,
+    ProblemReport,
+    SuiteReport,
+    ValidCase,
+    ValidSuite,
+    Verdict,
+)
+from codea1_env.problems.problem import GoldenCase, Problem
+from codea1_env.rules.mistake_book import BookEntry, BookKey
+
+PASSED, FAILED = Verdict.PASSED, Verdict.WRONG_ANSWER
+
+
+def case(number: int) -> ValidCase:
+    """The case `f(number)`, whose value is the number; odd ones are direct."""
+    return ValidCase(TestCase(f"f({number})", None, (), direct=bool(number % 2)), b"%d" % number, None)
+
+
+def candidate(replayed: dict[ValidCase, Verdict], new: dict[int, Verdict], *, valid: bool = True) -> CandidateReport:
+    """A report of a candidate under replayed cases and under one suite of new ones."""
+    cases = tuple(CaseReport(case(number), verdict, f"gave {verdict}") for number, verdict in new.items())
+    suite = SuiteReport(ValidSuite(tuple(one.case for one in cases), (), 0, 0.0), cases)
+    again = tuple(CaseReport(one, verdict) for one, verdict in replayed.items())
+    verdict = PASSED if valid else Verdict.SYNTAX_ERROR
+    return CandidateReport(Candidate(f"program {len(new)}"), verdict, "", again, (suite,))
+
+
+def failing(problem_id: str, *numbers: int) -> ProblemReport:
+    """A report of one candidate that fails these cases."""
+    return ProblemReport(problem_id, (candidate({}, dict.fromkeys(numbers, FAILED)),))
+
+
+def entry(expression: str, value: Any, frequency: int = 1, *imports: str) -> BookEntry:
+    """The entry of a direct case that fails whenever it is run."""
+    key = BookKey(expression, imports, values.encode(value))
+    return BookEntry(key, True, frequency, frequency, frequency, 0, 0, 1)
+
+
+def filled(*entries: BookEntry, problem_id: str = "p") -> MistakeBook:
+    """A book in memory with these entries of one problem."""
+    book = MistakeBook()
+    book.absorb((StoredEntry(problem_id, one) for one in entries), {})
+    return book
+
+
+def stored(book: MistakeBook, problem_id: str) -> tuple[BookEntry, ...]:
+    """The entries of a problem, oldest first."""
+    return tuple(one.entry for one in book.entries(problem_id))
+
+
+def identity(problem_id: str, entry_point: str, imports: str = "") -> Problem:
+    """A problem whose solution returns its argument."""
+    golden = (GoldenCase(f"{entry_point}(1)", "1"),)
+    return Problem(problem_id, "statement", entry_point, f"def {entry_point}(x): return x", golden, imports)
+
+
+def assert_sound(book: MistakeBook) -> None:
+    """SQLite finds no damage and every counter agrees with the rows."""
+    size = book.size()
+    with book._database.reading() as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        rows = (
+            "SELECT p.id, p.size, COUNT(e.problem) FROM problem p LEFT JOIN entry e ON e.problem = p.id GROUP BY p.id"
+        )
+        assert all(size == n for _, size, n in connection.execute(rows))
+        assert connection.execute("SELECT COUNT(*) FROM entry").fetchone() == (size,)

@@ -1,0 +1,24 @@
+"""Tests of `f` as a tester replies them, read strictly."""
+
+from __future__ import annotations
+
+from codea1_env.facts.submissions import RejectionReason, Suite
+from codea1_env.facts.verdicts import ValidSuite
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading
+from tests.support.toys import fenced
+
+
+def bare(text: str, **options: int) -> Suite:
+    """Return the suite of a whole reply."""
+    return read_suite(text, Reading.STRICT, entry_point="f", **options)
+
+
+def block(text: str, **options: int) -> Suite:
+    """Return the suite of a reply that holds nothing but a block of Python."""
+    return bare(fenced(text), **options)
+
+
+def reasons(suite: Suite | ValidSuite) -> list[RejectionReason]:
+    """Return why tests were rejected, in their order."""
+    return [rejection.reason for rejection in suite.rejections]

@@ -1,0 +1,29 @@
+"""The configuration of a run that is not played."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codea1_env.rules.ruleset import preset
+from codea1_env.runs.config import RunConfig
+from codea1_env.sandbox.interface import Limits
+
+
+def run_config(**changes: Any) -> RunConfig:
+    """Return the configuration of a short run with some fields changed."""
+    fields: dict[str, Any] = {
+        "problems": "starter",
+        "problems_digest": "abc",
+        "n_problems": 1,
+        "coder": "mutant",
+        "tester": "fuzz",
+        "episodes": 4,
+        "rounds": 1,
+        "seed": 0,
+        "tester_view": "white_box",
+        "sandbox": "local",
+        "limits": Limits(),
+        "rules": preset("fixed"),
+        "versions": {},
+    }
+    return RunConfig(**fields | changes)
