@@ -56,7 +56,7 @@ def test_people_read_tables(codea1: Callable[..., Any]) -> None:
         (["mutant", "--no-yardsticks"], "there is no tester"),
         (["--coders", "fuzz"], "fuzz does not play the coder"),
         (["mutant", "--coders", "mutant=mutant,strength=1"], "two coders are called mutant"),
-        (["mutant", "-o", "my_agents.py"], "in the way"),
+        (["mutant", "-o", "my_agents.py"], "exists"),
     ],
 )
 def test_what_cannot_be_played_is_one_sentence(codea1: Callable[..., Any], arguments: list[str], said: str) -> None:
