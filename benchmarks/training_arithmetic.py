@@ -116,7 +116,8 @@ class Step:
 
 
 STEP = Step()
-_LOGIT_BYTES = 16  # bfloat16 and float32 of the policy, the same and a float32 temporary of the reference
+_LOGIT_BYTES = 19  # float32, with what log-probabilities, entropies and gradients need meanwhile; measured on a CPU
+_LOGITS_AT_ONCE = 256  # the default of `training.logits_at_once`
 _JUDGE_MS, _READING_MS = 8.4, 1.8  # processor time of a candidate with 8 suites: docs/benchmarks.md
 
 
@@ -137,7 +138,7 @@ def memory_gb(shape: ModelShape, *, learners: int = 1, checkpointing: bool, lora
         "AdamW": 2 * 8 * trained,
         "references": 0 if lora else 2 * 4 * n,  # a model with its adapters off is its own reference
         "activations": tokens * layers,
-        "logits": (STEP.longest + 1) * shape.vocabulary * _LOGIT_BYTES,
+        "logits": _LOGITS_AT_ONCE * shape.vocabulary * _LOGIT_BYTES,
     }
     return {name: value / GB for name, value in found.items()}
 

@@ -251,6 +251,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 settings,
                 with_reference=settings.with_reference and learns and self.kl_coeff > 0,
                 entropy_bonus=self.entropy_coeff != 0,
+                logits_at_once=self.logits_at_once,
             )
             specs[module] = RLModuleSpec(module_class=CausalLMModule, model_config=full.to_dict())
         return MultiRLModuleSpec(rl_module_specs=specs)

@@ -100,6 +100,10 @@ class UpdateSettings(LossSettings):
     """Optimiser steps per pass."""
     rows_at_once: CountOrZero = 8
     """Responses per forward pass. 0: the whole minibatch. It bounds memory and does not change results."""
+    tokens_at_once: CountOrZero = 0
+    """Tokens per forward pass, prompts and padding included; a longer response has a pass of its own. 0: any number."""
+    logits_at_once: CountOrZero = 256
+    """Response tokens whose logits exist at the same time; the others' are computed again for the gradient. 0: all."""
     weight_decay: NotNegative = 0.1
     """Of AdamW."""
     grad_clip: Positive = 1.0

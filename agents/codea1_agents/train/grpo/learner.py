@@ -93,7 +93,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         optimizer = self.get_optimizer(module_id)
         optimizer.zero_grad(set_to_none=True)
         minibatch = {name: column[rows] for name, column in batch.items()}
-        pieces = _pieces(minibatch, config.rows_at_once)
+        pieces = micro_batches(minibatch, config.rows_at_once, config.tokens_at_once)
         n_pieces = self._max_over_learners(len(pieces))
         found: dict[str, float] = {}
         for number in range(n_pieces):
@@ -140,13 +140,27 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         return contextlib.nullcontext() if is_last or no_sync is None else no_sync()
 
 
-def _pieces(batch: Batch, rows_at_once: int) -> list[dict[str, Tensor]]:
-    """Return micro-batches of at most `rows_at_once` rows, without columns that are padding in all rows."""
-    n_rows = len(batch[Column.ADVANTAGES])
-    length = batch[Column.PROMPT_MASK].sum(-1) + batch[Column.RESPONSE_MASK].sum(-1)
-    order = torch.argsort(length, stable=True)
-    size = rows_at_once or max(n_rows, 1)
-    return [_trimmed({k: v[order[start : start + size]] for k, v in batch.items()}) for start in range(0, n_rows, size)]
+def micro_batches(batch: Batch, rows_at_once: int, tokens_at_once: int = 0) -> list[dict[str, Tensor]]:
+    """Return parts of a batch, each without columns that are padding in all of its rows.
+
+    Args:
+        batch: columns of B rows.
+        rows_at_once: most rows of a part; 0: any number.
+        tokens_at_once: most tokens of a part, with padding; a longer row is a part of its own; 0: any number.
+    """
+    prompts, responses = (batch[mask].sum(-1) for mask in (Column.PROMPT_MASK, Column.RESPONSE_MASK))
+    order = torch.argsort(prompts + responses, stable=True)
+    parts: list[list[int]] = []
+    widest = (0, 0)
+    for row in order.tolist():
+        widest = max(widest[0], int(prompts[row])), max(widest[1], int(responses[row]))
+        n_rows = len(parts[-1]) + 1 if parts else 0
+        is_full = (rows_at_once and n_rows > rows_at_once) or (tokens_at_once and n_rows * sum(widest) > tokens_at_once)
+        if not parts or is_full:
+            parts.append([])
+            widest = int(prompts[row]), int(responses[row])
+        parts[-1].append(row)
+    return [_trimmed({name: column[rows] for name, column in batch.items()}) for rows in parts]
 
 
 def _trimmed(batch: dict[str, Tensor]) -> dict[str, Tensor]:

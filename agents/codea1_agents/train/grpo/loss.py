@@ -33,21 +33,6 @@ class LossParts:
     """Largest |log ratio| of this policy to the policy that sampled, over tokens of positive weight."""
 
 
-def token_log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Return the log-probability of each token.
-
-    Args:
-        logits: (B, R, V), at the position before each token.
-        tokens: (B, R), int64.
-
-    Returns:
-        (B, R), float32.
-    """
-    logits = logits.float()
-    chosen = logits.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
-    return chosen - logits.logsumexp(dim=-1)
-
-
 def low_variance_kl(log_probs: Tensor, reference: Tensor) -> Tensor:
     """Return the estimate `exp(d) - d - 1` (k3) of the divergence per token, where d = reference - log_probs.
 

@@ -22,8 +22,8 @@ from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.train.grpo.adapters import adapted, is_adapted, save_plain, untied, without_adapter
 from codea1_agents.train.grpo.columns import Column
-from codea1_agents.train.grpo.loss import token_log_probs
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
 
 
 def load_causal_model(path: str, dtype: str = "float32") -> Any:
@@ -61,8 +61,25 @@ def _built(settings: ModelSettings, dtype: str) -> Any:
     return model if settings.lora is None else adapted(model, settings.lora)
 
 
+def has_plain_head(model: Any) -> bool:
+    """Return whether a model's logits are what its output layer makes of its last hidden states.
+
+    Some models change them afterwards, by a soft cap or a scale. The log-probabilities of those need the whole model.
+    """
+    base = _without_wrapper(model)
+    given = {"input_ids": torch.arange(2, device=base.device).unsqueeze(0), "use_cache": False}
+    with torch.no_grad():
+        logits = base.get_output_embeddings()(base.base_model(**given)[0])
+        return torch.allclose(logits, base(**given).logits)
+
+
+def _without_wrapper(model: Any) -> Any:
+    """Return the model inside the wrapper of adapters, which stay in its layers; any other model as it is."""
+    return model.get_base_model() if is_adapted(model) else model
+
+
 def _checkpoint_activations(model: Any) -> None:
-    base = model.get_base_model() if is_adapted(model) else model
+    base = _without_wrapper(model)
     renamed = getattr(base, "activation_checkpointing_enable", None)
     if renamed is not None:
         renamed(activation_checkpointing_kwargs={"use_reentrant": False})
@@ -87,6 +104,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if samples_only:
             self.model.requires_grad_(False)
             return
+        self.has_plain_head = has_plain_head(self.model)
         if self.settings.gradient_checkpointing:
             _checkpoint_activations(self.model)
         self.reference = None
@@ -108,14 +126,11 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
         """Return log-probabilities of the response's tokens, those of the reference, and entropies, each (B, R)."""
-        logits = self._logits(self.model, batch)
-        with contextlib.nullcontext() if self.settings.entropy_bonus else torch.no_grad():
-            entropy = _entropy(logits)
-        response = batch[Column.RESPONSE_IDS]
-        found: dict[str, Tensor] = {Column.LOG_PROBS: token_log_probs(logits, response), Column.ENTROPY: entropy}
+        own = self._figures(self.model, batch, entropy_gradient=self.settings.entropy_bonus)
+        found: dict[str, Tensor] = {Column.LOG_PROBS: own.log_probs, Column.ENTROPY: own.entropy}
         if self.settings.with_reference:
             with torch.no_grad(), self._as_loaded() as reference:
-                found[Column.REFERENCE_LOG_PROBS] = token_log_probs(self._logits(reference, batch), response)
+                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch).log_probs
         return found
 
     @contextlib.contextmanager
@@ -127,19 +142,31 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             with without_adapter(self.model):
                 yield self.model
 
-    def _logits(self, model: Any, batch: Mapping[str, Tensor]) -> Tensor:
-        """Return logits (B, R, V) of the response's tokens."""
+    def _figures(self, model: Any, batch: Mapping[str, Tensor], *, entropy_gradient: bool = False) -> TokenFigures:
+        """Return the figures of the responses' tokens."""
         prompt, response = batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]
         mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
+        n_kept = response.shape[-1] + 1
+        given = {
+            "input_ids": torch.cat([prompt, response], dim=-1),
+            "attention_mask": mask,
+            "position_ids": (mask.cumsum(-1) - 1).clamp(min=0),
+            "use_cache": False,
+        }
         with self._autocast(prompt.device):
-            logits: Tensor = model(
-                input_ids=torch.cat([prompt, response], dim=-1),
-                attention_mask=mask,
-                position_ids=(mask.cumsum(-1) - 1).clamp(min=0),
-                logits_to_keep=response.shape[-1] + 1,
-                use_cache=False,
-            ).logits[:, :-1]
-        return logits
+            if self.has_plain_head:
+                base = _without_wrapper(model)
+                states, head = base.base_model(**given)[0][:, -n_kept:-1], base.get_output_embeddings()
+            else:
+                states, head = model(**given, logits_to_keep=n_kept).logits[:, :-1], torch.nn.Identity()
+            return token_figures(
+                states,
+                head,
+                response,
+                batch[Column.RESPONSE_MASK],
+                logits_at_once=self.settings.logits_at_once,
+                entropy_gradient=entropy_gradient,
+            )
 
     def _autocast(self, device: torch.device) -> Any:
         if not self.settings.autocast:
@@ -170,12 +197,6 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the module as a plain folder of `transformers`, with its tokenizer."""
         _save(self.model, self.settings, folder)
-
-
-def _entropy(logits: Tensor) -> Tensor:
-    """Return entropies (B, R), in nats."""
-    spread = logits.float().log_softmax(-1)
-    return -(spread.exp() * spread).sum(-1)
 
 
 def _copy_state(model: Any, state: Mapping[str, Any]) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.grpo import scored
 from tests.support.language_models import END, PAD
@@ -21,8 +23,9 @@ from codea1_agents.train.grpo.batches import padded_batch, planned  # noqa: E402
 from codea1_agents.train.grpo.columns import Column  # noqa: E402
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
 from codea1_agents.train.grpo.failures import NotFinite  # noqa: E402
-from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
+from codea1_agents.train.grpo.learner import GRPOTorchLearner, micro_batches  # noqa: E402
 from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.rl_module import has_plain_head  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_env.errors import CodeA1Error  # noqa: E402
 
@@ -84,6 +87,55 @@ def test_d22_micro_batches_change_nothing(phrase_folders: dict[str, str], rows_a
         update(parts, BATCH)
     assert distance(before, weights(whole)) > 1e-4
     assert distance(weights(whole), weights(parts)) < 1e-6
+
+
+@pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full", "lora"])
+@pytest.mark.parametrize("logits_at_once", [16, 0])
+@pytest.mark.parametrize(
+    "parts", [{"rows_at_once": 1}, {"rows_at_once": 0, "tokens_at_once": 20}], ids=["row", "budget"]
+)
+def test_parts_of_batches_and_logits_change_nothing(
+    phrase_folders: dict[str, str], parts: dict[str, int], logits_at_once: int, lora: dict[str, int] | None
+) -> None:
+    if lora:
+        pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
+    folder, model = phrase_folders["coder"], {"lora": lora}
+    whole = learner(folder, model=model, rows_at_once=0, logits_at_once=0)
+    other = learner(folder, model=model, logits_at_once=logits_at_once, **parts)
+    before = weights(whole)
+    for _ in range(3):
+        update(whole, BATCH)
+        update(other, BATCH)
+    assert distance(before, weights(whole)) > 1e-4
+    assert distance(weights(whole), weights(other)) < 1e-5
+
+
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=12),
+    rows_at_once=st.integers(0, 4),
+    tokens_at_once=st.integers(0, 40),
+)
+def test_micro_batches_hold_every_row_once_within_their_budget(
+    lengths: list[tuple[int, int]], rows_at_once: int, tokens_at_once: int
+) -> None:
+    rows = [scored("coder", n_prompt, n_response, advantage=n) for n, (n_prompt, n_response) in enumerate(lengths)]
+    found = micro_batches(padded_batch(rows), rows_at_once, tokens_at_once)
+    assert sorted(int(row) for part in found for row in part[Column.ADVANTAGES]) == list(range(len(lengths)))
+    for part in found:
+        n_rows, width = part[Column.PROMPT_IDS].shape[0], part[Column.PROMPT_IDS].shape[1]
+        width += part[Column.RESPONSE_IDS].shape[1]
+        assert n_rows <= (rows_at_once or n_rows)
+        assert n_rows == 1 or n_rows * width <= (tokens_at_once or n_rows * width)
+
+
+def test_a_model_that_caps_its_logits_is_computed_whole() -> None:
+    from transformers import Gemma2Config, Gemma2ForCausalLM
+
+    shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
+    more = {"num_key_value_heads": 1, "head_dim": 16, "vocab_size": 40, "final_logit_softcapping": 1.0}
+    capped = Gemma2ForCausalLM(Gemma2Config(**shape, **more)).eval()
+    plain = Gemma2ForCausalLM(Gemma2Config(**shape, **more | {"final_logit_softcapping": None})).eval()
+    assert (has_plain_head(plain), has_plain_head(capped)) == (True, False)
 
 
 def test_a_long_response_counts_by_its_tokens(phrase_folders: dict[str, str]) -> None:
