@@ -70,7 +70,7 @@ def has_plain_head(model: Any) -> bool:
     given = {"input_ids": torch.arange(2, device=base.device).unsqueeze(0), "use_cache": False}
     with torch.no_grad():
         logits = base.get_output_embeddings()(base.base_model(**given)[0])
-        return torch.allclose(logits, base(**given).logits)
+        return bool(torch.allclose(logits, base(**given).logits))
 
 
 def _without_wrapper(model: Any) -> Any:
