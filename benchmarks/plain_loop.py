@@ -148,7 +148,7 @@ class PlainLoop:
             found = module.forward_train(piece)
             parts = grpo_loss(
                 log_probs=found[Column.LOG_PROBS],
-                sampled_log_probs=piece[Column.SAMPLED_LOG_PROBS],
+                old_log_probs=piece[Column.SAMPLED_LOG_PROBS],
                 reference_log_probs=found.get(Column.REFERENCE_LOG_PROBS),
                 entropy=found.get(Column.ENTROPY),
                 advantages=piece[Column.ADVANTAGES],

@@ -15,8 +15,8 @@ from codea1_agents.train.grpo.env_runner import TreeEnvRunner
 from codea1_agents.train.grpo.group_envs import require_group_env
 from codea1_agents.train.grpo.hyperparameters import (
     LengthSettings,
-    LossSettings,
     RolloutSettings,
+    UpdateSettings,
     default_hyperparameters,
     settings_in,
 )
@@ -193,7 +193,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nothing uses
-        settings_in(self, LossSettings)  # checks their ranges
+        settings_in(self, UpdateSettings)  # checks their ranges
         self.settings()
         self.multi_agent(
             policies=set(self.models),

@@ -8,12 +8,14 @@ here and use it. The defaults are those of the paper's hyperparameter table.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field
 
 from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
 from codea1_env.rounds.trees import SuitesPer
+
+OldLogProbs = Literal["sampler", "learner"]
 
 _D = TypeVar("_D")
 
@@ -88,7 +90,11 @@ class LossSettings:
 
 @dataclass(frozen=True, slots=True)
 class UpdateSettings(LossSettings):
-    """How one iteration updates the weights."""
+    """How one iteration updates the weights.
+
+    Raises:
+        ValueError: a constant outside its range, or weights by importance without log-probabilities of the learner.
+    """
 
     lr: Positive = 1e-6
     """Highest learning rate."""
@@ -104,10 +110,23 @@ class UpdateSettings(LossSettings):
     """Tokens per forward pass, prompts and padding included; a longer response has a pass of its own. 0: any number."""
     logits_at_once: CountOrZero = 256
     """Response tokens whose logits exist at the same time; the others' are computed again for the gradient. 0: all."""
+    old_log_probs: OldLogProbs = "sampler"
+    """Whose log-probabilities the ratio of the loss starts from. `learner`: those that the learner computes before the
+    first update of an iteration, so that a sampler of other precision does not move the ratio."""
+    importance_cap: NotNegative = 0.0
+    """With `old_log_probs = "learner"`: the loss of a token is weighed by the learner's probability of it over the
+    sampler's, at most `importance_cap`. 0: by 1."""
     weight_decay: NotNegative = 0.1
     """Of AdamW."""
     grad_clip: Positive = 1.0
     """Largest norm of the gradient."""
+
+    def __post_init__(self) -> None:
+        LossSettings.__post_init__(self)  # `super()` finds no class here, as slots make a new one
+        if self.old_log_probs not in get_args(OldLogProbs):
+            raise ValueError(f"old_log_probs: {self.old_log_probs!r} is neither {' nor '.join(get_args(OldLogProbs))}")
+        if self.importance_cap and self.old_log_probs != "learner":
+            raise ValueError("importance_cap: weights by importance need old_log_probs = 'learner'")
 
 
 @dataclass(frozen=True, slots=True)

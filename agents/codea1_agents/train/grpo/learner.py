@@ -15,12 +15,16 @@ from torch import Tensor
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.failures import NotFinite
 from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
-from codea1_agents.train.grpo.loss import LossParts, grpo_loss
+from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
 from codea1_agents.train.grpo.schedule import lr_factor
 
 Batch = Mapping[str, Tensor]
 
-_MAXIMA = frozenset({"ratio_gap"})  # figures that are combined by their maximum, not their sum
+_MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
+
+
+_OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
+"""Figures of the first optimiser step of an iteration, when learner and sampler have the same weights."""
 
 
 class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
@@ -46,9 +50,12 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         return self._loss(config, batch, fwd_out).loss
 
     def _loss(self, config: Any, batch: Batch, found: Mapping[str, Tensor]) -> LossParts:
+        sampled = batch[Column.SAMPLED_LOG_PROBS]
+        old = batch.get(Column.OLD_LOG_PROBS, sampled)
         return grpo_loss(
             log_probs=found[Column.LOG_PROBS],
-            sampled_log_probs=batch[Column.SAMPLED_LOG_PROBS],
+            old_log_probs=old,
+            importance=importance_weights(old, sampled, config.importance_cap) if config.importance_cap else None,
             reference_log_probs=found.get(Column.REFERENCE_LOG_PROBS),
             entropy=found.get(Column.ENTROPY),
             advantages=batch[Column.ADVANTAGES],
@@ -63,17 +70,30 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         for module_id in sorted(batch):
             config = self.config.get_config_for_module(module_id)
             self._set_learning_rate(module_id, config)
+            responses = self._with_old_log_probs(module_id, config, batch[module_id])
             sums: dict[str, float] = {}
             n_steps = 0
-            for rows in self._minibatches(config, batch[module_id]):
-                parts = self._step(module_id, config, batch[module_id], rows)
+            for rows in self._minibatches(config, responses):
+                parts = self._step(module_id, config, responses, rows, is_first=n_steps == 0)
                 n_steps += 1
                 _accumulate(sums, parts)
             for name, value in sums.items():
-                mean = value if name in _MAXIMA else value / max(n_steps, 1)
+                mean = value if name in _MAXIMA | _OF_FIRST_STEP else value / max(n_steps, 1)
                 self.metrics.log_value((module_id, name), mean, window=1)
             losses[module_id] = torch.tensor(sums.get("loss", 0.0) / max(n_steps, 1))
         return {}, losses, {}
+
+    def _with_old_log_probs(self, module_id: str, config: Any, batch: Batch) -> Batch:
+        """Return the batch with log-probabilities of the weights as they are, unless the sampler's are the old ones."""
+        if config.old_log_probs == "sampler":
+            return batch
+        module = self._module[module_id].unwrapped()  # DDP's own forward pass would wait for the other learners
+        old = torch.zeros_like(batch[Column.SAMPLED_LOG_PROBS])
+        numbered = {**batch, Column.ROW: torch.arange(len(old), device=old.device)}
+        for part in micro_batches(numbered, config.rows_at_once, config.tokens_at_once):
+            found = module.log_probs(part)
+            old[part[Column.ROW], : found.shape[1]] = found
+        return {**batch, Column.OLD_LOG_PROBS: old}
 
     def _set_learning_rate(self, module_id: str, config: Any) -> None:
         step = self._weights_seq_no - 1  # number of updates so far, part of the state
@@ -88,7 +108,9 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             for minibatch in batch[Column.MINIBATCH].unique().tolist():
                 yield (batch[Column.MINIBATCH] == minibatch).nonzero().squeeze(-1)
 
-    def _step(self, module_id: str, config: Any, batch: Batch, rows: Tensor) -> dict[str, float]:
+    def _step(
+        self, module_id: str, config: Any, batch: Batch, rows: Tensor, *, is_first: bool = False
+    ) -> dict[str, float]:
         module = self._module[module_id]
         optimizer = self.get_optimizer(module_id)
         optimizer.zero_grad(set_to_none=True)
@@ -99,9 +121,10 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         for number in range(n_pieces):
             piece = pieces[number] if number < len(pieces) else _of_weight_zero(minibatch)
             with self._synced(module, is_last=number == n_pieces - 1):
-                parts = self._loss(config, piece, module(piece))
+                forward = module(piece)
+                parts = self._loss(config, piece, forward)
                 (parts.loss * max(self.config.num_learners, 1)).backward()
-            _accumulate(found, _figures(parts))
+            _accumulate(found, _figures(parts) | (_gap_figures(config, piece, forward) if is_first else {}))
         params = self._optimizer_parameters[optimizer]
         norm = torch.nn.utils.clip_grad_norm_([self._params[each] for each in params], config.grad_clip or math.inf)
         found = {**self._over_all_learners(found), "grad_norm": float(norm)}
@@ -111,6 +134,8 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
                 f"stopped: the loss of {module_id!r} is {found['loss']} and its gradient's norm {found['grad_norm']}; "
                 "this step changed nothing, the last checkpoint is good"
             )
+        if is_first:
+            found["sampler_ess"] = found.pop("sampler_ratio") ** 2 / max(found.pop("sampler_squared_ratio"), 1e-30)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)  # frees the gradients before the next module has its own
         return found
@@ -168,8 +193,9 @@ def _trimmed(batch: dict[str, Tensor]) -> dict[str, Tensor]:
     response = int(batch[Column.RESPONSE_MASK].sum(-1).max())
     for name in (Column.PROMPT_IDS, Column.PROMPT_MASK):
         batch[name] = batch[name][:, batch[name].shape[1] - prompt :]
-    for name in (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS):
-        batch[name] = batch[name][:, :response]
+    for name in (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS):
+        if name in batch:
+            batch[name] = batch[name][:, :response]
     return batch
 
 
@@ -194,4 +220,21 @@ def _figures(parts: LossParts) -> dict[str, float]:
         "clip_share": float(parts.clip_share),
         "dual_clip_share": float(parts.dual_clip_share),
         "ratio_gap": float(parts.ratio_gap),
+    }
+
+
+def _gap_figures(config: Any, batch: Batch, found: Mapping[str, Tensor]) -> dict[str, float]:
+    gap = sampler_gap(
+        found[Column.LOG_PROBS],
+        batch[Column.SAMPLED_LOG_PROBS],
+        batch[Column.RESPONSE_MASK],
+        batch[Column.TOKEN_WEIGHT],
+        config.importance_cap,
+    )
+    return {
+        "sampler_gap": float(gap.mean),
+        "sampler_gap_max": float(gap.largest),
+        "sampler_ratio": float(gap.ratio),
+        "sampler_squared_ratio": float(gap.squared_ratio),
+        "sampler_truncated_share": float(gap.truncated),
     }

@@ -30,7 +30,7 @@ class LossParts:
     dual_clip_share: Tensor
     """Weight of the tokens whose loss is bounded by `dual_clip`."""
     ratio_gap: Tensor
-    """Largest |log ratio| of this policy to the policy that sampled, over tokens of positive weight."""
+    """Largest |log ratio| of this policy to the old one, over tokens of positive weight."""
 
 
 def low_variance_kl(log_probs: Tensor, reference: Tensor) -> Tensor:
@@ -45,19 +45,21 @@ def low_variance_kl(log_probs: Tensor, reference: Tensor) -> Tensor:
 def grpo_loss(
     *,
     log_probs: Tensor,
-    sampled_log_probs: Tensor,
+    old_log_probs: Tensor,
     reference_log_probs: Tensor | None,
     entropy: Tensor | None,
     advantages: Tensor,
     mask: Tensor,
     token_weight: Tensor,
     settings: LossSettings,
+    importance: Tensor | None = None,
 ) -> LossParts:
     """Return the loss of some responses.
 
     Args:
         log_probs: (B, R), of the policy in training, with gradient.
-        sampled_log_probs: (B, R), of the policy that sampled the tokens, when it sampled them.
+        old_log_probs: (B, R), of the policy before its first update of the iteration, or of the sampler, whose policy
+            it was.
         reference_log_probs: (B, R), of the frozen reference; None: no divergence term.
         entropy: (B, R), of the policy, with gradient if it is part of the loss; None: counts as 0.
         advantages: (B,), one per response.
@@ -65,11 +67,12 @@ def grpo_loss(
         token_weight: (B,), weight of each token of a response. With 1 / (tokens in the global batch), the losses of
             the parts of a batch add up to the mean over its tokens.
         settings: constants.
+        importance: (B, R), weight of the policy loss of each token; None: 1. See `importance_weights`.
     """
     weight = mask * token_weight.unsqueeze(-1)
     # Padding may hold any value, also nan, and must not reach the gradient.
-    log_probs, sampled = (torch.where(mask, each, 0.0) for each in (log_probs, sampled_log_probs))
-    log_ratio = log_probs - sampled
+    log_probs, old = (torch.where(mask, each, 0.0) for each in (log_probs, old_log_probs))
+    log_ratio = log_probs - old
     ratio = log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
     advantage = advantages.unsqueeze(-1)
     plain = -advantage * ratio
@@ -77,7 +80,8 @@ def grpo_loss(
     pessimistic = torch.maximum(plain, clipped)
     bound = -advantage * settings.dual_clip
     is_bounded = (advantage < 0) & (pessimistic > bound)
-    policy = (torch.where(is_bounded, bound.expand_as(pessimistic), pessimistic) * weight).sum()
+    weighted = weight if importance is None else weight * torch.where(mask, importance, 0.0)
+    policy = (torch.where(is_bounded, bound.expand_as(pessimistic), pessimistic) * weighted).sum()
     kl = spread = torch.zeros_like(policy)
     if reference_log_probs is not None:
         kl = (low_variance_kl(log_probs, torch.where(mask, reference_log_probs, 0.0)) * weight).sum()
@@ -92,4 +96,42 @@ def grpo_loss(
         clip_share=((clipped > plain) * weight).sum().detach(),
         dual_clip_share=(is_bounded * weight).sum().detach(),
         ratio_gap=(log_ratio.detach().abs() * (weight > 0)).max(),
+    )
+
+
+def importance_weights(log_probs: Tensor, sampled_log_probs: Tensor, cap: float) -> Tensor:
+    """Return the ratio of the learner's to the sampler's probability of each token, at most `cap`.
+
+    It corrects the loss for samples of a policy that differs by rounding or staleness (truncated importance sampling).
+    """
+    return (log_probs - sampled_log_probs).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().clamp(max=cap)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplerGap:
+    """How far a learner's policy lies from its sampler's before the first update; sums weighted by `token_weight`."""
+
+    mean: Tensor
+    """Of |difference of log-probabilities|."""
+    largest: Tensor
+    ratio: Tensor
+    """Of the learner's to the sampler's probability."""
+    squared_ratio: Tensor
+    truncated: Tensor
+    """Weight of the tokens whose ratio is above the cap; 0 without a cap."""
+
+
+def sampler_gap(
+    log_probs: Tensor, sampled_log_probs: Tensor, mask: Tensor, token_weight: Tensor, cap: float
+) -> SamplerGap:
+    """Return the gap of some responses; shapes as in `grpo_loss`."""
+    weight = mask * token_weight.unsqueeze(-1)
+    difference = torch.where(mask, log_probs.detach() - sampled_log_probs, 0.0)
+    ratio = difference.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
+    return SamplerGap(
+        mean=(difference.abs() * weight).sum(),
+        largest=(difference.abs() * (weight > 0)).max(),
+        ratio=(ratio * weight).sum(),
+        squared_ratio=(ratio.square() * weight).sum(),
+        truncated=((ratio > cap) * weight).sum() if cap else torch.zeros(()),
     )

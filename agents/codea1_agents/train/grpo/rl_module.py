@@ -133,6 +133,11 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
                 found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch).log_probs
         return found
 
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def log_probs(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """Return the log-probabilities (B, R) of the response's tokens, without gradient."""
+        return self._figures(self.model, batch).log_probs
+
     @contextlib.contextmanager
     def _as_loaded(self) -> Iterator[Any]:
         """Yield the model as it was loaded."""

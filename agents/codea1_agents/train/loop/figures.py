@@ -17,6 +17,10 @@ _OF_LEARNERS = (
     "clip_share",
     "dual_clip_share",
     "ratio_gap",
+    "sampler_gap",
+    "sampler_gap_max",
+    "sampler_ess",
+    "sampler_truncated_share",
     "grad_norm",
     "learning_rate",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -254,6 +255,68 @@ def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str
     gap = (found - batch[Column.SAMPLED_LOG_PROBS]).abs()[batch[Column.RESPONSE_MASK]]
     assert len(gap) > 100
     assert float(gap.max()) < 1e-5
+
+
+def sampled_by(one: GRPOTorchLearner, gap: float) -> list[ScoredResponse]:
+    """Return the batch as if a policy had sampled it whose log-probabilities are lower than the learner's by `gap`."""
+    own = one.module["coder"].log_probs(padded_batch(BATCH)).tolist()
+    return [
+        replace(
+            each, response=replace(each.response, log_probs=tuple(p - gap for p in row[: len(each.response.tokens)]))
+        )
+        for each, row in zip(BATCH, own, strict=True)
+    ]
+
+
+def updated(one: GRPOTorchLearner, responses: Sequence[ScoredResponse]) -> dict[str, float]:
+    found = one.update(episodes=[episode_of(each) for each in planned(responses, 1, (0,))])["coder"]
+    return {name: float(found[name].peek()) for name in found}
+
+
+def test_old_log_probs_are_the_learners_own_or_the_samplers(phrase_folders: dict[str, str]) -> None:
+    """A sampler of other precision moves the ratio of the loss, unless the learner's own policy is the old one."""
+    folder, gap = phrase_folders["coder"], 0.25
+    by_sampler, by_learner, exact = (
+        learner(folder, lr=1e-4, old_log_probs=old) for old in ("sampler", "learner", "sampler")
+    )
+    figures = updated(by_sampler, sampled_by(by_sampler, gap)), updated(by_learner, sampled_by(by_learner, gap))
+    updated(exact, sampled_by(exact, 0.0))
+    assert [each["ratio_gap"] for each in figures] == pytest.approx([gap, 0.0], abs=1e-6)
+    assert figures[1]["ratio_gap"] == 0.0
+    for each in figures:
+        assert each["sampler_gap"] == pytest.approx(gap, abs=1e-5)
+        assert each["sampler_gap_max"] == pytest.approx(gap, abs=1e-5)
+        assert each["sampler_ess"] == pytest.approx(1.0, abs=1e-5)
+        assert each["sampler_truncated_share"] == 0.0
+    assert distance(weights(by_learner), weights(exact)) < 1e-6
+    assert distance(weights(by_sampler), weights(exact)) > 1e-6
+
+
+def test_weights_by_importance_scale_the_policy_loss_up_to_the_cap(phrase_folders: dict[str, str]) -> None:
+    found = {}
+    for cap in (0.0, 1.5, 4.0):
+        one = learner(phrase_folders["coder"], kl_coeff=0.0, old_log_probs="learner", importance_cap=cap)
+        found[cap] = updated(one, sampled_by(one, math.log(2.0)))
+    plain = found[0.0]["policy_loss"]
+    assert found[1.5]["policy_loss"] == pytest.approx(1.5 * plain, rel=1e-4)
+    assert found[4.0]["policy_loss"] == pytest.approx(2.0 * plain, rel=1e-4)
+    assert [found[cap]["sampler_truncated_share"] for cap in (0.0, 1.5, 4.0)] == pytest.approx([0.0, 1.0, 0.0])
+
+
+def test_ratios_of_later_steps_start_from_the_policy_before_the_first(phrase_folders: dict[str, str]) -> None:
+    one = learner(phrase_folders["coder"], old_log_probs="learner", epochs_per_step=2, rows_at_once=2)
+    plan = planned(sampled_by(one, 0.5), 2, (0,))
+    found = one.update(episodes=[episode_of(each) for each in plan])["coder"]
+    assert 0.0 < float(found["ratio_gap"].peek()) < 0.4
+    assert float(found["sampler_gap"].peek()) == pytest.approx(0.5, abs=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [{"old_log_probs": "nobody"}, {"importance_cap": 2.0}])
+def test_settings_of_old_log_probs_that_make_no_sense_are_refused(
+    phrase_folders: dict[str, str], wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        learner(phrase_folders["coder"], **wrong)
 
 
 def test_rows_that_weigh_nothing_say_nothing(phrase_folders: dict[str, str]) -> None:

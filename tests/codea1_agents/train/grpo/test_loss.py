@@ -21,7 +21,7 @@ def batch(seed: int = 0, spread: float = 3.0) -> dict[str, torch.Tensor]:
     log_probs = -torch.rand(B, R, generator=draw) * spread
     return {
         "log_probs": log_probs,
-        "sampled_log_probs": -torch.rand(B, R, generator=draw) * spread,
+        "old_log_probs": -torch.rand(B, R, generator=draw) * spread,
         "reference_log_probs": -torch.rand(B, R, generator=draw) * spread,
         "entropy": torch.rand(B, R, generator=draw),
         "advantages": torch.randn(B, generator=draw) * 2,
@@ -37,7 +37,7 @@ def by_hand(data: dict[str, torch.Tensor], settings: LossSettings) -> float:
             if not data["mask"][b, r]:
                 continue
             advantage = float(data["advantages"][b])
-            ratio = math.exp(float(data["log_probs"][b, r]) - float(data["sampled_log_probs"][b, r]))
+            ratio = math.exp(float(data["log_probs"][b, r]) - float(data["old_log_probs"][b, r]))
             clipped = min(max(ratio, 1 - settings.clip_low), 1 + settings.clip_high)
             gain = min(ratio * advantage, clipped * advantage)
             if advantage < 0:
@@ -61,7 +61,7 @@ def test_it_is_the_mean_over_tokens_of_the_clipped_gain(seed: int, settings: Los
 def test_the_second_clip_bounds_the_loss_of_bad_tokens() -> None:
     data = batch()
     data["advantages"] = -data["advantages"].abs()
-    data["sampled_log_probs"] = data["log_probs"] - 4.0  # ratio 54
+    data["old_log_probs"] = data["log_probs"] - 4.0  # ratio 54
     parts = grpo_loss(**data, settings=LossSettings(kl_coeff=0.0))
     assert float(parts.dual_clip_share) == pytest.approx(1.0)
     n_tokens = data["mask"].sum(-1)
@@ -82,7 +82,7 @@ def test_parts_of_a_batch_add_up_to_the_whole() -> None:
 def test_padding_says_nothing_whatever_it_holds() -> None:
     data = batch(1)
     expected = float(grpo_loss(**data, settings=LossSettings()).loss)
-    for name in ("log_probs", "sampled_log_probs", "reference_log_probs", "entropy"):
+    for name in ("log_probs", "old_log_probs", "reference_log_probs", "entropy"):
         data[name] = torch.where(data["mask"], data[name], float("nan"))
     log_probs = data["log_probs"].clone().requires_grad_()
     loss = grpo_loss(**{**data, "log_probs": log_probs}, settings=LossSettings()).loss
@@ -96,7 +96,7 @@ def test_the_policy_that_sampled_gets_the_plain_policy_gradient() -> None:
     data = batch(2)
     log_probs = data["log_probs"].clone().requires_grad_()
     grpo_loss(
-        **{**data, "log_probs": log_probs, "sampled_log_probs": data["log_probs"]}, settings=LossSettings(kl_coeff=0.0)
+        **{**data, "log_probs": log_probs, "old_log_probs": data["log_probs"]}, settings=LossSettings(kl_coeff=0.0)
     ).loss.backward()
     expected = -data["advantages"].unsqueeze(-1) * data["mask"] * data["token_weight"].unsqueeze(-1)
     assert torch.allclose(log_probs.grad, expected, atol=1e-7)
