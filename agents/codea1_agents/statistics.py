@@ -100,10 +100,7 @@ def mean_interval(
 
 
 def difference_interval(
-    before: Mapping[str, Sequence[float]],
-    after: Mapping[str, Sequence[float]],
-    *,
-    seed: int = 0,
+    before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]], *, seed: int = 0
 ) -> Estimate:
     """Return the mean of `after - before`, game by game, with its paired interval.
 
@@ -118,12 +115,7 @@ def difference_interval(
     return mean_interval(differences, seed=seed)
 
 
-def product_interval(
-    first: Mapping[str, float],
-    second: Mapping[str, float],
-    *,
-    seed: int = 0,
-) -> Estimate:
+def product_interval(first: Mapping[str, float], second: Mapping[str, float], *, seed: int = 0) -> Estimate:
     """Return the product of two means over problems, such as Mul; each bootstrap draw gives both means.
 
     Draws in which one of the means has no value are left out.

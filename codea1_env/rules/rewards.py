@@ -161,12 +161,7 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 _WRITTEN_BUT_UNCOUNTED = frozenset(
-    {
-        RejectionReason.TOO_MANY,
-        RejectionReason.OPAQUE_VALUE,
-        RejectionReason.TOO_MANY_CALLS,
-        RejectionReason.UNKNOWABLE,
-    }
+    {RejectionReason.TOO_MANY, RejectionReason.OPAQUE_VALUE, RejectionReason.TOO_MANY_CALLS, RejectionReason.UNKNOWABLE}
 )
 
 
@@ -307,8 +302,5 @@ _SCHEMES: dict[str, Callable[[CandidateReport, Ruleset], CandidateRewards]] = {
     RewardScheme.ATGEN: atgen,
 }
 
-_COMPARING: dict[str, RewardFormula] = {
-    RewardScheme.CURE: cure,
-    RewardScheme.LEARNABILITY: learnability,
-}
+_COMPARING: dict[str, RewardFormula] = {RewardScheme.CURE: cure, RewardScheme.LEARNABILITY: learnability}
 """Schemes that compare the candidates that ran the same suites."""

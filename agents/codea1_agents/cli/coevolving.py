@@ -84,11 +84,7 @@ def _base(folder: Path, seed: int, page: Page) -> Path:
 
 
 def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:
-    changes: dict[str, Any] = {
-        "run.seed": seed,
-        "agents.coder.model": str(base),
-        "agents.tester.model": str(base),
-    }
+    changes: dict[str, Any] = {"run.seed": seed, "agents.coder.model": str(base), "agents.tester.model": str(base)}
     if steps:
         changes["run.steps"] = steps
     return load_training(_PRESET, changes)

@@ -7,16 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from math import isnan, nan
 
-from codea1_agents.lab.report.material import (
-    MAX_BINS,
-    Group,
-    Panel,
-    PanelSpec,
-    Point,
-    ProblemRow,
-    Series,
-    book_panels,
-)
+from codea1_agents.lab.report.material import MAX_BINS, Group, Panel, PanelSpec, Point, ProblemRow, Series, book_panels
 from codea1_agents.lab.report.outcomes import Outcome, outcome_of
 from codea1_agents.lab.report.palette import TONES
 from codea1_agents.play.summary import MEASURES, mean, new_cases
