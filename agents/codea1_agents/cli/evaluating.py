@@ -168,7 +168,7 @@ class RecordKeeper(Generic[_R]):
         if self._folder is not None:
             self._folder.write_figures(figures)
             self._page.say(f"folder: {self._folder.path}")
-        self._page.finish({"settings": self._settings, **figures})
+        self._page.finish(settings=self._settings, **figures)
 
     def _add(self, batch: Sequence[_R]) -> None:
         if self._folder is not None:

@@ -57,7 +57,7 @@ def run_export(options: ExportModelOptions) -> None:
     with page.apart():
         export_model(options.source, options.role, options.out)
     page.say(f"{options.role} written to {options.out}")
-    page.finish({"role": options.role, "out": str(options.out)})
+    page.finish(role=options.role, out=str(options.out))
 
 
 def run_presets(options: PresetsOptions) -> None:
@@ -65,7 +65,7 @@ def run_presets(options: PresetsOptions) -> None:
     page = Page(as_json=options.as_json)
     found = {name: load_training(name) for name in preset_names()}
     page.show(new_table(("preset", "what it is"), [(name, each.about) for name, each in found.items()], whole=(0,)))
-    page.finish({"presets": [{"name": name, "about": each.about} for name, each in found.items()]})
+    page.finish(presets=[{"name": name, "about": each.about} for name, each in found.items()])
 
 
 def require_training() -> None:
@@ -89,13 +89,11 @@ def _print_result(page: Page, done: Any) -> None:
     for module, place in done.models.items():
         page.say(f"{module}: {place}")
     page.finish(
-        {
-            "run": str(done.folder),
-            "steps": done.steps,
-            "interrupted": done.interrupted,
-            "figures": last.get("figures", {}),
-            "alarms": last.get("alarms", {}),
-            "evaluation": evaluations[-1]["evaluation"] if evaluations else {},
-            "models": {module: str(place) for module, place in done.models.items()},
-        }
+        run=str(done.folder),
+        steps=done.steps,
+        interrupted=done.interrupted,
+        figures=last.get("figures", {}),
+        alarms=last.get("alarms", {}),
+        evaluation=evaluations[-1]["evaluation"] if evaluations else {},
+        models={module: str(place) for module, place in done.models.items()},
     )
