@@ -265,11 +265,9 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]
             yield Figure(label, found.mean, found.low, found.high, found.n, tone)
     if steps and "book_size" in steps[-1]["figures"]:
         yield Figure("cases in the Mistake Book", steps[-1]["figures"]["book_size"], tone="t2")
-    evaluated = [line["evaluation"] for line in lines if line.get("evaluation")]
-    if evaluated and "coder_pass_at_1" in evaluated[-1]:
-        yield Figure(
-            "pass@1, held-out problems", evaluated[-1]["coder_pass_at_1"], n=int(evaluated[-1].get("problems", 1))
-        )
+    final: Mapping[str, Any] = next((line["evaluation"] for line in reversed(lines) if line.get("evaluation")), {})
+    if "coder_pass_at_1" in final:
+        yield Figure("pass@1, held-out problems", final["coder_pass_at_1"], n=int(final.get("problems", 1)))
 
 
 def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
