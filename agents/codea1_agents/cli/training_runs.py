@@ -11,8 +11,9 @@ from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.train import ExportModelOptions, PresetsOptions, TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
+from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.loading import load_training, preset_names
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError
 
 
 def run_training(options: TrainOptions) -> None:
@@ -76,8 +77,8 @@ def require_training() -> None:
     """
     from importlib.util import find_spec  # noqa: PLC0415
 
-    if any(find_spec(name) is None for name in ("ray", "torch", "transformers")):
-        raise MissingExtra.of("training with GRPO", "rllib")
+    if any(find_spec(name) is None for name in TRAINING_PACKAGES):
+        raise missing_training()
 
 
 def _print_result(page: Page, done: Any) -> None:
