@@ -57,6 +57,16 @@ def json_number(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
+def estimate_document(estimate: Estimate) -> dict[str, float | int | None]:
+    """Return value, interval and number of problems as plain data; nan becomes null."""
+    return {
+        "value": json_number(estimate.mean),
+        "low": json_number(estimate.low),
+        "high": json_number(estimate.high),
+        "n_problems": estimate.n_problems,
+    }
+
+
 def known_mean(values: Iterable[float]) -> float:
     """Return the mean of the values that are not nan; nan if there are none."""
     known = [float(value) for value in values if not isnan(value)]
