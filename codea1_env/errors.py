@@ -24,21 +24,6 @@ from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
-__all__ = [
-    "AgentUnavailable",
-    "BrokenInput",
-    "CodeA1Error",
-    "MissingExtra",
-    "SandboxError",
-    "UnknownName",
-    "UserError",
-    "as_lists",
-    "extra_needed",
-    "of_type",
-    "one_of",
-    "whole_number",
-]
-
 
 class CodeA1Error(Exception):
     """Base class of all errors that are raised on purpose."""

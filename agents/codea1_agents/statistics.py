@@ -57,6 +57,16 @@ def json_number(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
+def estimate_document(estimate: Estimate) -> dict[str, float | int | None]:
+    """Return value, interval and number of problems as plain data; nan becomes null."""
+    return {
+        "value": json_number(estimate.mean),
+        "low": json_number(estimate.low),
+        "high": json_number(estimate.high),
+        "n_problems": estimate.n_problems,
+    }
+
+
 def known_mean(values: Iterable[float]) -> float:
     """Return the mean of the values that are not nan; nan if there are none."""
     known = [float(value) for value in values if not isnan(value)]
@@ -100,10 +110,7 @@ def mean_interval(
 
 
 def difference_interval(
-    before: Mapping[str, Sequence[float]],
-    after: Mapping[str, Sequence[float]],
-    *,
-    seed: int = 0,
+    before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]], *, seed: int = 0
 ) -> Estimate:
     """Return the mean of `after - before`, game by game, with its paired interval.
 
@@ -118,12 +125,7 @@ def difference_interval(
     return mean_interval(differences, seed=seed)
 
 
-def product_interval(
-    first: Mapping[str, float],
-    second: Mapping[str, float],
-    *,
-    seed: int = 0,
-) -> Estimate:
+def product_interval(first: Mapping[str, float], second: Mapping[str, float], *, seed: int = 0) -> Estimate:
     """Return the product of two means over problems, such as Mul; each bootstrap draw gives both means.
 
     Draws in which one of the means has no value are left out.

@@ -42,16 +42,10 @@ from codea1_env.sandbox.interface import Call, Job, Limits
 NEEDLE = "needle-in-the-solution-4711"
 """Part of the solution of every testbed; it must not appear anywhere else."""
 
-_PROGRAM_KEYS = {
-    *("tries", "program", "calls", "right", "evidence", "values", "outcomes", "limits", "safe_to_run_unsandboxed")
-}
-_SUITE_KEYS = {
-    *("tries", "ground", "reply", "repeat", "escaped", "n_valid", "n_beating", "reasons", "safe_to_run_unsandboxed")
-}
-_CANDIDATE_KEYS = {
-    *("tries", "solution", "program", "asserts", "repeat", "truth", "golden", "n_golden", "limits", "rules"),
-    "safe_to_run_unsandboxed",
-}
+_COMMON_KEYS = {"tries", "safe_to_run_unsandboxed"}
+_PROGRAM_KEYS = {"program", "calls", "right", "evidence", "values", "outcomes", "limits"}
+_SUITE_KEYS = {"ground", "reply", "repeat", "escaped", "n_valid", "n_beating", "reasons"}
+_CANDIDATE_KEYS = {"solution", "program", "asserts", "repeat", "truth", "golden", "n_golden", "limits", "rules"}
 
 Member = TypeVar("Member", bound=StrEnum)
 
@@ -202,7 +196,7 @@ def read_program(text: str, name: str) -> HostileProgram:
     Raises:
         BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or no expected result is given.
     """
-    table = _table(text, name, _PROGRAM_KEYS)
+    table = _table(text, name, _COMMON_KEYS | _PROGRAM_KEYS)
     calls = _texts_of(table, "calls", name)
     stated: dict[str, Any] = {
         key: _texts_of(table, key, name) for key in ("right", "evidence", "values") if key in table
@@ -228,7 +222,7 @@ def read_suite(text: str, name: str, testbeds: Mapping[str, Testbed]) -> Hostile
     Raises:
         BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or its testbed is unknown.
     """
-    table = _table(text, name, _SUITE_KEYS)
+    table = _table(text, name, _COMMON_KEYS | _SUITE_KEYS)
     testbed = _value(table, "ground", str, name)
     if testbed not in testbeds:
         raise BrokenInput(f"{name}: there is no testbed {testbed!r}")
@@ -253,7 +247,7 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
     Raises:
         BrokenInput: it is not TOML, a key is missing, unknown or of the wrong type, or an assert has no truth.
     """
-    table = _table(text, name, _CANDIDATE_KEYS)
+    table = _table(text, name, _COMMON_KEYS | _CANDIDATE_KEYS)
     asserts, truth = _texts_of(table, "asserts", name), _truth(table, name)
     if len(asserts) != len(truth):
         raise BrokenInput(f"{name}: truth needs one word per assert")

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeAlias
 
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
 from codea1_env.rules.reading.release import find_program
@@ -48,6 +49,9 @@ class Comparison:
     attack: str
     result: PlainResult
     sentence: str
+
+
+_Found: TypeAlias = tuple[PlainResult, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,51 +88,58 @@ class PlainGrader:
             return "limits can be set on Linux only"
         return "" if self._python else "there is no Python that another user than root can run"
 
-    def try_program(self, attack: HostileProgram) -> Comparison:
-        """Grade a hostile program by asserts that a right program passes, or that fail if it has reached something."""
-        if reason := self.obstacle or _why_not_run(attack.is_safe):
-            return Comparison(attack.name, PlainResult.NOT_RUN, reason)
+    def try_attack(self, attack: HostileProgram | HostileSuite | HostileCandidate) -> Comparison:
+        """Grade one attack.
+
+        A program is graded by asserts that a right program passes, or that fail if it has reached something; a suite by
+        the testbed's solution and right programs; a candidate by the asserts that it must fail, or else by those that
+        it must pass.
+        """
+        obstacle = self.obstacle or ("" if attack.is_safe else "it could harm this machine")
+        if obstacle:
+            return Comparison(attack.name, PlainResult.NOT_RUN, obstacle)
+        if isinstance(attack, HostileProgram):
+            return Comparison(attack.name, *self._of_program(attack))
+        if isinstance(attack, HostileSuite):
+            return Comparison(attack.name, *self._of_suite(attack))
+        return Comparison(attack.name, *self._of_candidate(attack))
+
+    def _of_program(self, attack: HostileProgram) -> _Found:
         expected = attack.right or attack.evidence or attack.values
         if not expected:
-            return Comparison(attack.name, PlainResult.NOT_RUN, "the attack states no right answers")
+            return PlainResult.NOT_RUN, "the attack states no right answers"
         asserts = (f"assert {call} == {value}" for call, value in zip(attack.calls, expected, strict=True))
         ended = self._run("\n".join([attack.program, *asserts]))
         if attack.right:
-            return _of_wrong_program(attack.name, ended)
+            return _of_wrong_program(ended)
         if attack.evidence and ended.failed_an_assert:
-            return Comparison(attack.name, PlainResult.REACHED, "it reaches what a sandbox refuses")
+            return PlainResult.REACHED, "it reaches what a sandbox refuses"
         if attack.evidence and ended.status == 0:
-            return Comparison(attack.name, PlainResult.HELD, "it reaches nothing")
-        return _of_right_program(attack.name, ended)
+            return PlainResult.HELD, "it reaches nothing"
+        return _of_right_program(ended)
 
-    def try_suite(self, attack: HostileSuite) -> Comparison:
-        """Grade the testbed's solution and its right programs by a hostile suite."""
-        if reason := self.obstacle or _why_not_run(attack.is_safe):
-            return Comparison(attack.name, PlainResult.NOT_RUN, reason)
+    def _of_suite(self, attack: HostileSuite) -> _Found:
         tests = find_program(attack.reply)
         solution = self._run(f"{attack.testbed.problem.solution}\n{tests}")
         if solution.status is None:
-            return Comparison(attack.name, PlainResult.TIMED_OUT, "stopped: it takes too long")
+            return PlainResult.TIMED_OUT, "stopped: it takes too long"
         if solution.status != 0:
-            return Comparison(attack.name, PlainResult.HELD, "the solution fails it, so it is dropped")
+            return PlainResult.HELD, "the solution fails it, so it is dropped"
         if attack.n_valid == 0:
-            return Comparison(attack.name, PlainResult.FOOLED, "passes, but contains no test")
+            return PlainResult.FOOLED, "passes, but contains no test"
         if any(self._run(f"{program}\n{tests}").status != 0 for program in attack.testbed.right):
-            return Comparison(attack.name, PlainResult.FOOLED, "a right program fails")
-        return Comparison(attack.name, PlainResult.HELD, "right programs pass")
+            return PlainResult.FOOLED, "a right program fails"
+        return PlainResult.HELD, "right programs pass"
 
-    def try_candidate(self, attack: HostileCandidate) -> Comparison:
-        """Grade a hostile candidate by the asserts that it must fail, or else by those that it must pass."""
-        if reason := self.obstacle or _why_not_run(attack.is_safe):
-            return Comparison(attack.name, PlainResult.NOT_RUN, reason)
+    def _of_candidate(self, attack: HostileCandidate) -> _Found:
         pairs = list(zip(attack.asserts, attack.truth, strict=True))
         failing = [line for line, truth in pairs if truth is Truth.FAILS]
         passing = [line for line, truth in pairs if truth is Truth.PASSES]
         if failing:
-            return _of_wrong_program(attack.name, self._run("\n".join([attack.program, *failing])))
+            return _of_wrong_program(self._run("\n".join([attack.program, *failing])))
         if passing:
-            return _of_right_program(attack.name, self._run("\n".join([attack.program, *passing])))
-        return Comparison(attack.name, PlainResult.NOT_RUN, "its asserts are no evidence about any program")
+            return _of_right_program(self._run("\n".join([attack.program, *passing])))
+        return PlainResult.NOT_RUN, "its asserts are no evidence about any program"
 
     def _run(self, script: str) -> _Ended:
         folder = Path(tempfile.mkdtemp(prefix="codea1-plain-"))
@@ -169,24 +180,20 @@ class PlainGrader:
             process.wait()
 
 
-def _why_not_run(is_safe: bool) -> str:
-    return "" if is_safe else "it could harm this machine"
-
-
-def _of_wrong_program(name: str, ended: _Ended) -> Comparison:
+def _of_wrong_program(ended: _Ended) -> _Found:
     if ended.status == 0:
-        return Comparison(name, PlainResult.FOOLED, "a wrong program passes")
+        return PlainResult.FOOLED, "a wrong program passes"
     if ended.status is None:
-        return Comparison(name, PlainResult.TIMED_OUT, "stopped: it takes too long")
-    return Comparison(name, PlainResult.HELD, "fails, as it should")
+        return PlainResult.TIMED_OUT, "stopped: it takes too long"
+    return PlainResult.HELD, "fails, as it should"
 
 
-def _of_right_program(name: str, ended: _Ended) -> Comparison:
+def _of_right_program(ended: _Ended) -> _Found:
     if ended.status == 0:
-        return Comparison(name, PlainResult.HELD, "passes, as it should")
+        return PlainResult.HELD, "passes, as it should"
     if ended.status is None:
-        return Comparison(name, PlainResult.TIMED_OUT, "a right answer is stopped: it takes too long")
-    return Comparison(name, PlainResult.FOOLED, "a right answer is lost")
+        return PlainResult.TIMED_OUT, "a right answer is stopped: it takes too long"
+    return PlainResult.FOOLED, "a right answer is lost"
 
 
 def _python_for_all() -> str:

@@ -23,16 +23,7 @@ from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
-from codea1_env.sandbox.interface import (
-    OPAQUE_ARGUMENT,
-    Call,
-    Harness,
-    Job,
-    JobReport,
-    Limits,
-    Place,
-    Sandbox,
-)
+from codea1_env.sandbox.interface import OPAQUE_ARGUMENT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
 
 GOLDEN_LIMITS = Limits(cpu_s=20.0, wall_s=20.0, memory_mb=2048, value_bytes=32 << 20, max_restarts=1, job_factor=3.0)
 """Large, because one EvalPlus harness makes up to a thousand calls, and some values have a million items."""

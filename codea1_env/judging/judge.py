@@ -34,7 +34,7 @@ from codea1_env.facts.verdicts import (
 )
 from codea1_env.judging.candidate_runs import run_candidates
 from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_pass_rate, golden_results
-from codea1_env.judging.rechecks import CandidateOutcomes, recheck_failures
+from codea1_env.judging.rechecks import CandidateOutcomes, Undecided, recheck_failures
 from codea1_env.judging.solution_values import (
     SolutionValues,
     SuiteCalls,
@@ -200,7 +200,7 @@ class Judge:
         answers: CandidateOutcomes | None,
         golden_pass_rate: float | None,
     ) -> CandidateReport:
-        undecided: Mapping[Call, RejectionReason] = {}
+        undecided: Undecided = {}
         if answers is None or check.verdict is not Verdict.PASSED:
             judged = iter([CaseReport(case, Verdict.NOT_RUN) for case in task.cases])
         else:
@@ -254,9 +254,7 @@ def _distinct(duel: Duel) -> tuple[tuple[Suite, ...], ...]:
     return duel.suites[:1] if duel.shares_suites else duel.suites
 
 
-def _without_evidence(
-    reports: Iterable[CaseReport], undecided: Mapping[Call, RejectionReason]
-) -> tuple[CaseReport, ...]:
+def _without_evidence(reports: Iterable[CaseReport], undecided: Undecided) -> tuple[CaseReport, ...]:
     """Return `reports` with NOT_RUN for undecided cases, so that they are no evidence."""
     if not undecided:
         return tuple(reports)
@@ -266,9 +264,7 @@ def _without_evidence(
     )
 
 
-def _suite_report(
-    suite: ValidSuite, reports: Iterable[CaseReport], undecided: Mapping[Call, RejectionReason]
-) -> SuiteReport:
+def _suite_report(suite: ValidSuite, reports: Iterable[CaseReport], undecided: Undecided) -> SuiteReport:
     """Return a suite's report without undecided cases."""
     if not undecided:
         return SuiteReport(suite, tuple(reports))

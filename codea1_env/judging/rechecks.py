@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from codea1_env import values
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
@@ -40,6 +41,9 @@ _CEILING = 8.0  # times the ordinary limit: the longest limit of a single call
 _MEMORY_FACTOR, _TIME_FACTOR, _REPEAT_FACTOR = 16, 32.0, 16.0
 _SELF_ENDED = frozenset({OutcomeKind.VALUE, OutcomeKind.ERROR, OutcomeKind.OPAQUE})
 
+Undecided: TypeAlias = Mapping[Call, RejectionReason]
+"""The calls about which the judge cannot decide, each with the reason."""
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateOutcomes:
@@ -57,7 +61,7 @@ class CandidateOutcomes:
     """For further values to compare; these outcomes are already subtracted."""
     entry_point_calls: Mapping[Call, tuple[EntryPointCall, ...]] = field(default_factory=dict)
     """The candidate's calls that each harness call has made, where they are recorded."""
-    undecided: Mapping[Call, RejectionReason] = field(default_factory=dict)
+    undecided: Undecided = field(default_factory=dict)
     """Undecided calls and the reason: FLAKY (the tester's fault) or UNKNOWABLE (nobody's fault)."""
     rechecks: Rechecks = field(default_factory=Rechecks)
 
@@ -96,7 +100,7 @@ class CandidateOutcomes:
             else:
                 yield actual  # TOO_MANY is compared by identity
 
-    def with_undecided(self, undecided: Mapping[Call, RejectionReason]) -> CandidateOutcomes:
+    def with_undecided(self, undecided: Undecided) -> CandidateOutcomes:
         """Return a copy in which these calls are undecided."""
         return replace(
             self, undecided={**self.undecided, **undecided}, rechecks=self.rechecks.plus(undecided=len(undecided))

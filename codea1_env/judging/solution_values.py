@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import repeat
+from typing import TypeAlias
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
@@ -56,6 +57,7 @@ def _called(expression: str, imports: tuple[str, ...], *, direct: bool) -> Call:
 
 
 Answers = Mapping[Call, SolutionEvidence]
+_CallsByProblem: TypeAlias = Sequence[tuple[Problem, Sequence[Call]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,7 @@ class SolutionValues:
                 self._cache(problem, new)
         return [known for known, _ in found]
 
-    def _evaluated(
-        self, calls_by_problem: Sequence[tuple[Problem, Sequence[Call]]]
-    ) -> list[dict[Call, SolutionEvidence]]:
+    def _evaluated(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
         """Run all calls of a problem together, then again those that failed only because of the others."""
         found = self._run_twice(calls_by_problem)
         again = [
@@ -141,9 +141,7 @@ class SolutionValues:
         for answers, changes in zip(found, change_evidence(answered, self._sandbox, self._limits), strict=True):
             answers.update({call: answers[call]._replace(change_evidence=each) for call, each in changes.items()})
 
-    def _run_twice(
-        self, calls_by_problem: Sequence[tuple[Problem, Sequence[Call]]]
-    ) -> list[dict[Call, SolutionEvidence]]:
+    def _run_twice(self, calls_by_problem: _CallsByProblem) -> list[dict[Call, SolutionEvidence]]:
         jobs = [
             job
             for problem, calls in calls_by_problem

@@ -47,11 +47,7 @@ def change_evidence(
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    limits = replace(
-        limits,
-        cpu_s=min(_CPU_S, limits.cpu_s),
-        max_restarts=min(_MAX_RESTARTS, limits.max_restarts),
-    )
+    limits = replace(limits, cpu_s=min(_CPU_S, limits.cpu_s), max_restarts=min(_MAX_RESTARTS, limits.max_restarts))
     found: list[dict[Call, ChangeEvidence]] = [
         {call: ChangeEvidence() for call, evidence in answers.items() if _can_be_changed(call, evidence)}
         for _, answers in answered
@@ -108,11 +104,7 @@ class _Trial:
 
 
 def _trials(
-    position: int,
-    problem: Problem,
-    calls: Iterable[Call],
-    answers: Mapping[Call, SolutionEvidence],
-    changes: range,
+    position: int, problem: Problem, calls: Iterable[Call], answers: Mapping[Call, SolutionEvidence], changes: range
 ) -> Iterator[_Trial]:
     """Yield the trials of some calls; the records of each trial are limited to `_MAX_JOB_BYTES`."""
     batch: list[Call] = []

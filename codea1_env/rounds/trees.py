@@ -155,10 +155,7 @@ def scored_tree(
 
 
 def _tester_rewards(
-    tree: Tree,
-    suites: Sequence[Sequence[Tests]],
-    report: ProblemReport | None,
-    rewards: Sequence[CandidateRewards],
+    tree: Tree, suites: Sequence[Sequence[Tests]], report: ProblemReport | None, rewards: Sequence[CandidateRewards]
 ) -> Rewards:
     """Return (G, M) rewards."""
     found = np.full((tree.n_candidates, max([tree.n_suites, *map(len, suites)])), np.nan)

@@ -125,10 +125,8 @@ def _coder_reward(replayed: float | None, new: float | None, otherwise: Reward) 
 
 def _tester_reward(rules: Ruleset, validity: float, adversarial: float, nonprintable: float) -> Reward:
     """Eq. 4, with the release's penalty (reward.py:875-876) where its weight is not 0."""
-    parts = [
-        RewardPart("validity", validity, rules.reward.alpha),
-        RewardPart("adversarial", adversarial, 1 - rules.reward.alpha),
-    ]
+    alpha = rules.reward.alpha
+    parts = [RewardPart("validity", validity, alpha), RewardPart("adversarial", adversarial, 1 - alpha)]
     if rules.reward.nonprintable_penalty:
         parts.append(RewardPart("nonprintable", nonprintable, -rules.reward.nonprintable_penalty))
     return Reward.of(*parts)
@@ -161,12 +159,7 @@ def _paper(report: CandidateReport, rules: Ruleset) -> CandidateRewards:
 
 
 _WRITTEN_BUT_UNCOUNTED = frozenset(
-    {
-        RejectionReason.TOO_MANY,
-        RejectionReason.OPAQUE_VALUE,
-        RejectionReason.TOO_MANY_CALLS,
-        RejectionReason.UNKNOWABLE,
-    }
+    {RejectionReason.TOO_MANY, RejectionReason.OPAQUE_VALUE, RejectionReason.TOO_MANY_CALLS, RejectionReason.UNKNOWABLE}
 )
 
 
@@ -307,8 +300,5 @@ _SCHEMES: dict[str, Callable[[CandidateReport, Ruleset], CandidateRewards]] = {
     RewardScheme.ATGEN: atgen,
 }
 
-_COMPARING: dict[str, RewardFormula] = {
-    RewardScheme.CURE: cure,
-    RewardScheme.LEARNABILITY: learnability,
-}
+_COMPARING: dict[str, RewardFormula] = {RewardScheme.CURE: cure, RewardScheme.LEARNABILITY: learnability}
 """Schemes that compare the candidates that ran the same suites."""

@@ -323,12 +323,7 @@ PRESETS: dict[str, Ruleset] = {
             update=BookUpdate.QUALITY, retrieval=BookRetrieval.QUALITY_SAMPLED, max_entries=100, min_quality=0.3
         ),
     ),
-    "golden": replace(
-        _FIXED,
-        name="golden",
-        reward=RewardRules(scheme=RewardScheme.GOLDEN),
-        book=_NO_BOOK,
-    ),
+    "golden": replace(_FIXED, name="golden", reward=RewardRules(scheme=RewardScheme.GOLDEN), book=_NO_BOOK),
     "zero_sum": replace(
         _FIXED, name="zero_sum", reward=RewardRules(scheme=RewardScheme.ZERO_SUM, invalid_candidate=-1.0)
     ),

@@ -13,6 +13,7 @@ from codea1_env.problems import GoldenCase, Problem, ProblemSet
 _HUGE_PROGRAM = 65_536
 """Characters. Longer programs are legal, but an endpoint might need minutes for a reply."""
 _TESTS = 8
+_NO_STATEMENT = "?"  # a problem needs a statement; the observation of this one has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ CONFORMANCE_PROBLEMS = ProblemSet(
     (
         _problem("plain", _PLAIN, ("assert add(1, 2) == 3",)),
         _problem("unicode", _UNICODE),
-        _problem("empty", "?"),
+        _problem("empty", _NO_STATEMENT),
         _problem("huge", _LONG[:MAX_PROBLEM_CHARS]),
     ),
 )
@@ -60,34 +61,22 @@ def cases(role: Role) -> tuple[Case, ...]:
     wrong = "def add(a, b):\n    return a - b\n"
     shown = wrong if role == "tester" else ""
     long = wrong + "# " + "x" * 100 + "\n" * 3
-    return (
-        _case("an ordinary observation", role, ObservationFields(plain, 0, shown)),
-        _case(
-            "a second round",
-            role,
-            ObservationFields(plain, 1, wrong, "1 of 2 tests failed.\nadd(1, 2) should be 3; it gave -1"),
-        ),
-        _case(
-            "a Unicode observation",
-            role,
-            ObservationFields(unicode_, 0, shown + "# \udc80 \x00 \u202e ½\n" if shown else ""),
-        ),
-        _case(
-            "an empty observation",
-            role,
-            ObservationFields(empty, 0),
-            blank=("problem", "examples", "program", "feedback"),
-        ),
-        _case(
-            "a huge observation",
-            role,
-            ObservationFields(huge, 0, (long * (_HUGE_PROGRAM // len(long))) if shown else ""),
-        ),
-    )
+    strange = shown + "# \udc80 \x00 \u202e ½\n" if shown else ""
+    feedback = "1 of 2 tests failed.\nadd(1, 2) should be 3; it gave -1"
+    fields = {
+        "an ordinary observation": ObservationFields(plain, 0, shown),
+        "a second round": ObservationFields(plain, 1, wrong, feedback),
+        "a Unicode observation": ObservationFields(unicode_, 0, strange),
+        "an empty observation": ObservationFields(empty, 0),
+        "a huge observation": ObservationFields(huge, 0, long * (_HUGE_PROGRAM // len(long)) if shown else ""),
+    }
+    return tuple(_case(name, role, seen) for name, seen in fields.items())
 
 
-def _case(name: str, role: Role, seen: ObservationFields, *, blank: tuple[str, ...] = ()) -> Case:
-    observation = seen.to_dict() | dict.fromkeys(blank, "")
+def _case(name: str, role: Role, seen: ObservationFields) -> Case:
+    observation = seen.to_dict()
+    if seen.problem.statement == _NO_STATEMENT:
+        observation["problem"] = ""
     info = turn_info(
         seen.problem,
         episode_id=f"conformance-{name}",

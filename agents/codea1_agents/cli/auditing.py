@@ -46,7 +46,7 @@ def run_audit_command(options: AuditOptions) -> None:
     else:
         page.show(new_table(columns, rows, whole=(0, 2, 3)))
         _print_findings(report, compared, page)
-    page.finish(_as_data(attacks, report, compared))
+    page.finish(**_as_data(attacks, report, compared))
     if not report.is_sound:
         raise typer.Exit(NOT_OK)
 
@@ -60,16 +60,10 @@ def _compared(attacks: Attacks, page: Page) -> dict[str, Comparison]:
         Surroundings(),  # the files and processes that attacks look for
         ThreadPoolExecutor(_AT_A_TIME) as pool,
     ):
-        running = [
-            *(pool.submit(grader.try_program, attack) for attack in attacks.programs),
-            *(pool.submit(grader.try_suite, attack) for attack in attacks.suites),
-            *(pool.submit(grader.try_candidate, attack) for attack in attacks.candidates),
-        ]
         found = {}
-        for n_done, future in enumerate(running, 1):
-            comparison = future.result()
+        for comparison in pool.map(grader.try_attack, attacks):
             found[comparison.attack] = comparison
-            progress.reach(n_done, len(running))
+            progress.reach(len(found), len(attacks))
     return found
 
 

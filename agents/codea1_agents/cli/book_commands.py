@@ -39,7 +39,7 @@ def show_book(options: ShowOptions) -> None:
         headings = ("problem", "test", "solution", "times", "failed", "first program gave")
         page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
         page.say(f"{len(rows)} of {size} cases, judged by version {version} of the judge")
-    page.finish({"size": size, "judge_version": version, "entries": [_entry_to_json(stored) for stored in entries]})
+    page.finish(size=size, judge_version=version, entries=[_entry_to_json(stored) for stored in entries])
 
 
 def export_book(options: ExportOptions) -> None:
@@ -58,7 +58,7 @@ def export_book(options: ExportOptions) -> None:
         if pytest is not None:
             known = load_problems(problems_of_run(options.book) if options.problems is None else options.problems)
             done["pytest"] = _report_export(page, pytest, export_pytest(book, pytest, known))
-    page.finish(done)
+    page.finish(**done)
 
 
 def merge_books(options: MergeOptions) -> None:
@@ -83,7 +83,7 @@ def merge_books(options: MergeOptions) -> None:
             page.say(f"{path}: {report.added} cases added, {report.combined} existed already")
         size, version = target.size(), target.judge_version
     page.say(f"{into}: {size} cases")
-    page.finish({"into": str(into), "size": size, "judge_version": version})
+    page.finish(into=str(into), size=size, judge_version=version)
 
 
 def import_book(options: ImportOptions) -> None:
@@ -101,7 +101,7 @@ def import_book(options: ImportOptions) -> None:
         size = book.size()
     page.say(f"{into}: {report.added} cases added, {report.combined} existed already; {size} in total")
     page.note_skipped(report.skipped)
-    page.finish({"into": str(into), "size": size, **asdict(report)})
+    page.finish(into=str(into), size=size, **asdict(report))
 
 
 def opened_book(path: Path) -> MistakeBook:

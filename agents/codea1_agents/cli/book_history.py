@@ -58,11 +58,9 @@ def show_statistics(options: StatsOptions) -> None:
         for kind, found in sources.items():
             page.show(_origin_table(kind, found[: options.top]))
     page.finish(
-        {
-            **counts,
-            "problems": [_row_to_json(each) for each in hard],
-            "origins": {kind: [_row_to_json(each) for each in found[: options.top]] for kind, found in sources.items()},
-        }
+        **counts,
+        problems=[_row_to_json(each) for each in hard],
+        origins={kind: [_row_to_json(each) for each in found[: options.top]] for kind, found in sources.items()},
     )
 
 
@@ -89,7 +87,7 @@ def show_survival(options: SurvivalOptions) -> None:
     if not options.as_json:
         for name, estimate in found.items():
             _show_survival(page, name, estimate)
-    page.finish({"groups": {name: _survival_to_json(estimate) for name, estimate in found.items()}})
+    page.finish(groups={name: _survival_to_json(estimate) for name, estimate in found.items()})
 
 
 def show_relapses(options: RelapsesOptions) -> None:
@@ -108,9 +106,7 @@ def show_relapses(options: RelapsesOptions) -> None:
             page.show(new_table(heads, rows, right=(2,), whole=(0,)))
         share = f" ({n / n_fixed:.1%})" if n_fixed else ""
         page.say(f"{n} of {counted(n_fixed, 'fixed mistake')} came back{share}, of {counted(len(found), 'case')}")
-    page.finish(
-        {"fixed": n_fixed, "relapses": n, "cases": [_relapse_to_json(relapse) for relapse in found[: options.top]]}
-    )
+    page.finish(fixed=n_fixed, relapses=n, cases=[_relapse_to_json(relapse) for relapse in found[: options.top]])
 
 
 def _opened(options: BookOptions) -> tuple[Page, tuple[Period, ...]]:
@@ -152,18 +148,10 @@ def _show_counts(page: Page, counts: dict[str, Any]) -> None:
 
 
 def _difficulty_table(rows: Sequence[Difficulty]) -> Any:
-    cells = [
-        (
-            each.problem_id,
-            str(each.n_rounds),
-            str(each.n_periods),
-            str(each.n_there),
-            str(each.n_fixed),
-            str(each.n_relapses),
-            number(each.fail_rate),
-        )
-        for each in rows
-    ]
+    cells = []
+    for each in rows:
+        counts = (each.n_rounds, each.n_periods, each.n_there, each.n_fixed, each.n_relapses)
+        cells.append((each.problem_id, *map(str, counts), number(each.fail_rate)))
     heads = ("hardest problems", "rounds", "entered", "there", "fixed", "came back", "fail rate")
     return new_table(heads, cells, right=(1, 2, 3, 4, 5, 6), whole=(0,))
 

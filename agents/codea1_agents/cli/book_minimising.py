@@ -80,22 +80,20 @@ def _report(page: Page, found: Sequence[Minimised], *, n_kept: int, into: Path) 
         f" {len(found) - n_kept} equal to others; {before} characters before, {after} after"
     )
     page.finish(
-        {
-            "into": str(into),
-            "before": len(found),
-            "size": n_kept,
-            "smaller": len(smaller),
-            "characters_before": before,
-            "characters_after": after,
-            "attempts": sum(each.n_attempts for each in found),
-            "cases": [
-                {
-                    "problem_id": each.before.problem_id,
-                    "before": each.before.entry.expression,
-                    "after": each.after.entry.expression,
-                    "why": each.why,
-                }
-                for each in found
-            ],
-        }
+        into=str(into),
+        before=len(found),
+        size=n_kept,
+        smaller=len(smaller),
+        characters_before=before,
+        characters_after=after,
+        attempts=sum(each.n_attempts for each in found),
+        cases=[
+            {
+                "problem_id": each.before.problem_id,
+                "before": each.before.entry.expression,
+                "after": each.after.entry.expression,
+                "why": each.why,
+            }
+            for each in found
+        ],
     )

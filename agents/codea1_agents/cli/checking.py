@@ -44,12 +44,10 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
     page.say(f"{problems.name}: {_counted(found, len(problems.skipped))}")
     page.finish(
-        {
-            "problems": problems.name,
-            "counts": dict(Counter(each.status.value for each in found)),
-            "skipped": [asdict(row) for row in problems.skipped],
-            "not_ok": [asdict(each) for each in bad],
-        }
+        problems=problems.name,
+        counts=dict(Counter(each.status.value for each in found)),
+        skipped=[asdict(row) for row in problems.skipped],
+        not_ok=[asdict(each) for each in bad],
     )
     if rows:
         raise typer.Exit(NOT_OK)
@@ -67,7 +65,7 @@ def run_check_env(options: CheckEnvOptions) -> None:
     page = Page(as_json=options.as_json)
     found = check_environment(load_problems("starter", limit=_TOY_PROBLEMS))
     page.show(new_table(("test", "result"), [(each.name, each.fault or "passed") for each in found], whole=(0,)))
-    page.finish({"tests": [asdict(each) for each in found]})
+    page.finish(tests=[asdict(each) for each in found])
     if any(each.fault for each in found):
         raise typer.Exit(NOT_OK)
 
@@ -96,7 +94,7 @@ def run_check_agent(options: CheckAgentOptions) -> None:
         results = tally(Counter(each.result.value for each in report.findings).items())
         page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
         tests = [asdict(each) | {"result": each.result.value} for each in report.findings]
-        page.finish({"agent": report.agent, "ok": report.ok, "slowest_s": report.slowest_s, "tests": tests})
+        page.finish(agent=report.agent, ok=report.ok, slowest_s=report.slowest_s, tests=tests)
     if not report.ok:
         raise typer.Exit(NOT_OK)
     answers = [each for each in report.findings if each.name.endswith("with text")]
@@ -123,7 +121,7 @@ def run_check_sandbox(options: CheckSandboxOptions) -> None:
     page.say(promise.sentence())
     for refusal in promise.refusals:
         page.say(f"not {refusal}")
-    page.finish({"sandbox": asdict(promise), "outcomes": [asdict(each) | {"ok": each.ok} for each in found]})
+    page.finish(sandbox=asdict(promise), outcomes=[asdict(each) | {"ok": each.ok} for each in found])
     if not all(each.ok for each in found):
         raise typer.Exit(NOT_OK)
 

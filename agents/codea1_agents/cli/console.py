@@ -96,8 +96,12 @@ class Page:
         if promise.guarantee is not Guarantee.ISOLATED:
             self.warn(f"weak sandbox: {promise.sentence()}")
 
-    def finish(self, data: object) -> None:
-        """Print the one JSON object if the page is `as_json`."""
+    def finish(self, /, **data: object) -> None:
+        """Print the one JSON object if the page is `as_json`.
+
+        Args:
+            data: the keys of the object with their values.
+        """
         if self.as_json:
             with _write_errors():
                 self._stdout.write(json.dumps(data, allow_nan=False) + "\n")

@@ -63,7 +63,7 @@ def run_crossplay(options: CrossplayOptions) -> None:
         _show(findings, session.page)
         if options.out is not None:
             session.page.say(f"folder: {options.out}")
-        session.page.finish(document)
+        session.page.finish(**document)
 
 
 def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:

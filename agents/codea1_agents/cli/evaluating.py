@@ -18,7 +18,7 @@ from codea1_agents.cli.options import Options, SessionOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.measure.folder import EvaluationFolder
 from codea1_agents.play.named_agent import NamedAgent
-from codea1_agents.statistics import Estimate, json_number
+from codea1_agents.statistics import Estimate, estimate_document
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -168,7 +168,7 @@ class RecordKeeper(Generic[_R]):
         if self._folder is not None:
             self._folder.write_figures(figures)
             self._page.say(f"folder: {self._folder.path}")
-        self._page.finish({"settings": self._settings, **figures})
+        self._page.finish(settings=self._settings, **figures)
 
     def _add(self, batch: Sequence[_R]) -> None:
         if self._folder is not None:
@@ -200,10 +200,4 @@ def with_option(spec: str, name: str, value: float | None) -> str:
 
 def figure_json(estimate: Estimate) -> dict[str, float | int | None]:
     """Return value, interval and counts as plain data; nan becomes None."""
-    return {
-        "value": json_number(estimate.mean),
-        "low": json_number(estimate.low),
-        "high": json_number(estimate.high),
-        "n_problems": estimate.n_problems,
-        "n_masked": estimate.n_masked,
-    }
+    return estimate_document(estimate) | {"n_masked": estimate.n_masked}

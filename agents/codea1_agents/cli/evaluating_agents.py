@@ -10,14 +10,7 @@ from rich.text import Text
 
 from codea1_agents.cli.console import tally
 from codea1_agents.cli.evaluate import CoderOptions, TesterOptions
-from codea1_agents.cli.evaluating import (
-    EvalSession,
-    RecordKeeper,
-    eval_session,
-    figure_json,
-    from_options,
-    with_option,
-)
+from codea1_agents.cli.evaluating import EvalSession, RecordKeeper, eval_session, figure_json, from_options, with_option
 from codea1_agents.cli.evaluating_selection import selection_json, show_selection
 from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
 from codea1_agents.measure.records import CoderSample, TesterRecord

@@ -37,12 +37,10 @@ def run_export(options: ExportTestsOptions) -> None:
                 f"an agent or the sandbox was unavailable for {len(found.unavailable)} problems, which have no row"
             )
         page.finish(
-            {
-                "file": str(options.out),
-                "n_problems": len(found.rows),
-                "n_tests": found.n_tests,
-                "without_tests": found.without_tests,
-                "unavailable": found.unavailable,
-                "rejections": dict(found.rejections),
-            }
+            file=str(options.out),
+            n_problems=len(found.rows),
+            n_tests=found.n_tests,
+            without_tests=found.without_tests,
+            unavailable=found.unavailable,
+            rejections=dict(found.rejections),
         )

@@ -56,7 +56,7 @@ def run_compare(options: CompareOptions) -> None:
     shown = [name for name, pair in found.items() if pair.is_shown]
     page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
     facts = {"before": str(before), "after": str(after), "judge_version": judges[0]}
-    page.finish({**facts, **{name: _to_json(pair) for name, pair in found.items()}})
+    page.finish(**facts, **{name: _to_json(pair) for name, pair in found.items()})
 
 
 def _coder_figures(path: Path) -> _Figures:
@@ -81,9 +81,7 @@ def _row(name: str, pair: PairedFigure) -> tuple[str, ...]:
 
 def _to_json(pair: PairedFigure) -> dict[str, Any]:
     return {
-        "before": figure_json(pair.before),
-        "after": figure_json(pair.after),
-        "difference": figure_json(pair.difference),
+        **{name: figure_json(getattr(pair, name)) for name in ("before", "after", "difference")},
         "n_unpaired": pair.n_unpaired,
         "problems_needed": json_number(pair.problems_needed),
         "is_shown": pair.is_shown,

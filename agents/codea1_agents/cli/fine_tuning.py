@@ -26,4 +26,4 @@ def run_sft_tester(options: SftTesterOptions) -> None:
             f"{options.out}: {done.n_lessons} lessons of {done.n_problems} problems in {done.found.n_steps} steps;"
             f" loss per token {', '.join(map(number, done.found.losses))}"
         )
-        session.page.finish({"folder": str(options.out), **done.to_dict()})
+        session.page.finish(folder=str(options.out), **done.to_dict())

@@ -67,20 +67,16 @@ def solve_game(options: SolveOptions) -> None:
     page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
     pictures = _payoff_pictures(bank, game, equilibria, options.out)
     page.finish(
-        {
-            "judge_version": JUDGE_VERSION,
-            "source": options.source,
-            "rules": bank.rules.name,
-            "alpha": bank.rules.reward.alpha,
-            "n_programs": bank.bank.n_programs,
-            "n_suites": bank.bank.n_suites,
-            "values": {view: {role: estimate_to_json(e) for role, e in of.items()} for view, of in found.items()},
-            "largest_residual": worst,
-            "problems": [
-                _solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)
-            ],
-            "pictures": pictures,
-        }
+        judge_version=JUDGE_VERSION,
+        source=options.source,
+        rules=bank.rules.name,
+        alpha=bank.rules.reward.alpha,
+        n_programs=bank.bank.n_programs,
+        n_suites=bank.bank.n_suites,
+        values={view: {role: estimate_to_json(e) for role, e in of.items()} for view, of in found.items()},
+        largest_residual=worst,
+        problems=[_solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)],
+        pictures=pictures,
     )
 
 
@@ -104,24 +100,22 @@ def follow_dynamics(options: DynamicsOptions) -> None:
     page.say(f"{_named(bank)}: {options.method}, mean over {len(ways)} problems")
     pictures = _dynamics_pictures(bank, ways, options.method, options.out)
     page.finish(
-        {
-            "judge_version": JUDGE_VERSION,
-            "source": options.source,
-            "rules": bank.rules.name,
-            "method": options.method,
-            "steps": at.tolist(),
-            "exploitability": now.tolist(),
-            "average_exploitability": average.tolist(),
-            "problems": [
-                {
-                    "problem": each.bank.problem.id,
-                    "coder": _by_label(way.average_row[-1], each.bank.programs),
-                    "tester": _by_label(way.average_column[-1], each.bank.suites),
-                }
-                for each, way in zip(bank.problems, ways, strict=True)
-            ],
-            "pictures": pictures,
-        }
+        judge_version=JUDGE_VERSION,
+        source=options.source,
+        rules=bank.rules.name,
+        method=options.method,
+        steps=at.tolist(),
+        exploitability=now.tolist(),
+        average_exploitability=average.tolist(),
+        problems=[
+            {
+                "problem": each.bank.problem.id,
+                "coder": _by_label(way.average_row[-1], each.bank.programs),
+                "tester": _by_label(way.average_column[-1], each.bank.suites),
+            }
+            for each, way in zip(bank.problems, ways, strict=True)
+        ],
+        pictures=pictures,
     )
 
 

@@ -65,18 +65,16 @@ def answer_questions(options: QuestionsOptions) -> None:
     _show_schemes(page, schemes)
     pictures = _draw(thresholds, books, options.out)
     page.finish(
-        {
-            "judge_version": JUDGE_VERSION,
-            "source": options.source,
-            "alpha": [asdict(t) | {"mean": estimate_to_json(t.mean)} for t in thresholds],
-            "alphas": _ALPHAS.tolist(),
-            "book": {name: [[asdict(step) for step in run] for run in runs] for name, runs in books.items()},
-            "schemes": [
-                {"rules": rules, "solution": solution, **{k: estimate_to_json(v) for k, v in figures.items()}}
-                for rules, solution, figures in schemes
-            ],
-            "pictures": pictures,
-        }
+        judge_version=JUDGE_VERSION,
+        source=options.source,
+        alpha=[asdict(t) | {"mean": estimate_to_json(t.mean)} for t in thresholds],
+        alphas=_ALPHAS.tolist(),
+        book={name: [[asdict(step) for step in run] for run in runs] for name, runs in books.items()},
+        schemes=[
+            {"rules": rules, "solution": solution, **{k: estimate_to_json(v) for k, v in figures.items()}}
+            for rules, solution, figures in schemes
+        ],
+        pictures=pictures,
     )
 
 

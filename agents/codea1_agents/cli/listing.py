@@ -21,7 +21,7 @@ def list_problems(options: ProblemsOptions) -> None:
     page = Page(as_json=options.as_json)
     found = [_described("problems", name) for name in names("problems")]
     page.show(new_table(("name", "options", "what it is"), [(each.name, each.options, each.what) for each in found]))
-    page.finish({"problems": [{"name": each.name, "options": each.options, "what": each.what} for each in found]})
+    page.finish(problems=[{"name": each.name, "options": each.options, "what": each.what} for each in found])
 
 
 def list_agents(options: AgentsOptions) -> None:
@@ -34,7 +34,7 @@ def list_agents(options: AgentsOptions) -> None:
         rows.append((name, ", ".join(found.roles), found.options, found.what + note))
         data.append(asdict(found) | {"missing": missing})
     page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
-    page.finish({"agents": data})
+    page.finish(agents=data)
 
 
 def show_machine(options: DoctorOptions) -> None:
@@ -42,7 +42,7 @@ def show_machine(options: DoctorOptions) -> None:
     page, findings = Page(as_json=options.as_json), examine()
     rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
     page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
-    page.finish({"findings": [asdict(each) for each in findings]})
+    page.finish(findings=[asdict(each) for each in findings])
 
 
 @dataclass(frozen=True, slots=True)

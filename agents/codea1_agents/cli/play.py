@@ -26,8 +26,7 @@ class PlayOptions(Options):
     """
 
     problems: Annotated[
-        str | None,
-        Option("--problems", "-p", help="Problem source: a name or a path.", show_default=DEFAULT_SOURCE),
+        str | None, Option("--problems", "-p", help="Problem source: a name or a path.", show_default=DEFAULT_SOURCE)
     ] = None
     coder: Annotated[
         str | None,

@@ -103,18 +103,16 @@ def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet,
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
     require_golden_tests(problems, rules)
     plain = {each.name: given(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}
+    derived = {
+        "rules": rules,
+        "problems_digest": problems_digest(problems),
+        "n_problems": len(problems),
+        "limits": Limits() if base is None else base.limits,
+        "versions": installed_versions(),
+        "git": git_commit(),
+    }
     try:
-        config = RunConfig.model_validate(
-            plain
-            | {
-                "rules": rules,
-                "problems_digest": problems_digest(problems),
-                "n_problems": len(problems),
-                "limits": Limits() if base is None else base.limits,
-                "versions": installed_versions(),
-                "git": git_commit(),
-            }
-        )
+        config = RunConfig.model_validate(plain | derived)
     except ValidationError as error:
         raise UserError(f"the options make no valid run: {first_fault(error)}") from error
     return problems, config
@@ -153,7 +151,7 @@ class _Run:
             begun, spent = time.perf_counter(), TimeSplit()
             try:
                 with (
-                    self._progress(folder) as progress,
+                    Progress("playing", config.episodes, self.page, done=folder.n_episodes) as progress,
                     closing(self._games(folder, book, _Early(early, progress))) as games,
                 ):
                     for game in games:
@@ -222,9 +220,6 @@ class _Run:
                 tally.add(record)
             yield folder
 
-    def _progress(self, folder: RunFolder) -> Progress:
-        return Progress("playing", self.config.episodes, self.page, done=folder.n_episodes)
-
     def _note_unavailable(self, game: PlayedEpisode) -> None:
         if game.unavailable is None:
             return
@@ -251,7 +246,7 @@ class _Run:
             self.page.say(time_sentence(spent, wall_s if self.concurrency > 1 else None))
         self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
-        self.page.finish({"run": str(folder.path), "episodes": folder.n_episodes, **metrics})
+        self.page.finish(run=str(folder.path), episodes=folder.n_episodes, **metrics)
 
     def _metrics(self, tally: Tally, spent: TimeSplit, wall_s: float) -> dict[str, Any]:
         players = self.players

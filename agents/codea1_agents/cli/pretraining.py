@@ -49,17 +49,15 @@ def run_pretrain(options: PretrainOptions) -> None:
         if found:
             page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
         page.finish(
-            {
-                "folder": str(options.out),
-                "settings": settings.to_dict(),
-                "parameters": base.n_parameters,
-                "tokens": base.n_tokens,
-                "cpu_s": cpu_s,
-                "losses": {kind: json_number(loss) for kind, loss in losses.items()},
-                "evaluation": {
-                    each.problems: {name: figure_json(value) for name, value in each.figures.items()} for each in found
-                },
-            }
+            folder=str(options.out),
+            settings=settings.to_dict(),
+            parameters=base.n_parameters,
+            tokens=base.n_tokens,
+            cpu_s=cpu_s,
+            losses={kind: json_number(loss) for kind, loss in losses.items()},
+            evaluation={
+                each.problems: {name: figure_json(value) for name, value in each.figures.items()} for each in found
+            },
         )
 
 

@@ -35,13 +35,11 @@ def run_report(options: ReportOptions) -> None:
     if pictures is not None:
         page.say(f"{pictures}: {counted(len(drawn), 'picture')}")
     page.finish(
-        {
-            "out": str(out),
-            "bytes": written.n_bytes,
-            "candidates": written.n_candidates,
-            "pictures": [str(path) for path in drawn],
-            "notes": list(written.notes),
-        }
+        out=str(out),
+        bytes=written.n_bytes,
+        candidates=written.n_candidates,
+        pictures=[str(path) for path in drawn],
+        notes=list(written.notes),
     )
 
 

@@ -71,7 +71,7 @@ def run_rescore(options: RescoreOptions) -> None:
     for version in sorted(reading.judge_versions - {JUDGE_VERSION}):
         page.note(f"version {version} of the judge judged the run; this is version {JUDGE_VERSION}. The verdicts stay")
     _show(page, comparison, config.rules, chosen)
-    page.finish({"judge_versions": sorted(reading.judge_versions), **_to_json(run, out, comparison, chosen)})
+    page.finish(judge_versions=sorted(reading.judge_versions), **_to_json(run, out, comparison, chosen))
 
 
 class _Reading:

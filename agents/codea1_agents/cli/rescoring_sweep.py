@@ -47,7 +47,7 @@ def run_sweep(options: RescoreOptions, sweeps: Sequence[str], *, played: Ruleset
         write_picture(_panel(effects, wanted), options.picture)
     if not options.as_json:
         _show(page, effects)
-    page.finish({"run": str(run), "settings": [_to_json(effect) for effect in effects]})
+    page.finish(run=str(run), settings=[_to_json(effect) for effect in effects])
 
 
 def is_training_run(run: Path) -> bool:
@@ -151,9 +151,6 @@ def _to_json(effect: SettingEffect) -> dict[str, Any]:
     roles = {}
     for role in _ROLES:
         found: RoleEffect = getattr(effect, role)
-        roles[role] = {
-            **asdict(found),
-            "reward": estimate_to_json(found.reward),
-            "difference": estimate_to_json(found.difference),
-        }
+        estimates = {name: estimate_to_json(getattr(found, name)) for name in ("reward", "difference")}
+        roles[role] = asdict(found) | estimates
     return {"setting": dict(effect.setting.values), **roles}

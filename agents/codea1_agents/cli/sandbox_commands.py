@@ -30,7 +30,7 @@ def clean(options: CleanOptions) -> None:
         page.say("nothing to remove")
     if cleaned.n_left:
         page.say(f"kept {cleaned.n_left} that are in use")
-    page.finish(asdict(cleaned))
+    page.finish(**asdict(cleaned))
 
 
 def serve(options: ServeOptions) -> None:
@@ -50,7 +50,7 @@ def serve(options: ServeOptions) -> None:
         threading.Thread(target=server.serve_forever, name="codea1-serve", daemon=True).start()
         try:
             page.say(f"serving {server.url}/run_code with {promise.sentence()}")
-            page.finish({"url": server.url, "sandbox": asdict(promise)})
+            page.finish(url=server.url, sandbox=asdict(promise))
             sys.stdout.flush()  # or a reader at the end of a pipe waits for ever
             end.wait()
             page.say("ending")

@@ -11,8 +11,9 @@ from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.train import ExportModelOptions, PresetsOptions, TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
+from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.loading import load_training, preset_names
-from codea1_env.errors import MissingExtra, UserError
+from codea1_env.errors import UserError
 
 
 def run_training(options: TrainOptions) -> None:
@@ -57,7 +58,7 @@ def run_export(options: ExportModelOptions) -> None:
     with page.apart():
         export_model(options.source, options.role, options.out)
     page.say(f"{options.role} written to {options.out}")
-    page.finish({"role": options.role, "out": str(options.out)})
+    page.finish(role=options.role, out=str(options.out))
 
 
 def run_presets(options: PresetsOptions) -> None:
@@ -65,7 +66,7 @@ def run_presets(options: PresetsOptions) -> None:
     page = Page(as_json=options.as_json)
     found = {name: load_training(name) for name in preset_names()}
     page.show(new_table(("preset", "what it is"), [(name, each.about) for name, each in found.items()], whole=(0,)))
-    page.finish({"presets": [{"name": name, "about": each.about} for name, each in found.items()]})
+    page.finish(presets=[{"name": name, "about": each.about} for name, each in found.items()])
 
 
 def require_training() -> None:
@@ -76,8 +77,8 @@ def require_training() -> None:
     """
     from importlib.util import find_spec  # noqa: PLC0415
 
-    if any(find_spec(name) is None for name in ("ray", "torch", "transformers")):
-        raise MissingExtra.of("training with GRPO", "rllib")
+    if any(find_spec(name) is None for name in TRAINING_PACKAGES):
+        raise missing_training()
 
 
 def _print_result(page: Page, done: Any) -> None:
@@ -89,13 +90,11 @@ def _print_result(page: Page, done: Any) -> None:
     for module, place in done.models.items():
         page.say(f"{module}: {place}")
     page.finish(
-        {
-            "run": str(done.folder),
-            "steps": done.steps,
-            "interrupted": done.interrupted,
-            "figures": last.get("figures", {}),
-            "alarms": last.get("alarms", {}),
-            "evaluation": evaluations[-1]["evaluation"] if evaluations else {},
-            "models": {module: str(place) for module, place in done.models.items()},
-        }
+        run=str(done.folder),
+        steps=done.steps,
+        interrupted=done.interrupted,
+        figures=last.get("figures", {}),
+        alarms=last.get("alarms", {}),
+        evaluation=evaluations[-1]["evaluation"] if evaluations else {},
+        models={module: str(place) for module, place in done.models.items()},
     )

@@ -133,11 +133,7 @@ def sweep(
         for scored, setting in zip(others, settings, strict=True):
             scored.add(rollout, setting)
     return [
-        SettingEffect(
-            setting,
-            _effect(base.coder, scored.coder, seed),
-            _effect(base.tester, scored.tester, seed),
-        )
+        SettingEffect(setting, _effect(base.coder, scored.coder, seed), _effect(base.tester, scored.tester, seed))
         for setting, scored in zip(settings, others, strict=True)
     ]
 

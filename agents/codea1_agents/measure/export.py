@@ -202,11 +202,7 @@ def training_row(problem: Problem, snippets: Sequence[str], *, data_source: str)
         "GT_code": problem.solution,
         "GT_test": list(snippets),
         "data_source": data_source,
-        "extra_info": {
-            "question_id": problem.id,
-            "function_name": problem.entry_point,
-            "imports": problem.imports,
-        },
+        "extra_info": {"question_id": problem.id, "function_name": problem.entry_point, "imports": problem.imports},
     }
 
 

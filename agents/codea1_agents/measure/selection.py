@@ -187,13 +187,8 @@ def _predictions(
     reports = sandbox.run(jobs) if jobs else []
     found = []
     for cases, calls_of_suite, report in zip(tests, calls, reports, strict=True):
-        outcomes = iter(report.outcomes)
-        found.append(
-            [
-                case.predicted if call is None else next(outcomes).value
-                for case, call in zip(cases, calls_of_suite, strict=True)
-            ]
-        )
+        outcomes, pairs = iter(report.outcomes), zip(cases, calls_of_suite, strict=True)
+        found.append([case.predicted if call is None else next(outcomes).value for case, call in pairs])
     return found
 
 

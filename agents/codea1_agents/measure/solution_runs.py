@@ -197,16 +197,10 @@ def _n_run(tests: Sequence[CheckedTest]) -> int:
 
 def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Instrumented) -> Iterator[Job]:
     """Yield a job that only loads the solution and one job per test, so that no test affects another."""
-    report_call = Call(solution.report_call)
+    report_call, harness = Call(solution.report_call), Harness(problem.imports)
     calls = [(), *((call_of_case(test.case),) for test in tests if test.case is not None)]
     for before in calls:
-        yield Job(
-            solution.program,
-            problem.entry_point,
-            (*before, report_call),
-            harness=Harness(problem.imports),
-            limits=GOLDEN_LIMITS,
-        )
+        yield Job(solution.program, problem.entry_point, (*before, report_call), harness=harness, limits=GOLDEN_LIMITS)
 
 
 def _coverage(

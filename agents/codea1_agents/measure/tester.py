@@ -159,14 +159,9 @@ def _judged(
     checked = check_tests([(item.problem, Suite(item.cases), item.tests) for item in items], sandbox, rules, Limits())
     usable = [(item, found) for item, found in zip(items, checked, strict=True) if found is not None]
     tests = [(item.problem, tests_of_item) for item, (_, tests_of_item) in usable]
-    mutants = run_mutants(
-        [
-            (problem, tests_of_item, drawn_mutants(problem, task.max_mutants, task.seed) if task.max_mutants else ())
-            for problem, tests_of_item in tests
-        ],
-        sandbox,
-        rules.comparison,
-    )
+    n = task.max_mutants
+    drawn = [(problem, of_item, drawn_mutants(problem, n, task.seed) if n else ()) for problem, of_item in tests]
+    mutants = run_mutants(drawn, sandbox, rules.comparison)
     coverage = run_coverage(tests, sandbox)
     selections = _selections([item for item, _ in usable], sandbox, task, coder)
     masked = [

@@ -21,12 +21,7 @@ from typing import Any
 from codea1_agents.models.backoff import Backoff
 from codea1_agents.models.completion_agent import CompletionAgent, CompletionResult
 from codea1_agents.models.completions import FINISHES, Completion, Sampling, draw_seed
-from codea1_agents.models.openai_connection import (
-    OpenAIConnection,
-    imported_openai,
-    required_key,
-    usable_address,
-)
+from codea1_agents.models.openai_connection import OpenAIConnection, imported_openai, required_key, usable_address
 from codea1_agents.prompts import Prompts, folded_system, load_prompts
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.errors import AgentUnavailable, UserError
@@ -126,10 +121,7 @@ class OpenAIAgent(CompletionAgent):
         self._send_seed, self._extra_body = send_seed, dict(extra_body or {})
         address = usable_address(base_url)
         self._connection = OpenAIConnection(
-            base_url=address,
-            key=required_key(api_key, key_env, address),
-            timeout_s=timeout_s,
-            concurrency=concurrency,
+            base_url=address, key=required_key(api_key, key_env, address), timeout_s=timeout_s, concurrency=concurrency
         )
         weakref.finalize(self, self._connection.close)
         super().__init__(context, seed)

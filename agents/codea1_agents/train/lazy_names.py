@@ -1,25 +1,28 @@
-"""Public names of packages that are slow to import. Each name is imported when it is used first."""
+"""Public names of the training's packages, which are slow to import. Each name is imported when it is used first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 from codea1_env.errors import MissingExtra
 
+TRAINING_PACKAGES = ("ray", "torch", "transformers")
+"""Packages that the training needs and that may not be installed."""
 
-def lazy_names(
-    package: str, places: Mapping[str, str], *, needs: Collection[str], what: str, extra: str
-) -> Callable[[str], Any]:
+
+def missing_training() -> MissingExtra:
+    """Return the error for a package of the training that is not installed."""
+    return MissingExtra.of("training with GRPO", "rllib")
+
+
+def lazy_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a package's `__getattr__`.
 
     Args:
         package: its `__name__`.
         places: by name, the module of the package that defines it.
-        needs: packages that may not be installed.
-        what: what needs these packages, for the error.
-        extra: the extra that installs them.
     """
 
     def find(name: str) -> Any:
@@ -34,8 +37,8 @@ def lazy_names(
         try:
             return getattr(import_module(f"{package}.{places[name]}"), name)
         except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in needs:
+            if (error.name or "").partition(".")[0] not in TRAINING_PACKAGES:
                 raise
-            raise MissingExtra.of(what, extra) from error
+            raise missing_training() from error
 
     return find

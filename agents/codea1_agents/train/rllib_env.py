@@ -32,10 +32,7 @@ class GroupMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray has no typ
     """
 
     def __init__(
-        self,
-        config: Mapping[str, Any] | None = None,
-        *,
-        env: ParallelEnv[str, Mapping[str, Any], Action] | None = None,
+        self, config: Mapping[str, Any] | None = None, *, env: ParallelEnv[str, Mapping[str, Any], Action] | None = None
     ) -> None:
         """Make a view.
 

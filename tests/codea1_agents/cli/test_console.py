@@ -11,10 +11,10 @@ from codea1_agents.statistics import Estimate
 
 def test_people_read_stdout_unless_a_machine_does(capsys: pytest.CaptureFixture[str]) -> None:
     Page().show(Text("for people"))
-    Page().finish({"a": 1})
+    Page().finish(a=1)
     assert capsys.readouterr() == ("for people\n", "")
     Page(as_json=True).show(Text("for people"))
-    Page(as_json=True).finish({"a": 1})
+    Page(as_json=True).finish(a=1)
     assert capsys.readouterr() == ('{"a": 1}\n', "for people\n")
 
 
@@ -50,4 +50,4 @@ def test_numbers_have_three_digits_no_negative_zero_and_a_dash_for_nothing() -> 
 
 def test_json_never_holds_nan() -> None:
     with pytest.raises(ValueError, match="JSON"):
-        Page(as_json=True).finish({"a": nan})
+        Page(as_json=True).finish(a=nan)

@@ -10,7 +10,7 @@ from typing import Any, Self
 from codea1_agents.lab.crossplay.cells import FIGURES, Cells, CrossPlay, Grid, grid_of
 from codea1_agents.lab.crossplay.game import Choice, EmpiricalGame, Reversal, empirical_game, reversals
 from codea1_agents.lab.crossplay.ratings import Ratings, ratings_of
-from codea1_agents.statistics import Estimate, json_number
+from codea1_agents.statistics import Estimate, estimate_document, json_number
 from codea1_env.facts.judge_version import JUDGE_VERSION
 
 TITLES = {
@@ -211,16 +211,6 @@ def cell_text(estimate: Estimate, digits: int = 2) -> str:
     if not isfinite(estimate.low):
         return mean
     return f"{mean} ({estimate.low:z.{digits}f} to {estimate.high:z.{digits}f})"
-
-
-def estimate_document(estimate: Estimate) -> dict[str, float | int | None]:
-    """Return value, interval and number of problems as plain data; nan becomes null."""
-    return {
-        "value": json_number(estimate.mean),
-        "low": json_number(estimate.low),
-        "high": json_number(estimate.high),
-        "n_problems": estimate.n_problems,
-    }
 
 
 def _grid_document(grid: Grid) -> dict[str, Any]:

@@ -211,13 +211,8 @@ class _Session:
     ) -> None:
         """Add the figures of a tester's games; in transfer, skip programs that have no stored suite to run."""
         for (t, tree), coder in product(enumerate(judged), range(len(self._coders))):
-            games[coder][number].append(
-                [
-                    self._figures(tree, n, is_right[t, n])
-                    for n in self._of(coder)
-                    if games is self.on_policy or _has_transfer_game(tree, n)
-                ]
-            )
+            played = (n for n in self._of(coder) if games is self.on_policy or _has_transfer_game(tree, n))
+            games[coder][number].append([self._figures(tree, n, is_right[t, n]) for n in played])
 
     def _figures(self, tree: JudgedTree, n: int, is_right: bool | None) -> GameFigures | None:
         assert tree.report is not None

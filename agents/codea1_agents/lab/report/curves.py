@@ -9,6 +9,7 @@ from math import isnan, nan
 
 from codea1_agents.lab.report.material import (
     MAX_BINS,
+    SHARE,
     Group,
     Panel,
     PanelSpec,
@@ -16,6 +17,7 @@ from codea1_agents.lab.report.material import (
     ProblemRow,
     Series,
     book_panels,
+    by_role,
 )
 from codea1_agents.lab.report.outcomes import Outcome, outcome_of
 from codea1_agents.lab.report.palette import TONES
@@ -30,7 +32,7 @@ _PANELS = (
         "rewards",
         "Rewards",
         "Mean over problems; the band is the 95 % bootstrap interval over problems.",
-        {"coder_reward": ("coder", "coder"), "tester_reward": ("tester", "tester")},
+        by_role("reward"),
     ),
     PanelSpec(
         "passes",
@@ -41,16 +43,14 @@ _PANELS = (
             "pass_new": ("pass new", "coder"),
             "pass_replayed": ("pass replayed", "t4"),
         },
-        0.0,
-        1.0,
+        SHARE,
     ),
     PanelSpec(
         "suites",
         "Suites",
         "Share of the requested tests that the solution confirms, and of suites that beat a program.",
         {"suite_validity": ("valid", "t1"), "kill_rate": ("beat", "tester")},
-        0.0,
-        1.0,
+        SHARE,
     ),
 )
 

@@ -158,10 +158,8 @@ def _time_panel(metrics: dict[str, Any]) -> Iterator[Panel]:
     spent = metrics.get("time")
     if not isinstance(spent, dict):
         return
-    named = {"judging": "judging_s", "agents": "agents_s", "the rest": "rest_s"}
-    tones = dict(zip(named, ("t4", "t5", "t7"), strict=True))
-    known = {label: spent.get(key) for label, key in named.items()}
-    parts = {label: float(value) for label, value in known.items() if isinstance(value, int | float)}
-    series = tuple(Series(label, (Point(0.0, value),), tones[label]) for label, value in parts.items())
+    named = (("judging", "judging_s", "t4"), ("agents", "agents_s", "t5"), ("the rest", "rest_s", "t7"))
+    known = [(label, spent[key], tone) for label, key, tone in named if isinstance(spent.get(key), int | float)]
+    series = tuple(Series(label, (Point(0.0, float(seconds)),), tone) for label, seconds, tone in known)
     if series:
         yield Panel("time", "Where the time went", "Seconds of the whole run.", series, "run", 0.0, stacked=True)

@@ -56,6 +56,10 @@ class Panel:
     """Whether the curves are parts of a whole and drawn as stacked areas."""
 
 
+SHARE = (0.0, 1.0)
+"""Bounds of a panel of shares."""
+
+
 @dataclass(frozen=True, slots=True)
 class PanelSpec:
     """The declaration of a panel, without points."""
@@ -65,8 +69,8 @@ class PanelSpec:
     note: str
     curves: Mapping[str, tuple[str, str]]
     """Name of a figure -> name and tone of its curve."""
-    low: float | None = None
-    high: float | None = None
+    bounds: tuple[float | None, float | None] = (None, None)
+    """Lower and upper end of the y axis, if they do not depend on the points."""
 
     def panel(self, points_of: Callable[[str], tuple[Point, ...]], x_label: str, *, remark: str = "") -> Panel:
         """Return the panel; it has no curve for a figure without points.
@@ -78,7 +82,12 @@ class PanelSpec:
         """
         series = (Series(name, points_of(figure), tone) for figure, (name, tone) in self.curves.items())
         known = tuple(each for each in series if each.points)
-        return Panel(self.key, self.title, self.note + remark, known, x_label, self.low, self.high)
+        return Panel(self.key, self.title, self.note + remark, known, x_label, *self.bounds)
+
+
+def by_role(figure: str) -> dict[str, tuple[str, str]]:
+    """Return the curves of a figure of both roles, for a `PanelSpec`."""
+    return {f"{role}_{figure}": (role, role) for role in ("coder", "tester")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,24 +42,23 @@ def page_of(title: str, runs: Sequence[RunMaterial], overview: Sequence[Panel], 
     if archive.n_rows:
         sections.append(_asset("episodes.html"))
     links = "".join(f'<li><a href="#{anchor}">{safe(name)}</a></li>' for anchor, name in _anchors(runs, archive))
-    return "\n".join(
-        [
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
-            '<meta name="viewport" content="width=device-width,initial-scale=1">',
-            '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
-            f"<title>{safe(title)}</title><style>{style}</style></head><body>",
-            '<a class="skip" href="#main">Skip to the content</a>',
-            '<header class="top"><div class="wrap">',
-            f'<h1>{safe(title)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav>',
-            '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
-            f'<main id="main" tabindex="-1"><div class="wrap">{"".join(sections)}</div></main>',
-            '<footer class="wrap">Written by <code>codea1 report</code>. Intervals are 95 % bootstrap intervals over'
-            " problems unless said otherwise. Nothing on this page is loaded from anywhere.</footer>",
-            *_data(runs, archive),
-            f"<script>{script}</script></body></html>\n",
-        ]
-    )
+    parts = [
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">',
+        f"<title>{safe(title)}</title><style>{style}</style></head><body>",
+        '<a class="skip" href="#main">Skip to the content</a>',
+        '<header class="top"><div class="wrap">',
+        f'<h1>{safe(title)}</h1><nav aria-label="Sections"><ul>{links}</ul></nav>',
+        '<button type="button" class="plain" id="theme" hidden>◐</button></div></header>',
+        f'<main id="main" tabindex="-1"><div class="wrap">{"".join(sections)}</div></main>',
+        '<footer class="wrap">Written by <code>codea1 report</code>. Intervals are 95 % bootstrap intervals over'
+        " problems unless said otherwise. Nothing on this page is loaded from anywhere.</footer>",
+        *_data(runs, archive),
+        f"<script>{script}</script></body></html>\n",
+    ]
+    return "\n".join(parts)
 
 
 def _style() -> str:

@@ -17,6 +17,7 @@ from codea1_agents.lab.report.curves import CurveTally
 from codea1_agents.lab.report.game_run import known_problems
 from codea1_agents.lab.report.material import (
     MAX_BINS,
+    SHARE,
     Figure,
     Group,
     Member,
@@ -26,6 +27,7 @@ from codea1_agents.lab.report.material import (
     Remark,
     RunMaterial,
     book_panels,
+    by_role,
     judge_remark,
     judge_text,
 )
@@ -45,12 +47,7 @@ _Line: TypeAlias = Mapping[str, Any]
 """A line of `metrics.jsonl`."""
 
 _PANELS = (
-    PanelSpec(
-        "rewards",
-        "Rewards",
-        "Mean rewards of the rollouts.",
-        {"coder_reward": ("coder", "coder"), "tester_reward": ("tester", "tester")},
-    ),
+    PanelSpec("rewards", "Rewards", "Mean rewards of the rollouts.", by_role("reward")),
     PanelSpec(
         "passes",
         "Programs",
@@ -61,16 +58,14 @@ _PANELS = (
             "pass_replayed": ("pass replayed", "t4"),
             "golden_pass_rate": ("golden", "t5"),
         },
-        0.0,
-        1.0,
+        SHARE,
     ),
     PanelSpec(
         "suites",
         "Suites",
         "Share of the requested tests that the solution confirms as written; share of suites that beat a program.",
         {"suite_validity": ("valid", "t1"), "suites_that_beat": ("beat", "tester")},
-        0.0,
-        1.0,
+        SHARE,
     ),
     PanelSpec(
         "parts",
@@ -88,39 +83,26 @@ _PANELS = (
         "spread",
         "What can be learnt from",
         "Share of groups whose rewards differ; in the others all advantages are 0.",
-        {"coder_spread_share": ("coder", "coder"), "tester_spread_share": ("tester", "tester")},
-        0.0,
-        1.0,
+        by_role("spread_share"),
+        SHARE,
     ),
     PanelSpec(
         "variety",
         "Variety",
         "Share of a problem's programs and suites that are distinct.",
         {"distinct_programs": ("programs", "coder"), "distinct_suites": ("suites", "tester")},
-        0.0,
-        1.0,
+        SHARE,
     ),
+    PanelSpec("tokens", "Length of replies", "Tokens.", by_role("tokens"), (0.0, None)),
     PanelSpec(
-        "tokens",
-        "Length of replies",
-        "Tokens.",
-        {"coder_tokens": ("coder", "coder"), "tester_tokens": ("tester", "tester")},
-        0.0,
-    ),
-    PanelSpec(
-        "cut",
-        "Replies that were cut",
-        "Share of replies that end at the token limit.",
-        {"coder_cut_share": ("coder", "coder"), "tester_cut_share": ("tester", "tester")},
-        0.0,
-        1.0,
+        "cut", "Replies that were cut", "Share of replies that end at the token limit.", by_role("cut_share"), SHARE
     ),
 )
 _OF_MODULES = (
-    ("kl", "Divergence", "From the initial models, in nats per token.", 0.0),
-    ("entropy", "Entropy", "Of the next token, in nats.", 0.0),
-    ("clip_share", "Clipped", "Share of tokens whose ratio was clipped.", 0.0),
-    ("grad_norm", "Gradient", "Norm before clipping.", 0.0),
+    ("kl", "Divergence", "From the initial models, in nats per token."),
+    ("entropy", "Entropy", "Of the next token, in nats."),
+    ("clip_share", "Clipped", "Share of tokens whose ratio was clipped."),
+    ("grad_norm", "Gradient", "Norm before clipping."),
 )
 _TIMES = {
     "generate_s": ("sampling", "t5"),
@@ -283,11 +265,9 @@ def _figures(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Figure]
             yield Figure(label, found.mean, found.low, found.high, found.n, tone)
     if steps and "book_size" in steps[-1]["figures"]:
         yield Figure("cases in the Mistake Book", steps[-1]["figures"]["book_size"], tone="t2")
-    evaluated = [line["evaluation"] for line in lines if line.get("evaluation")]
-    if evaluated and "coder_pass_at_1" in evaluated[-1]:
-        yield Figure(
-            "pass@1, held-out problems", evaluated[-1]["coder_pass_at_1"], n=int(evaluated[-1].get("problems", 1))
-        )
+    final: Mapping[str, Any] = next((line["evaluation"] for line in reversed(lines) if line.get("evaluation")), {})
+    if "coder_pass_at_1" in final:
+        yield Figure("pass@1, held-out problems", final["coder_pass_at_1"], n=int(final.get("problems", 1)))
 
 
 def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
@@ -301,7 +281,7 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
             yield panel
     yield from _book(steps)
     yield from _evaluation(lines)
-    spent = PanelSpec("time", "Where the time goes", "Seconds per step.", _TIMES, 0.0).panel(
+    spent = PanelSpec("time", "Where the time goes", "Seconds per step.", _TIMES, (0.0, None)).panel(
         lambda name: _points(steps, "times", name, width, spread=False), "step"
     )
     known = tuple(each for each in spent.series if any(p.mean > 0 for p in each.points))
@@ -312,9 +292,9 @@ def _panels(steps: Sequence[_Line], lines: Sequence[_Line]) -> Iterator[Panel]:
 def _module_panels(steps: Sequence[_Line]) -> Iterator[PanelSpec]:
     modules = sorted({name.removesuffix("_kl") for line in steps for name in line["figures"] if name.endswith("_kl")})
     tones = {"coder": "coder", "tester": "tester"}
-    for suffix, title, note, low in _OF_MODULES:
+    for suffix, title, note in _OF_MODULES:
         curves = {f"{module}_{suffix}": (module, tones.get(module, "t2")) for module in modules}
-        yield PanelSpec(suffix, title, note, curves, low)
+        yield PanelSpec(suffix, title, note, curves, (0.0, None))
 
 
 def _book(steps: Sequence[_Line]) -> Iterator[Panel]:
@@ -337,7 +317,7 @@ def _evaluation(lines: Sequence[_Line]) -> Iterator[Panel]:
             for number, name in enumerate(of_panel)
         }
         key = f"held-out-{prefix.strip('_/').replace('_', '-')}"
-        panel = PanelSpec(key, title, f"{note} Means over held-out problems.", curves, 0.0, 1.0).panel(
+        panel = PanelSpec(key, title, f"{note} Means over held-out problems.", curves, SHARE).panel(
             lambda name: _points(evaluated, "evaluation", name, 1, spread=False), "step"
         )
         if panel.series:

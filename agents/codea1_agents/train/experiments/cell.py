@@ -53,12 +53,7 @@ def run_cell(folder: Path, experiment: Experiment, cell: Cell) -> CellResult:
     if curve:
         figures["cpu_s"] = curve[-1].cpu_s
     result = CellResult(
-        judge_version=JUDGE_VERSION,
-        system=cell.system,
-        base=cell.base,
-        seed=cell.seed,
-        figures=figures,
-        curve=curve,
+        judge_version=JUDGE_VERSION, system=cell.system, base=cell.base, seed=cell.seed, figures=figures, curve=curve
     )
     write_result(place, result)
     return result

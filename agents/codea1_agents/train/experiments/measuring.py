@@ -62,16 +62,8 @@ def _of_tester(models: Models, evaluation: Evaluation, sandbox: Sandbox, seed: i
         records = [record for batch in evaluate_tester(problems, tester, sandbox, task) for record in batch]
         figures = figures_of_tester(records, tests=task.tests, seed=seed).figures
         with closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder:
-            duels = measure(
-                problems,
-                coder,
-                tester,
-                sandbox,
-                samples=evaluation.samples,
-                tests=evaluation.tests,
-                view=view,
-                seed=seed,
-            )
+            n = evaluation.samples
+            duels = measure(problems, coder, tester, sandbox, samples=n, tests=task.tests, view=view, seed=seed)
     return {
         **{f"tester/{name}": estimate.mean for name, estimate in figures.items()},
         **{f"duel/{name}": estimate.mean for name, estimate in duels.figures.items()},

@@ -14,16 +14,8 @@ from codea1_agents.train.experiments.results import CellResult
 from codea1_agents.train.experiments.spread import spread_of
 from codea1_agents.train.experiments.tables import Results, values_of
 
-_COLOURS = (
-    "#1f6fb4",
-    "#d1495b",
-    "#2a9d5c",
-    "#8a5fbf",
-    "#d98c21",
-    "#5b6770",
-    "#17a2a2",
-    "#b5547f",
-)  # visible on light and dark
+# Visible on light and dark.
+_COLOURS = ("#1f6fb4", "#d1495b", "#2a9d5c", "#8a5fbf", "#d98c21", "#5b6770", "#17a2a2", "#b5547f")
 _FEW_POINTS = 30  # below this number, each point has a marker
 _WINDOW = 5  # steps over which noisy training figures are averaged
 

@@ -60,6 +60,4 @@ _PLACES = {
 }
 
 
-__getattr__ = lazy_names(
-    __name__, _PLACES, needs=("ray", "torch", "transformers"), what="training with GRPO", extra="rllib"
-)
+__getattr__ = lazy_names(__name__, _PLACES)

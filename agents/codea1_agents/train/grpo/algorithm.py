@@ -241,11 +241,7 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         """Return RLlib's state, the cursor over problems, and the Mistake Book."""
         state: dict[str, Any] = super().get_state(components, not_components=not_components, **kwargs)
         if self._check_component(_STATE, components, not_components):
-            state[_STATE] = {
-                "next_task": self._next_task,
-                "book": self.book.snapshot(),
-                "judge_version": JUDGE_VERSION,
-            }
+            state[_STATE] = {"next_task": self._next_task, "book": self.book.snapshot(), "judge_version": JUDGE_VERSION}
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:

@@ -195,10 +195,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
             self.create_local_env_runner = False  # it would start engines that nothing uses
         settings_in(self, UpdateSettings)  # checks their ranges
         self.settings()
-        self.multi_agent(
-            policies=set(self.models),
-            policies_to_train=sorted(set(self.models) - self.frozen),
-        )
+        self.multi_agent(policies=set(self.models), policies_to_train=sorted(set(self.models) - self.frozen))
         self.rl_module(rl_module_spec=self._module_specs())
         self._set_own_rates()
         super().validate()

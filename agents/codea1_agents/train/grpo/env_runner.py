@@ -85,12 +85,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
             shape: of the groups.
         """
         return GroupEnvs(
-            self.config.env,
-            self.config.env_config,
-            problems=problems,
-            rules=rules,
-            shape=shape,
-            settings=self.settings,
+            self.config.env, self.config.env_config, problems=problems, rules=rules, shape=shape, settings=self.settings
         )
 
     def make_module(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.sampling import Response, SamplingRules, sample_responses
+from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, sample_responses
 
 
 class RolloutEngine(Protocol):
@@ -16,13 +16,7 @@ class RolloutEngine(Protocol):
     def context_length(self) -> int | None:
         """Most tokens of a prompt and its response together; None: unknown."""
 
-    def sample(
-        self,
-        prompts: Sequence[Sequence[int]],
-        seeds: Sequence[Sequence[int]],
-        ends: Iterable[int],
-        rules: SamplingRules,
-    ) -> list[Response]:
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
         """Return one response per prompt; see `sample_responses`.
 
         Raises:
@@ -54,13 +48,7 @@ class TransformersEngine:
         """As the model's configuration says."""
         return getattr(self._model.config, "max_position_embeddings", None)
 
-    def sample(
-        self,
-        prompts: Sequence[Sequence[int]],
-        seeds: Sequence[Sequence[int]],
-        ends: Iterable[int],
-        rules: SamplingRules,
-    ) -> list[Response]:
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
         """Return one response per prompt; see `sample_responses`."""
         return sample_responses(self._model, prompts, seeds, end_tokens=ends, pad_token=0, rules=rules)
 

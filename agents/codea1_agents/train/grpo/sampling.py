@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from codea1_agents.models.row_sampling import nucleus
 from codea1_agents.train.grpo.sampling_cache import preallocated_cache
 
 PROMPTS_AT_ONCE = 64
+Rows: TypeAlias = Sequence[Sequence[int]]
+"""Rows of token ids, or of the integers of seeds; they may differ in length."""
 _COMPACT_BELOW = 0.75  # share of unfinished rows at which dropping the finished ones is worth copying the rest
 
 
@@ -59,13 +61,7 @@ class Response:
 
 
 def sample_responses(
-    model: Any,
-    prompts: Sequence[Sequence[int]],
-    seeds: Sequence[Sequence[int]],
-    *,
-    end_tokens: Iterable[int],
-    pad_token: int,
-    rules: SamplingRules,
+    model: Any, prompts: Rows, seeds: Rows, *, end_tokens: Iterable[int], pad_token: int, rules: SamplingRules
 ) -> list[Response]:
     """Return one response per prompt.
 
@@ -96,7 +92,7 @@ def sample_responses(
     return [found[position] for position in range(len(prompts))]
 
 
-def require_prompts(prompts: Sequence[Sequence[int]], seeds: Sequence[Sequence[int]]) -> None:
+def require_prompts(prompts: Rows, seeds: Rows) -> None:
     """Raise ValueError unless no prompt is empty and there is one seed per prompt."""
     if len(prompts) != len(seeds) or not all(map(len, prompts)):
         raise ValueError("each response needs a prompt that is not empty, and a seed")
@@ -107,7 +103,7 @@ def single_seed(seed: Sequence[int]) -> int:
     return int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> np.uint64(11))
 
 
-def left_padded(rows: Sequence[Sequence[int]], pad_token: int) -> tuple[Tensor, Tensor]:
+def left_padded(rows: Rows, pad_token: int) -> tuple[Tensor, Tensor]:
     """Return ids (B, P) int64, padded on the left, and a mask (B, P) bool that is False on padding."""
     width = max(map(len, rows))
     ids = torch.tensor([[pad_token] * (width - len(row)) + list(row) for row in rows], dtype=torch.int64)

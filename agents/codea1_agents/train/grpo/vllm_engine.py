@@ -15,7 +15,7 @@ from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_agents.train.grpo.adapters import plain_weights
 from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.sampling import Response, SamplingRules, require_prompts, single_seed
+from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
 from codea1_env.errors import UserError, extra_needed
 
 _WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
@@ -65,13 +65,7 @@ class VllmEngine:
         """As the engine was started."""
         return self._context
 
-    def sample(
-        self,
-        prompts: Sequence[Sequence[int]],
-        seeds: Sequence[Sequence[int]],
-        ends: Iterable[int],
-        rules: SamplingRules,
-    ) -> list[Response]:
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
         """Return one response per prompt; see `sample_responses`."""
         require_prompts(prompts, seeds)
         if self._fault:
@@ -136,9 +130,7 @@ class VllmEngine:
         (reply,) = self._generated([self._probe], [params], frozenset())
         return largest_gap(self._model, self._probe, reply)
 
-    def _generated(
-        self, prompts: Sequence[Sequence[int]], params: Sequence[Any], ends: frozenset[int]
-    ) -> list[Response]:
+    def _generated(self, prompts: Rows, params: Sequence[Any], ends: frozenset[int]) -> list[Response]:
         if not prompts:
             return []
         inputs = [{"prompt_token_ids": list(prompt)} for prompt in prompts]

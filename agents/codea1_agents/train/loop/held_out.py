@@ -117,9 +117,7 @@ class _EvaluationWork:
             for opponent, number, validity, kills in bench.suites(tasks):
                 before = findings[number]
                 findings[number] = replace(
-                    before,
-                    validity={**before.validity, opponent: validity},
-                    kills={**before.kills, opponent: kills},
+                    before, validity={**before.validity, opponent: validity}, kills={**before.kills, opponent: kills}
                 )
         return [findings[task.number] for task in tasks]
 

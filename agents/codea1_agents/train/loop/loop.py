@@ -291,12 +291,7 @@ class _Loop:
         times = times_of(algorithm.last_step, figures, time.perf_counter() - begun)
         times["cpu_s"] = processor_seconds() - spent
         history = [line["figures"] for line in self.lines[-32:] if "figures" in line]
-        line: Line = {
-            "step": self.done,
-            "figures": figures,
-            "times": times,
-            "alarms": alarms_of([*history, figures]),
-        }
+        line: Line = {"step": self.done, "figures": figures, "times": times, "alarms": alarms_of([*history, figures])}
         every = self.config.evaluation.every
         if _is_due(self.done, every) or (every and self.done == self.config.run.steps):
             line["evaluation"] = self._evaluated()
@@ -340,8 +335,7 @@ class _Loop:
         trees = self.algorithm.last_trees[: self.config.logging.samples]
         problems, settings = self.algorithm.problems, self.algorithm.settings
         self.folder.replace(
-            f"samples/step-{self.done:04d}",
-            lambda place: write_samples(place, trees, problems, settings, self.facts),
+            f"samples/step-{self.done:04d}", lambda place: write_samples(place, trees, problems, settings, self.facts)
         )
 
     def _save(self) -> None:

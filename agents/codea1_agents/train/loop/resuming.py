@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.play.versions import git_commit, installed_versions
+from codea1_agents.train.lazy_names import TRAINING_PACKAGES
 from codea1_agents.train.loop.folder import stored_run
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.errors import BrokenInput
@@ -24,7 +25,6 @@ _CHECKED_BY_CONTENT = (
     "agents.tester.model",
     "agents.shared.model",
 )
-_LEARNERS = ("ray", "torch", "transformers")
 _ENDS = 1 << 20  # bytes of each end of a weights file in its digest; the whole file would take minutes
 
 
@@ -44,7 +44,7 @@ def differences(stored: TrainingConfig, wanted: TrainingConfig) -> tuple[str, ..
 def facts_of(config: TrainingConfig) -> dict[str, Any]:
     """Return what decides a run's results apart from its settings: versions, and digests of problems and models."""
     versions = installed_versions()
-    for package in _LEARNERS:
+    for package in TRAINING_PACKAGES:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:

@@ -326,10 +326,7 @@ def _packed(lengths: Sequence[int]) -> list[list[int]]:
 def _token_losses(model: Any, batch: _Batch) -> Tensor:
     """Return losses (B, T), 0 where there is no target."""
     logits = model(
-        input_ids=batch.ids,
-        position_ids=batch.positions,
-        attention_mask=batch.mask.to(model.dtype),
-        use_cache=False,
+        input_ids=batch.ids, position_ids=batch.positions, attention_mask=batch.mask.to(model.dtype), use_cache=False
     ).logits.float()
     flat = cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), ignore_index=_IGNORED, reduction="none")
     return flat.view_as(batch.targets)

@@ -5,15 +5,7 @@ from __future__ import annotations
 from functools import cache
 from itertools import product
 
-from codea1_agents.train.tiny.family import (
-    Composition,
-    Split,
-    Variant,
-    answer_of,
-    drawn_inputs,
-    family,
-    mutants,
-)
+from codea1_agents.train.tiny.family import Composition, Split, Variant, answer_of, drawn_inputs, family, mutants
 from codea1_agents.train.tiny.inputs import Arguments
 from codea1_env.errors import UnknownName
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, WrongProgram
