@@ -24,7 +24,7 @@ from tests.support.toys import ADD, LAST
 
 # A loaded machine must not turn a slow example into a failure.
 settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("fast", deadline=None, max_examples=25)
 
 MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
     ["base_folder", "model_folder", "phrase_folders", "tiny_model", "tiny_base_model"], "models"
@@ -36,8 +36,9 @@ NEEDS_TORCH = re.compile(r'^(?:\w+ = )?pytest\.importorskip\("(?:ray|torch|trans
 """Stands in a module whose tests are all marked `models`."""
 
 
-def pytest_configure() -> None:
-    """Take interrupts also where the suite runs in the background (`nohup`), which ignores them: tests send some."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Load a profile of hypothesis, and take interrupts in the background (`nohup`), too, since tests send some."""
+    settings.load_profile("fast" if "not slow" in config.option.markexpr else "untimed")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

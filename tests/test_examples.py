@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import ROOT
 
+pytestmark = pytest.mark.slow
 WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers warn of themselves
 BANK_PPO = ROOT / "examples" / "bank_game_ppo.py"
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO})

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 PLAY = """
 import hashlib, json
 from codea1_env.agent import AgentContext, load_agent
@@ -51,6 +53,7 @@ def played(order: str, hash_seed: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_replies() -> None:
     first, second = played("forward", "1"), played("reversed", "2")
     assert len(first) > 10_000

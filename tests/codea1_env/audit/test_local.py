@@ -11,7 +11,7 @@ import pytest
 from codea1_env.audit import Auditor, AuditResult, HostileCandidate, HostileProgram, HostileSuite, load_attacks
 from codea1_env.sandbox.local import LocalSandbox
 
-pytestmark = pytest.mark.xdist_group("watches the machine")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("watches the machine")]
 
 ATTACKS = load_attacks()
 # What a process can reach is where tiers differ; how it can end is the same in all.

@@ -6,7 +6,7 @@ import runpy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import ROOT
@@ -25,7 +25,6 @@ def test_values_of_mixed_types_are_equal_as_in_python(script: dict[str, Any]) ->
     assert n_equal > 100
 
 
-@settings(max_examples=200)
 @given(seed=st.integers(0, 2**32))
 def test_any_two_values_are_equal_as_in_python(script: dict[str, Any], seed: int) -> None:
     _, wrong = script["compare_pairs"](100, seed)

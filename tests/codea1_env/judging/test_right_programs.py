@@ -66,6 +66,7 @@ def test_there_are_enough_of_them() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
 
 
+@pytest.mark.slow
 @each_case
 def test_plain_python_passes_it(case: Case, tmp_path: Path) -> None:
     script = tmp_path / "program.py"

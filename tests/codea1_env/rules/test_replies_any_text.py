@@ -8,7 +8,7 @@ import time
 import warnings
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from codea1_env.facts.submissions import Candidate, RejectionReason, Suite, TestCase
@@ -121,7 +121,6 @@ def check_shape(reply: str) -> None:
         assert all(0 <= piece.line <= n_lines for piece in (*item.cases, *item.rejections))
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.text(SURROGATES_TOO))
 @example("")
 @example("\0")
@@ -132,7 +131,6 @@ def test_any_text_is_read(reply):
     check_shape(reply)
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(st.sampled_from(SNIPPETS), max_size=40).map("".join))
 def test_any_mixture_of_python_and_markdown_is_read(reply):
     check_shape(reply)
@@ -388,7 +386,6 @@ def cases_in(text: str) -> tuple[TestCase, ...]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
 @given(FILES)
 def test_every_case_is_an_expression_that_calls_the_entry_point_and_names_nothing_else(text):
     for case in cases_in(text):
@@ -407,7 +404,6 @@ def test_every_case_is_an_expression_that_calls_the_entry_point_and_names_nothin
         assert "\n" not in case.to_assert()
 
 
-@settings(deadline=None, max_examples=150)
 @given(FILES)
 def test_reading_a_case_again_gives_the_same_case(text):
     for case in cases_in(text):
@@ -418,7 +414,6 @@ def test_reading_a_case_again_gives_the_same_case(text):
         ]
 
 
-@settings(deadline=None, max_examples=150)
 @given(FILES)
 def test_free_names_of_a_case_are_bound_by_its_imports_or_are_built_in(text):
     for case in cases_in(text):
@@ -457,7 +452,6 @@ def stand_in(*values: float, **named: float) -> int:
     return (7 * sum(values) + 3 * sum(named.values()) + len(values)) % 11
 
 
-@settings(deadline=None, max_examples=250)
 @given(st.lists(LINES, min_size=1, max_size=8))
 def test_a_case_holds_iff_its_assert_holds_where_it_stands(lines):
     text = "\n".join(["x = 1", "y = 2", *lines])
