@@ -24,7 +24,9 @@ class EvaluationOptions(SessionOptions):
     without: Annotated[str, Option(help="Ids of problems to leave out, separated by commas.")] = ""
     out: Annotated[
         Path | None,
-        Option(help="Folder for records and figures; the same command continues in it.", show_default="none"),
+        Option(
+            "--out", "-o", help="Folder for records and figures; the same command continues in it.", show_default="none"
+        ),
     ] = None
 
 
@@ -112,7 +114,9 @@ class ExportTestsOptions(SessionOptions):
     """
 
     agent: Annotated[str, Option(help="The tester (see codea1 agents).")]
-    out: Annotated[Path, Option(help="File to write: Parquet if its name ends in .parquet, else JSON lines.")]
+    out: Annotated[
+        Path, Option("--out", "-o", help="File to write: Parquet if its name ends in .parquet, else JSON lines.")
+    ]
     problems: Problems = DEFAULT_SOURCE
     suites: Annotated[int, Option(min=1, help="Suites per problem; a test in several suites is written once.")] = 1
     tests: TestsPerSuite = 8

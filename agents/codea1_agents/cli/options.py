@@ -21,7 +21,7 @@ Alpha = Annotated[
 ]
 Limit = Annotated[int | None, Option(min=1, help="Use only the first so many problems.", show_default="all")]
 NoProgress = Annotated[bool, Option("--quiet", "-q", help="Do not show progress.")]
-Problems = Annotated[str, Option(help="Problem source: a name or a path.")]
+Problems = Annotated[str, Option("--problems", "-p", help="Problem source: a name or a path.")]
 Rules = Annotated[str, Option("--rules", "--preset", help="Name of a rules preset.")]
 Sandbox = Annotated[str, Option(help="Sandbox that runs the programs.")]
 SummaryOnly = Annotated[bool, Option("--quiet", "-q", help="Print only the summary.")]

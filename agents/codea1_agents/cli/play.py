@@ -77,7 +77,9 @@ class PlayOptions(Options):
     show: Annotated[
         int | None, Option(min=0, help="Number of duels to draw.", show_default="1; 0 with --json or --quiet")
     ] = None
-    out: Annotated[Path | None, Option(help="Run folder, new or empty.", show_default="a new one under runs/")] = None
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
+    ] = None
     resume: Annotated[
         Path | None, Option(help="Continue the run in this folder; other options must agree with its configuration.")
     ] = None

@@ -95,7 +95,7 @@ class Pool:
         self.guarantee = worker.guarantee
 
     def expired(self, busy: Iterable[Worker]) -> list[Worker]:
-        """Return the idle workers that have forked `_MAX_FORKS` times.
+        """Return the idle workers that have forked as often as their upkeep allows.
 
         Args:
             busy: the worker of each job that runs.

@@ -197,10 +197,11 @@ def scheduler_of(upkeep: Upkeep) -> Iterator[Callable[[list[Job]], set[bytes | N
         scheduler.submit(batch)
         assert batch.done.wait(60)
         assert batch.error == ""
+        assert None not in batch.reports
         return {report.outcomes[0].value for report in batch.reports if report is not None}
 
-    yield run
-    scheduler.close()
+    with contextlib.closing(scheduler):
+        yield run
 
 
 def test_a_worker_that_has_served_its_time_is_replaced(descendants: Any, left_over: Any) -> None:

@@ -16,8 +16,8 @@ from codea1_agents.train.grpo.group_envs import require_group_env
 from codea1_agents.train.grpo.hyperparameters import (
     LengthSettings,
     RolloutSettings,
-    UpdateSettings,
     default_hyperparameters,
+    require_ranges,
     settings_in,
 )
 from codea1_agents.train.grpo.learner import GRPOTorchLearner
@@ -193,7 +193,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self._check_suites()
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nothing uses
-        settings_in(self, UpdateSettings)  # checks their ranges
+        require_ranges(self)
         self.settings()
         self.multi_agent(policies=set(self.models), policies_to_train=sorted(set(self.models) - self.frozen))
         self.rl_module(rl_module_spec=self._module_specs())

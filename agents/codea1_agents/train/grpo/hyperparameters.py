@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from codea1_agents.train.ranges import Count, CountOrZero, Finite, Flag, NotNegative, Positive
+from codea1_env.errors import UserError
 from codea1_env.rounds.trees import SuitesPer
+from codea1_env.runs.records import first_fault
 
 OldLogProbs = Literal["sampler", "learner"]
 
@@ -118,8 +120,8 @@ class UpdateSettings(LossSettings):
     sampler's, at most `importance_cap`. 0: by 1."""
     weight_decay: NotNegative = 0.1
     """Of AdamW."""
-    grad_clip: Positive = 1.0
-    """Largest norm of the gradient."""
+    grad_clip: Positive | None = 1.0
+    """Largest norm of the gradient. None: any."""
 
     def __post_init__(self) -> None:
         LossSettings.__post_init__(self)  # `super()` finds no class here, as slots make a new one
@@ -163,6 +165,19 @@ def values_of(settings: Any, kind: type[Any] | None = None) -> dict[str, Any]:
         kind: a class of which `settings` is an instance; only the fields of this class are returned. None: all fields.
     """
     return {each.name: getattr(settings, each.name) for each in fields(kind or settings)}
+
+
+def require_ranges(config: Any) -> None:
+    """Check the values that an object has under the names of hyperparameters.
+
+    Raises:
+        UserError: one is of another type or out of its range; it names the first.
+    """
+    for kind in (RolloutSettings, UpdateSettings):
+        try:
+            TypeAdapter(kind).validate_python({each.name: getattr(config, each.name) for each in fields(kind)})
+        except ValidationError as error:
+            raise UserError(first_fault(error)) from error
 
 
 def settings_in(config: Any, kind: type[_D]) -> _D:

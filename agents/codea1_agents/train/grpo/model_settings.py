@@ -57,7 +57,7 @@ class ModelSettings:
     entropy_bonus: bool = False
     """Whether entropy is part of the loss. Otherwise it is only reported and has no gradient."""
     logits_at_once: int = 256
-    """Response tokens whose logits the learner holds at the same time; 0: all."""
+    """Response tokens whose logits the learner holds at the same time; 0: all. `GRPOConfig` sets it from its own."""
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
     rollout_engine: str = "transformers"

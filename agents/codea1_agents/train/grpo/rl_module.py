@@ -67,10 +67,16 @@ def has_plain_head(model: Any) -> bool:
     Some models change them afterwards, by a soft cap or a scale. The log-probabilities of those need the whole model.
     """
     base = _without_wrapper(model)
+    body, head = base.base_model, base.get_output_embeddings()
+    if head is None or body is base:
+        return False
     given = {"input_ids": torch.arange(2, device=base.device).unsqueeze(0), "use_cache": False}
     with torch.no_grad():
-        logits = base.get_output_embeddings()(base.base_model(**given)[0])
-        return bool(torch.allclose(logits, base(**given).logits))
+        try:
+            logits = head(body(**given)[0])
+        except (RuntimeError, TypeError):  # there is a layer between the two
+            return False
+        return bool(torch.equal(logits, base(**given).logits))
 
 
 def _without_wrapper(model: Any) -> Any:

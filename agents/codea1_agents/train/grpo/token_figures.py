@@ -46,6 +46,7 @@ def token_figures(
     """
 
     def figures(of_states: Tensor, of_tokens: Tensor) -> tuple[Tensor, Tensor]:
+        torch.clear_autocast_cache()  # or all parts shared one cast of the weights, and their gradients its few bits
         logits = head(of_states).float()
         with contextlib.nullcontext() if entropy_gradient else torch.no_grad():
             spread = logits.log_softmax(-1)

@@ -133,10 +133,12 @@ def test_a_model_that_caps_its_logits_is_computed_whole() -> None:
     from transformers import Gemma2Config, Gemma2ForCausalLM
 
     shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
-    more = {"num_key_value_heads": 1, "head_dim": 16, "vocab_size": 40, "final_logit_softcapping": 1.0}
-    capped = Gemma2ForCausalLM(Gemma2Config(**shape, **more)).eval()
+    more = {"num_key_value_heads": 1, "head_dim": 16, "vocab_size": 40, "final_logit_softcapping": 30.0}
+    capped = Gemma2ForCausalLM(Gemma2Config(**shape, **more | {"initializer_range": 0.01})).eval()
     plain = Gemma2ForCausalLM(Gemma2Config(**shape, **more | {"final_logit_softcapping": None})).eval()
     assert (has_plain_head(plain), has_plain_head(capped)) == (True, False)
+    plain.lm_head = None
+    assert not has_plain_head(plain)
 
 
 def test_a_long_response_counts_by_its_tokens(phrase_folders: dict[str, str]) -> None:
@@ -311,7 +313,9 @@ def test_ratios_of_later_steps_start_from_the_policy_before_the_first(phrase_fol
     assert float(found["sampler_gap"].peek()) == pytest.approx(0.5, abs=1e-5)
 
 
-@pytest.mark.parametrize("wrong", [{"old_log_probs": "nobody"}, {"importance_cap": 2.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"old_log_probs": "nobody"}, {"importance_cap": 2.0}, {"logits_at_once": -5}, {"lr": -1.0}]
+)
 def test_settings_of_old_log_probs_that_make_no_sense_are_refused(
     phrase_folders: dict[str, str], wrong: dict[str, Any]
 ) -> None:

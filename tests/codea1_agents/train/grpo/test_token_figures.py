@@ -51,6 +51,26 @@ def test_they_are_those_of_plain_torch_and_zero_on_padding() -> None:
     assert torch.allclose(found.entropy, distribution.entropy() * MASK, atol=1e-6)
 
 
+@pytest.mark.parametrize("logits_at_once", [16, 64])
+def test_parts_in_half_precision_lose_no_bits_of_the_weights_gradient(logits_at_once: int) -> None:
+    """Autocast would share one cast of the weights among all parts, and add up their gradients in its eight bits."""
+    draw = torch.Generator().manual_seed(2)
+    head = torch.nn.Linear(16, VOCABULARY, bias=False)
+    states = torch.randn(1, 4096, 16, generator=draw)
+    tokens = torch.randint(VOCABULARY, (1, 4096), generator=draw)
+
+    def gradient(size: int, *, halved: bool) -> torch.Tensor:
+        head.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=halved):
+            found = token_figures(states, head, tokens, torch.ones_like(tokens) > 0, logits_at_once=size)
+        found.log_probs.sum().backward()
+        return head.weight.grad.clone()
+
+    exact = gradient(0, halved=False)
+    whole, parts = (float((gradient(size, halved=True) - exact).norm()) for size in (0, logits_at_once))
+    assert parts < 1.5 * whole
+
+
 PEAK = """
 import resource, torch
 from codea1_agents.train.grpo.token_figures import token_figures
