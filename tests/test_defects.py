@@ -327,6 +327,7 @@ def test_d16_an_input_on_which_the_solution_is_slow_is_the_testers_fault(sandbox
     assert report.suites[0].suite.rejections[0].reason is RejectionReason.SOLUTION_TIME_LIMIT
 
 
+@pytest.mark.slow
 def test_d16_what_was_never_run_is_no_evidence_and_enters_no_book(sandbox):
     suite = "\n".join(f"assert f({i}) == {i}" for i in range(12))
     report = one(sandbox, IDENTITY, "def f(x):\n    while True: pass", suite)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from codea1_agents.checks.sandbox_check import check_sandbox, promise_of
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
@@ -25,6 +27,7 @@ class Liar:
         pass
 
 
+@pytest.mark.slow
 def test_the_local_sandbox_tells_every_kind_apart_twice(sandbox: Sandbox) -> None:
     found = check_sandbox(sandbox)
     assert {each.expected for each in found} == set(OutcomeKind) - {OutcomeKind.INTERNAL_ERROR}

@@ -47,6 +47,7 @@ def test_the_list_of_commands_in_these_tests_is_complete() -> None:
 GROUPS = [app, *(each.typer_instance for each in app.registered_groups if each.typer_instance)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("callback", [command.callback for group in GROUPS for command in group.registered_commands])
 def test_every_command_has_a_body_that_takes_its_options(callback: Callable[..., None]) -> None:
     registered = inspect.getclosurevars(callback).nonlocals

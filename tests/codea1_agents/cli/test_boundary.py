@@ -80,6 +80,7 @@ def test_who_stops_reading_hears_nothing(started: Callable[..., subprocess.Popen
     process.stderr.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("arguments", [["agents"], ["agents", "--json"], PLAY, ["--help"], ["--version"]])
 def test_a_full_disk_behind_stdout_is_one_sentence(arguments: list[str]) -> None:

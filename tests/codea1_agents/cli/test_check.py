@@ -47,6 +47,7 @@ def test_a_source_that_cannot_be_read_is_bad_input_not_a_failed_check(codea1: Ca
     assert result.stderr.startswith("error: ")
 
 
+@pytest.mark.slow
 def test_every_kind_of_outcome_is_obtained_and_the_promise_told(codea1: Callable[..., Any], one_object: Any) -> None:
     result = codea1("check", "sandbox", "--json")
     data = one_object(result.stdout)

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.command_line import Started
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.slow
 
 FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "-n", "12", "--seed", "2"]
 

@@ -15,6 +15,7 @@ pytest.importorskip("scipy", reason="scipy is not installed")
 QUICK = ["-p", "starter", "--limit", "3", "-n", "1", "--tests", "3"]
 
 
+@pytest.mark.slow
 def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(
     codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]], folder: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_sweep_tells_each_setting_and_can_be_drawn(codea1: Callable[..., Any],
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_book_tells_what_became_of_its_cases(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
     with MistakeBook(run / "book.sqlite", read_only=True) as book:
         n_there, n_left = book.size(), len(list(book.departures()))

@@ -15,6 +15,8 @@ import typer
 
 from codea1_agents.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("openai")
 
 KEY, USER, PASSWORD, QUERY = "canary-key-0123", "canary-user", "canary-password", "canary-query"

@@ -15,6 +15,8 @@ from codea1_agents.cli.app import app
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.sandbox.local import LocalSandbox
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("openai")
 
 PLAY = ["play", "-p", "starter", "--coder", "mutant", "-n", "20", "--seed", "5", "--quiet"]

@@ -135,6 +135,7 @@ def test_the_schedule_takes_the_first_episode_whose_problem_is_free() -> None:
 # -- how agents are asked --
 
 
+@pytest.mark.slow
 def test_all_open_observations_go_to_one_batch(many: ProblemSet, sandbox: Sandbox) -> None:
     class Slow(Engine):
         def act_batch(self, observations: Sequence[Observation], infos: Sequence[Info]) -> list[Any]:
@@ -350,6 +351,7 @@ class Clinging:
         await asyncio.sleep(60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_two_agents_that_do_not_end_are_waited_for_at_the_same_time(
     many: ProblemSet, sandbox: Sandbox, concurrency: int, monkeypatch: pytest.MonkeyPatch

@@ -201,6 +201,7 @@ def last_number_before_kill(path: Path, rules: BookRules, delay_s: float) -> int
     return max((int(line) for line in lines if line.endswith(b"\n")), default=0)
 
 
+@pytest.mark.slow
 def test_what_was_recorded_survives_a_kill_at_any_moment(path):
     rules = PRESETS["fixed"].book
     rng = np.random.default_rng()  # any moment: others in every run of this test

@@ -38,6 +38,7 @@ def test_small_inputs_valid_and_changed_raise_nothing(script: dict[str, Any]) ->
         each.read()
 
 
+@pytest.mark.slow
 def test_inputs_full_of_one_thing_raise_nothing(script: dict[str, Any]) -> None:
     large = list(script["inputs"](0, 0, sizes=(3_000,), characters=(3_000,)))
     assert len(large) > 300

@@ -81,6 +81,7 @@ def test_many_problems_in_one_batch_equal_one_by_one(sandbox, toys):
     assert judge.judge([]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "verdict"),
     [

@@ -88,6 +88,7 @@ def test_hidden_state_shows_as_flaky_because_the_second_run_goes_backwards(sandb
     assert once.status is CheckStatus.OK
 
 
+@pytest.mark.slow
 def test_too_much_time_is_slow_whether_it_ends_or_not(sandbox: Sandbox) -> None:
     assert status(sandbox, problem("def f(x):\n    while True: pass"))[0] is CheckStatus.SLOW
     (found,) = check_problems([problem()], sandbox, slow_s=0.0)
@@ -161,6 +162,7 @@ def test_a_training_row_whose_tests_use_pytest_is_ok_in_a_sandbox_without_it(san
 LIGHT = ("HumanEval/38", "HumanEval/84", "MBPP/2", "MBPP/4", "MBPP/82", "MBPP/737", "MBPP/797")
 
 
+@pytest.mark.slow
 def test_a_slice_of_the_official_validation_rows_is_ok(sandbox: Sandbox, shared_data: Path) -> None:
     found_rows = find_rows(shared_data / "evalplus_dev.parquet")
     rows = [found.row for found in found_rows if isinstance(found.row, dict)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Candidate, RejectionReason
 from codea1_env.facts.verdicts import CandidateReport, ValidCase, Verdict
@@ -220,6 +222,7 @@ def test_one_testers_hanging_inputs_cost_another_ones_suite_nothing() -> None:
     assert sandbox.asked[-1] == (WRONG.program, ["f(1)", "f(2)"])
 
 
+@pytest.mark.slow
 def test_sleep_that_other_suites_have_used_up_is_given_back(sandbox: Sandbox) -> None:
     problem = Problem("slow", "def f(x): ...", "f", "import time\ndef f(x):\n  time.sleep(0.14)\n  return x", ())
     texts = ["\n".join(f"assert f({4 * n + i}) == {4 * n + i}" for i in range(4)) for n in range(4)]

@@ -19,6 +19,8 @@ from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
 
+pytestmark = pytest.mark.slow
+
 TABLE = Path(__file__).with_name("right_programs.toml")
 
 

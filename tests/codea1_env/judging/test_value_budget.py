@@ -52,6 +52,7 @@ def test_items_and_arguments_count() -> None:
     assert [budget.take(opaque, value(3)).kind for _ in range(2)] == [OutcomeKind.OPAQUE, OutcomeKind.OUTPUT_LIMIT]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [PLAIN, TEXTS])
 def test_a_candidate_of_long_answers_fails_and_is_compared_within_the_budget(
     sandbox: Sandbox, line: str, monkeypatch

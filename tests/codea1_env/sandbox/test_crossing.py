@@ -222,6 +222,7 @@ def test_the_null_device_opens_on_every_tier(tier: str) -> None:
 # Bounds
 
 
+@pytest.mark.slow
 def test_all_calls_of_a_job_together_are_bounded(sandbox: Sandbox) -> None:
     program = "def f(x):\n    n = 0\n    while n < 10**7: n += 1\n    return x\n"
     quick = run(sandbox, program, Call("f(0)"), cpu_s=30.0)

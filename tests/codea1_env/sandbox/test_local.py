@@ -111,6 +111,7 @@ def test_processor_time_is_limited_per_call(sandbox: LocalSandbox) -> None:
     assert report.cpu_s < 1.0
 
 
+@pytest.mark.slow
 def test_many_calls_together_may_take_longer_than_one_may(sandbox: LocalSandbox) -> None:
     program = "import time\ndef f(x):\n    end = time.process_time() + x\n    while time.process_time() < end: pass\n"
     report = run(sandbox, program, *["f(0.2)"] * 4, "f(0.5)", limits=QUICK)
@@ -256,6 +257,7 @@ def test_the_preamble_runs_before_the_program_in_its_namespace(sandbox: LocalSan
     assert bad.load.error_type == "ModuleNotFoundError"
 
 
+@pytest.mark.slow
 def test_megabytes_of_program_and_harness_are_no_problem(sandbox: LocalSandbox) -> None:
     filler = f"data = [{'123456, ' * 400_000}]\n"
     job = Job(

@@ -111,6 +111,7 @@ LIKE_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(LIKE_VALUES)
 def test_what_is_let_through_at_a_glance_would_have_passed_the_check(text: str) -> None:

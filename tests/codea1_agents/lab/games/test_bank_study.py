@@ -69,6 +69,7 @@ def test_the_book_remembers_what_is_played(starter_bank):
         assert later[0].n_replayed > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".svg", ".png"])
 def test_pictures_are_drawn(starter_bank, tmp_path, ending):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")

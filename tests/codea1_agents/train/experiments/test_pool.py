@@ -53,6 +53,7 @@ def test_all_cells_run_and_needs_come_first(tmp_path: Path, commands: dict[str, 
     assert max(len(each.running) for each in reports) == 2
 
 
+@pytest.mark.slow
 def test_a_failed_cell_stops_only_what_needs_it(tmp_path: Path, commands: dict[str, str]) -> None:
     commands["static"] = FAILS
     with pytest.raises(CellFailed, match=r"static/base-0/seed-0 and 1 others failed, see .*log\.txt"):

@@ -85,6 +85,7 @@ def kill_share(rules: CorpusRules) -> float:
     return sum(found) / len(found)
 
 
+@pytest.mark.slow
 def test_program_aware_tests_hit_the_mistake_of_the_shown_program() -> None:
     assert kill_share(CorpusRules(Variant.RARE)) < 0.25
     assert kill_share(CorpusRules(Variant.RARE, aware_share=1.0)) > 0.6

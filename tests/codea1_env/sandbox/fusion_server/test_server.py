@@ -131,6 +131,7 @@ def test_the_death_of_a_process_is_a_failure_with_its_signal(server: FusionServe
     assert answer.run.return_code == return_code
 
 
+@pytest.mark.slow
 def test_out_of_time_what_was_printed_comes_back(server: FusionServer) -> None:
     loops = [
         "while True: pass",
