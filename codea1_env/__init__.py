@@ -14,18 +14,27 @@ import gymnasium
 import pettingzoo
 
 if TYPE_CHECKING:  # for editors and type checkers; at run time `__getattr__` imports them
-    from codea1_env import bank_v0, code_a1_v0, gymnasium_views
-    from codea1_env.agent import Agent, AgentContext, load_agent
-    from codea1_env.book import MistakeBook
-    from codea1_env.group_vector import GroupVector
-    from codea1_env.gymnasium_views import make_vec
-    from codea1_env.judging.judge import Duel, Judge
-    from codea1_env.problems import Problem, ProblemSet, load_problems
-    from codea1_env.rounds.referee import Referee
-    from codea1_env.rounds.trees import Tree
-    from codea1_env.rules.rewards import score, score_group
-    from codea1_env.rules.ruleset import Ruleset, preset
-    from codea1_env.sandbox import Limits
+    from codea1_env import bank_v0 as bank_v0
+    from codea1_env import code_a1_v0 as code_a1_v0
+    from codea1_env import gymnasium_views as gymnasium_views
+    from codea1_env.agent import Agent as Agent
+    from codea1_env.agent import AgentContext as AgentContext
+    from codea1_env.agent import load_agent as load_agent
+    from codea1_env.book import MistakeBook as MistakeBook
+    from codea1_env.group_vector import GroupVector as GroupVector
+    from codea1_env.gymnasium_views import make_vec as make_vec
+    from codea1_env.judging.judge import Duel as Duel
+    from codea1_env.judging.judge import Judge as Judge
+    from codea1_env.problems import Problem as Problem
+    from codea1_env.problems import ProblemSet as ProblemSet
+    from codea1_env.problems import load_problems as load_problems
+    from codea1_env.rounds.referee import Referee as Referee
+    from codea1_env.rounds.trees import Tree as Tree
+    from codea1_env.rules.rewards import score as score
+    from codea1_env.rules.rewards import score_group as score_group
+    from codea1_env.rules.ruleset import Ruleset as Ruleset
+    from codea1_env.rules.ruleset import preset as preset
+    from codea1_env.sandbox import Limits as Limits
 
 __version__ = "0.1.0"
 
@@ -51,30 +60,7 @@ _MODULE_OF = {
 }
 _MODULES = ("bank_v0", "code_a1_v0", "gymnasium_views")
 
-__all__ = [
-    "Agent",
-    "AgentContext",
-    "Duel",
-    "GroupVector",
-    "Judge",
-    "Limits",
-    "MistakeBook",
-    "Problem",
-    "ProblemSet",
-    "Referee",
-    "Ruleset",
-    "Tree",
-    "__version__",
-    "bank_v0",
-    "code_a1_v0",
-    "gymnasium_views",
-    "load_agent",
-    "load_problems",
-    "make_vec",
-    "preset",
-    "score",
-    "score_group",
-]
+__all__ = sorted(("__version__", *_MODULE_OF, *_MODULES))
 
 if not TYPE_CHECKING:
 
@@ -88,7 +74,7 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return __all__
 
 
 _VIEWS = {

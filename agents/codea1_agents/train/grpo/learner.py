@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -212,15 +213,8 @@ def _accumulate(totals: dict[str, float], figures: Mapping[str, float]) -> None:
 
 
 def _figures(parts: LossParts) -> dict[str, float]:
-    return {
-        "loss": float(parts.loss.detach()),
-        "policy_loss": float(parts.policy),
-        "kl": float(parts.kl),
-        "entropy": float(parts.entropy),
-        "clip_share": float(parts.clip_share),
-        "dual_clip_share": float(parts.dual_clip_share),
-        "ratio_gap": float(parts.ratio_gap),
-    }
+    found = {each.name: float(getattr(parts, each.name).detach()) for each in fields(parts)}
+    return {"policy_loss": found.pop("policy"), **found}
 
 
 def _gap_figures(config: Any, batch: Batch, found: Mapping[str, Tensor]) -> dict[str, float]:
@@ -231,10 +225,4 @@ def _gap_figures(config: Any, batch: Batch, found: Mapping[str, Tensor]) -> dict
         batch[Column.TOKEN_WEIGHT],
         config.importance_cap,
     )
-    return {
-        "sampler_gap": float(gap.mean),
-        "sampler_gap_max": float(gap.largest),
-        "sampler_ratio": float(gap.ratio),
-        "sampler_squared_ratio": float(gap.squared_ratio),
-        "sampler_truncated_share": float(gap.truncated),
-    }
+    return {f"sampler_{each.name}": float(getattr(gap, each.name)) for each in fields(gap)}

@@ -111,13 +111,13 @@ def importance_weights(log_probs: Tensor, sampled_log_probs: Tensor, cap: float)
 class SamplerGap:
     """How far a learner's policy lies from its sampler's before the first update; sums weighted by `token_weight`."""
 
-    mean: Tensor
+    gap: Tensor
     """Of |difference of log-probabilities|."""
-    largest: Tensor
+    gap_max: Tensor
     ratio: Tensor
     """Of the learner's to the sampler's probability."""
     squared_ratio: Tensor
-    truncated: Tensor
+    truncated_share: Tensor
     """Weight of the tokens whose ratio is above the cap; 0 without a cap."""
 
 
@@ -129,9 +129,9 @@ def sampler_gap(
     difference = torch.where(mask, log_probs.detach() - sampled_log_probs, 0.0)
     ratio = difference.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
     return SamplerGap(
-        mean=(difference.abs() * weight).sum(),
-        largest=(difference.abs() * (weight > 0)).max(),
+        gap=(difference.abs() * weight).sum(),
+        gap_max=(difference.abs() * (weight > 0)).max(),
         ratio=(ratio * weight).sum(),
         squared_ratio=(ratio.square() * weight).sum(),
-        truncated=((ratio > cap) * weight).sum() if cap else torch.zeros(()),
+        truncated_share=((ratio > cap) * weight).sum() if cap else torch.zeros(()),
     )
