@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Alpha, Rules, SessionOptions
+from codea1_agents.cli.options import Alpha, Problems, Rules, SessionOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class CrossplayOptions(SessionOptions):
     yardsticks: Annotated[
         bool, Option("--yardsticks/--no-yardsticks", help="Add mutant, fuzz and boundary as fixed references.")
     ] = True
-    problems: Annotated[str, Option("--problems", "-p", help="Problem source: a name or a path.")] = "starter"
+    problems: Problems = "starter"
     samples: Annotated[int, Option("--samples", "-n", min=1, help="Programs per coder and problem.")] = 4
     tests: Annotated[
         int | None, Option(min=1, max=1000, help="Tests requested per suite.", show_default="the preset's")

@@ -67,6 +67,11 @@ def untied(model: Any) -> dict[str, Tensor]:
     return found
 
 
+def without_wrapper(model: Any) -> Any:
+    """Return the model inside the wrapper of adapters, which stay in its layers; any other model as it is."""
+    return model.get_base_model() if is_adapted(model) else model
+
+
 def plain_weights(model: Any) -> dict[str, Tensor]:
     """Return weights by their names in a HuggingFace folder, tied ones once. Adapters are merged into copies."""
     if not is_adapted(model):
@@ -87,9 +92,10 @@ def plain_weights(model: Any) -> dict[str, Tensor]:
 
 def save_plain(model: Any, folder: str | Path) -> None:
     """Write a model, with or without adapters, as a plain folder of `transformers`."""
-    base = model.get_base_model() if is_adapted(model) else model
     weights: Mapping[str, Tensor] = plain_weights(model)
-    base.save_pretrained(str(folder), state_dict={name: tensor.cpu().contiguous() for name, tensor in weights.items()})
+    without_wrapper(model).save_pretrained(
+        str(folder), state_dict={name: tensor.cpu().contiguous() for name, tensor in weights.items()}
+    )
 
 
 def _refuse_tied(base: Any) -> None:

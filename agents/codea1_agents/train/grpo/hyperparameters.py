@@ -158,11 +158,11 @@ def default_hyperparameters() -> dict[str, Any]:
 
 
 def values_of(settings: Any, kind: type[Any] | None = None) -> dict[str, Any]:
-    """Return field values by name.
+    """Return values by name.
 
     Args:
-        settings: a dataclass.
-        kind: a class of which `settings` is an instance; only the fields of this class are returned. None: all fields.
+        settings: a dataclass, or any object with attributes of the names in `kind`.
+        kind: a dataclass that says which names; None: that of `settings`.
     """
     return {each.name: getattr(settings, each.name) for each in fields(kind or settings)}
 
@@ -175,11 +175,11 @@ def require_ranges(config: Any) -> None:
     """
     for kind in (RolloutSettings, UpdateSettings):
         try:
-            TypeAdapter(kind).validate_python({each.name: getattr(config, each.name) for each in fields(kind)})
+            TypeAdapter(kind).validate_python(values_of(config, kind))
         except ValidationError as error:
             raise UserError(first_fault(error)) from error
 
 
 def settings_in(config: Any, kind: type[_D]) -> _D:
     """Return the dataclass `kind`, with the values that an object has under the names of its fields."""
-    return kind(**{each.name: getattr(config, each.name) for each in fields(kind)})  # type: ignore[arg-type]
+    return kind(**values_of(config, kind))

@@ -22,8 +22,6 @@ from codea1_agents.train.grpo.schedule import lr_factor
 Batch = Mapping[str, Tensor]
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
-
-
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
 """Figures of the first optimiser step of an iteration, when learner and sampler have the same weights."""
 

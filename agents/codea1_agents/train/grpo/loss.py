@@ -73,7 +73,7 @@ def grpo_loss(
     # Padding may hold any value, also nan, and must not reach the gradient.
     log_probs, old = (torch.where(mask, each, 0.0) for each in (log_probs, old_log_probs))
     log_ratio = log_probs - old
-    ratio = log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
+    ratio = _ratio(log_ratio)
     advantage = advantages.unsqueeze(-1)
     plain = -advantage * ratio
     clipped = -advantage * ratio.clamp(1.0 - settings.clip_low, 1.0 + settings.clip_high)
@@ -99,12 +99,16 @@ def grpo_loss(
     )
 
 
+def _ratio(log_ratio: Tensor) -> Tensor:
+    return log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
+
+
 def importance_weights(log_probs: Tensor, sampled_log_probs: Tensor, cap: float) -> Tensor:
     """Return the ratio of the learner's to the sampler's probability of each token, at most `cap`.
 
     It corrects the loss for samples of a policy that differs by rounding or staleness (truncated importance sampling).
     """
-    return (log_probs - sampled_log_probs).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().clamp(max=cap)
+    return _ratio(log_probs - sampled_log_probs).clamp(max=cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def sampler_gap(
     """Return the gap of some responses; shapes as in `grpo_loss`."""
     weight = mask * token_weight.unsqueeze(-1)
     difference = torch.where(mask, log_probs.detach() - sampled_log_probs, 0.0)
-    ratio = difference.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
+    ratio = _ratio(difference)
     return SamplerGap(
         gap=(difference.abs() * weight).sum(),
         gap_max=(difference.abs() * (weight > 0)).max(),

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import loading_errors, require_model
-from codea1_agents.train.grpo.adapters import adapted, is_adapted, save_plain, untied, without_adapter
+from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter, without_wrapper
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
@@ -66,7 +66,7 @@ def has_plain_head(model: Any) -> bool:
 
     Some models change them afterwards, by a soft cap or a scale. The log-probabilities of those need the whole model.
     """
-    base = _without_wrapper(model)
+    base = without_wrapper(model)
     body, head = base.base_model, base.get_output_embeddings()
     if head is None or body is base:
         return False
@@ -79,13 +79,8 @@ def has_plain_head(model: Any) -> bool:
         return bool(torch.equal(logits, base(**given).logits))
 
 
-def _without_wrapper(model: Any) -> Any:
-    """Return the model inside the wrapper of adapters, which stay in its layers; any other model as it is."""
-    return model.get_base_model() if is_adapted(model) else model
-
-
 def _checkpoint_activations(model: Any) -> None:
-    base = _without_wrapper(model)
+    base = without_wrapper(model)
     renamed = getattr(base, "activation_checkpointing_enable", None)
     if renamed is not None:
         renamed(activation_checkpointing_kwargs={"use_reentrant": False})
@@ -166,7 +161,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         }
         with self._autocast(prompt.device):
             if self.has_plain_head:
-                base = _without_wrapper(model)
+                base = without_wrapper(model)
                 states, head = base.base_model(**given)[0][:, -n_kept:-1], base.get_output_embeddings()
             else:
                 states, head = model(**given, logits_to_keep=n_kept).logits[:, :-1], torch.nn.Identity()
