@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env import values
+from codea1_env.facts.entry_points import placeholder_program, read_entry_point
 from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import may_see_arguments
@@ -93,14 +94,16 @@ class _Trial:
         return [(call, change) for change in self.changes for call in self.calls]
 
     def job(self, answers: Mapping[Call, SolutionEvidence], limits: Limits) -> Job:
-        name, imports = self.problem.entry_point, self.problem.imports
+        entry_point, imports = self.problem.entry_point, self.problem.imports
+        name = read_entry_point(entry_point).name
         record_of = {call: number for number, call in enumerate(self.calls)}
         calls = tuple(
             call._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
             for call, change in self.pairs
         )
         records = tuple(answers[call].entry_point_calls for call in self.calls)
-        return Job(f"{name} = print", name, calls, "", Harness(imports, is_trusted=False, records=records), limits)
+        program, harness = placeholder_program(entry_point), Harness(imports, is_trusted=False, records=records)
+        return Job(program, entry_point, calls, "", harness, limits)
 
 
 def _trials(

@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from codea1_env.errors import BrokenInput
-from codea1_env.problems.python_source import calls_of, expression, imports_of, literal, parse, unparse
+from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.problems.python_source import called_name, calls_of, expression, imports_of, literal, parse, unparse
 
 _MOST_LINES = 12
 _MOST_CHARACTERS = 4_000
@@ -143,16 +144,14 @@ def _assert(call: ast.expr, value: ast.expr | None) -> str | None:
 
 
 def _is_plain_call(node: ast.expr, entry_point: str) -> bool:
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=keywords):
-            given = [*arguments, *(keyword.value for keyword in keywords)]
-            return name == entry_point and all(literal(argument) for argument in given)
-    return False
+    if not (isinstance(node, ast.Call) and called_name(node) == entry_point):
+        return False
+    return all(literal(argument) for argument in (*node.args, *(keyword.value for keyword in node.keywords)))
 
 
 def _calls(node: ast.expr, entry_point: str, known: frozenset[str]) -> bool:
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return calls_of(node)[entry_point] > 0 and names <= known | {entry_point}
+    return calls_of(node)[entry_point] > 0 and names <= known | {read_entry_point(entry_point).name}
 
 
 def _imported_names(statement: str) -> frozenset[str]:

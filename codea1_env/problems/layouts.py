@@ -22,7 +22,7 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("codea1-env", frozenset({"id", "statement", "entry_point", "solution"}), own_rows.problem_from_row),
+    Layout("codea1-env", frozenset({"id", "statement", "solution"}), own_rows.problem_from_row),
     Layout("Code-A1 validation", frozenset({"GT_code", "test", "extra_info"}), release_rows.validation_problem),
     Layout("Code-A1 training", frozenset({"GT_code", "GT_test", "extra_info"}), release_rows.training_problem),
     Layout(

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeVar
 
-from codea1_env.errors import BrokenInput
+from codea1_env.errors import BrokenInput, UnknownName
+from codea1_env.facts.entry_points import is_method
+from codea1_env.facts.outputs import OutputForm
 from codea1_env.problems.columns import Row, checked_text, optional_text, text
-from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, WrongProgram
-from codea1_env.problems.python_source import require_definition
+from codea1_env.problems.problem import (
+    RUN,
+    GoldenCase,
+    GoldenHarness,
+    GoldenTest,
+    Problem,
+    ProblemKind,
+    WrongProgram,
+)
+from codea1_env.problems.python_source import require_definition, require_program
 from codea1_env.problems.snippets import read_snippet
 
 _FIELDS = tuple(field.name for field in fields(Problem))
+_OPTIONAL = {field.name: field.default for field in fields(Problem) if field.name in ("kind", "output")}
+
+_Member = TypeVar("_Member", ProblemKind, OutputForm)
 
 
 def problem_to_row(problem: Problem) -> dict[str, Any]:
-    """Return a row of JSON values, from which `problem_from_row` makes an equal problem."""
-    return asdict(problem)
+    """Return a row of JSON values, from which `problem_from_row` makes an equal problem.
+
+    The fields of programs on standard input are left out where they have their defaults.
+    """
+    row = asdict(problem)
+    return {name: value for name, value in row.items() if name not in _OPTIONAL or value != _OPTIONAL[name]}
 
 
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with the fields of `Problem`.
 
-    Only `id`, `statement`, `entry_point` and `solution` are required. Each item of `golden` is
+    Only `id`, `statement`, `entry_point` and `solution` are required. A row of `kind` `stdin` needs no `entry_point`, and
+    an `entry_point` such as `Solution().two_sum` implies the kind `method`. Each item of `golden` is
     `{"expression", "expected"}`, `{"source"}` (a harness that defines `check(candidate)`), or plain test text such as
     `"assert f(1) == 2"`.
 
@@ -32,8 +50,14 @@ def problem_from_row(row: Row) -> Problem:
     """
     if unknown := sorted(set(row) - set(_FIELDS)):
         raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
-    entry_point, solution = text(row, "entry_point"), text(row, "solution")
-    require_definition(solution, entry_point, "column 'solution'")
+    kind = _kind(row)
+    is_script = kind is ProblemKind.STDIN
+    entry_point = optional_text(row, "entry_point") or RUN if is_script else text(row, "entry_point")
+    solution = text(row, "solution")
+    if is_script:
+        require_program(solution, "column 'solution'")
+    else:
+        require_definition(solution, entry_point, "column 'solution'")
     return Problem(
         id=text(row, "id"),
         statement=text(row, "statement"),
@@ -49,7 +73,23 @@ def problem_from_row(row: Row) -> Problem:
         wrong_programs=tuple(
             _wrong_program(item) for item in _items(row.get("wrong_programs"), "column 'wrong_programs'")
         ),
+        kind=kind,
+        output=_member(OutputForm, row, "output", OutputForm.WORDS),
     )
+
+
+def _kind(row: Row) -> ProblemKind:
+    """Return the stated kind; else that of the entry point."""
+    named = is_method(optional_text(row, "entry_point"))
+    return _member(ProblemKind, row, "kind", ProblemKind.METHOD if named else ProblemKind.FUNCTION)
+
+
+def _member(kind: type[_Member], row: Row, column: str, default: _Member) -> _Member:
+    stated = optional_text(row, column)
+    try:
+        return kind(stated) if stated else default
+    except ValueError as error:
+        raise BrokenInput(f"column {column!r}: {UnknownName.of(column, stated, [*map(str, kind)])}") from error
 
 
 def _items(items: object, what: str) -> Sequence[object]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
+from codea1_env.facts.entry_points import is_method
+from codea1_env.facts.outputs import OutputForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,21 @@ class WrongProgram:
     """1 (fails on most inputs) to 4 (fails on rare ones only)."""
 
 
+class ProblemKind(StrEnum):
+    """How the programs of a problem are called."""
+
+    FUNCTION = "function"
+    """A function is called with arguments."""
+    METHOD = "method"
+    """A method is called on a new instance of its class: `Solution().two_sum([2, 7], 9)`."""
+    STDIN = "stdin"
+    """The program runs anew for each input, which it reads from standard input; tests write `run("the input")`."""
+
+
+RUN = "run"
+"""The entry point of programs on standard input."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One programming problem with its trusted solution."""
@@ -55,7 +73,8 @@ class Problem:
     statement: str
     """The text that both agents read: usually a signature with a docstring."""
     entry_point: str
-    """Name of the function that candidates must define."""
+    """Name of the function that candidates must define; `Solution().two_sum` for a method; `run` for a program on
+    standard input."""
     solution: str
     """The whole trusted program (the ground truth); secret."""
     golden: tuple[GoldenTest, ...]
@@ -70,13 +89,34 @@ class Problem:
     """Licence of the problem's text and tests."""
     wrong_programs: tuple[WrongProgram, ...] = ()
     """Known wrong answers, for scripted coders; secret."""
+    kind: ProblemKind = ProblemKind.FUNCTION
+    output: OutputForm = OutputForm.WORDS
+    """What counts in the output of a program on standard input; the other kinds ignore it."""
 
     def __post_init__(self) -> None:
         for name in ("id", "statement", "entry_point", "solution"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise UserError(f"problem {self.id!r}: {name} is empty or not text")
-        if not self.entry_point.isidentifier():
-            raise UserError(f"problem {self.id!r}: entry point {self.entry_point!r} is not a Python name")
+        if not _fits(self.entry_point, self.kind):
+            raise UserError(f"problem {self.id!r}: entry point {self.entry_point!r} is not {_FORMS[self.kind]}")
+
+    @property
+    def script(self) -> OutputForm | None:
+        """What counts in the output if programs run on standard input; None for the other kinds."""
+        return self.output if self.kind is ProblemKind.STDIN else None
+
+
+_FORMS = {
+    ProblemKind.FUNCTION: "a Python name",
+    ProblemKind.METHOD: "a method such as Solution().two_sum",
+    ProblemKind.STDIN: f"{RUN}, as in {RUN}('3 4') == '7'",
+}
+
+
+def _fits(entry_point: str, kind: ProblemKind) -> bool:
+    if kind is ProblemKind.FUNCTION:
+        return entry_point.isidentifier()
+    return entry_point == RUN if kind is ProblemKind.STDIN else is_method(entry_point)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 
 from codea1_env.errors import BrokenInput
+from codea1_env.facts.entry_points import read_entry_point
 
 _FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 _IMPORT_LINE = re.compile(r"^(?:import|from)\s+\w.*$", re.MULTILINE)
@@ -48,10 +49,22 @@ def joined(*sources: str) -> str:
 
 
 def require_definition(source: str, name: str, what: str) -> None:
-    """Check that a solution is a program that could define `name`.
+    """Check that a solution is a program that could define `name`: a function, or a class and its method.
 
     Raises:
         BrokenInput: it is not a program (the message calls it `what`), or nothing in it binds the name.
+    """
+    tree = require_program(source, what)
+    for part in filter(None, read_entry_point(name)):
+        if not _binds(tree, part):
+            raise BrokenInput(f"the solution does not define {part}")
+
+
+def require_program(source: str, what: str) -> ast.Module:
+    """Return the syntax tree of a program that compiles.
+
+    Raises:
+        BrokenInput: it does not; the message calls it `what`.
     """
     tree = parse(source, what)
     try:
@@ -61,8 +74,7 @@ def require_definition(source: str, name: str, what: str) -> None:
             compile(tree, "<solution>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise BrokenInput(f"{what} is not Python: {error}") from error
-    if not _binds(tree, name):
-        raise BrokenInput(f"the solution does not define {name}")
+    return tree
 
 
 def expression(source: str) -> ast.expr | None:
@@ -125,10 +137,18 @@ def functions_of_text(source: str) -> list[str]:
 
 
 def calls_of(tree: ast.AST) -> Counter[str]:
-    """Return how often each plain name is called."""
-    return Counter(
-        node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    )
+    """Return how often each plain name is called, and each method of a new instance (`Solution().two_sum`)."""
+    return Counter(called_name(node) for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def called_name(node: ast.Call) -> str:
+    """Return the name under which a call calls a function or a method of a new instance; empty for other calls."""
+    match node.func:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Call(func=ast.Name(id=name), args=[], keywords=[]), attr=method):
+            return f"{name}().{method}"
+    return ""
 
 
 def literal(node: ast.expr) -> bool:
@@ -146,7 +166,7 @@ def whole_solution(statement: str, code: str, entry_point: str) -> str:
     Raises:
         BrokenInput: neither is a program that can define it.
     """
-    if _parses(code) and _binds(parse(code, ""), entry_point):
+    if _parses(code) and _binds(parse(code, ""), read_entry_point(entry_point).name):
         return code
     solution = statement + code
     require_definition(solution, entry_point, "the statement with the solution's body")

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from codea1_env.errors import BrokenInput
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.problems import pytest_stand_in
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
 from codea1_env.problems.python_source import before_function, calls_of, joined, literal, parse, unparse
@@ -66,7 +67,11 @@ def _case(snippet: str, node: ast.stmt, entry_point: str) -> GoldenCase | None:
     match node:
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
             names = {part.id for part in ast.walk(left) if isinstance(part, ast.Name)}
-            if calls_of(left)[entry_point] and literal(right) and names <= {entry_point} | _BUILTINS:
+            if (
+                calls_of(left)[entry_point]
+                and literal(right)
+                and names <= {read_entry_point(entry_point).name} | _BUILTINS
+            ):
                 expression, expected = (ast.get_source_segment(snippet, part) or "" for part in (left, right))
                 return GoldenCase(_one_line(expression), _one_line(expected))
     return None
@@ -87,8 +92,8 @@ def _is_left_out(node: ast.stmt, entry_point: str) -> bool:
     match node:
         case ast.ImportFrom(module=module):
             return module == _SOLUTION_MODULE
-        case ast.FunctionDef(name=name):
-            return name == entry_point  # a test with its own copy would test that copy
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return name == read_entry_point(entry_point).name  # a test with its own copy would test that copy
         case ast.If(test=ast.Compare(left=ast.Name(id="__name__"))):
             return True
     return False
@@ -100,8 +105,10 @@ def _check_function(tree: ast.Module, body: Sequence[ast.stmt], entry_point: str
     calls = list(_test_calls(rest, what))
     if not calls and not any(_does_something(node) for node in rest):
         raise BrokenInput(f"{what} tests nothing")
-    names = {alias.asname or alias.name for alias in _solution_aliases(tree) if alias.name == entry_point}
-    binding = ast.parse("\n".join(f"{name} = candidate" for name in sorted(names | {entry_point}))).body
+    defined, method = read_entry_point(entry_point)
+    names = {alias.asname or alias.name for alias in _solution_aliases(tree) if alias.name == defined}
+    value = f"type({defined!r}, (), {{{method!r}: staticmethod(candidate)}})" if method else "candidate"
+    binding = ast.parse("\n".join(f"{name} = {value}" for name in sorted(names | {defined}))).body
     check = ast.parse("def check(candidate): pass").body[0]
     assert isinstance(check, ast.FunctionDef)
     check.body = [*binding, *rest, *ast.parse("\n".join(calls)).body]

@@ -34,7 +34,7 @@ from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.observations import ObservationFields, turn_info
-from codea1_env.problems.problem import Problem
+from codea1_env.problems.problem import Problem, ProblemKind
 from codea1_env.rounds.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import Ruleset
@@ -393,7 +393,8 @@ def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
     if not isinstance(reply, str):
         return reply if isinstance(reply, Candidate) else Candidate("")
     bound = rules.max_program_bytes
-    return read_candidate(reply, rules.reading, entry_point=problem.entry_point, max_program_bytes=bound)
+    entry_point = "" if problem.kind is ProblemKind.STDIN else problem.entry_point
+    return read_candidate(reply, rules.reading, entry_point=entry_point, max_program_bytes=bound)
 
 
 def _missing(reply: Program) -> CandidateCheck | None:

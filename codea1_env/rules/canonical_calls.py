@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from codea1_env import values
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.outcomes import EntryPointCall
 from codea1_env.facts.submissions import TestCase
 from codea1_env.rules.reading.literals import LiteralError, encoded_literal
@@ -173,11 +174,31 @@ def _parameters(solution: str, entry_point: str) -> ast.arguments | None:
         tree_of_solution = parse(solution)
     except UnreadableError:
         return None
-    found = [node for node in ast.walk(tree_of_solution) if entry_point in _names_bound(node)]
+    name, method = read_entry_point(entry_point)
+    found = [node for node in ast.walk(tree_of_solution) if name in _names_bound(node)]
     match found:
-        case [ast.FunctionDef(decorator_list=[]) as function] if function in tree_of_solution.body:
-            return None if function.args.posonlyargs and function.args.kwarg else function.args
+        case [ast.ClassDef(decorator_list=[], bases=[], keywords=[], body=body) as owner] if method:
+            functions = [node for node in body if method in _names_bound(node)]
+            return _without_self(_parameters_of(functions)) if owner in tree_of_solution.body else None
+        case [function] if not method and function in tree_of_solution.body:
+            return _parameters_of(found)
     return None
+
+
+def _parameters_of(found: Sequence[ast.AST]) -> ast.arguments | None:
+    match found:
+        case [ast.FunctionDef(decorator_list=[], args=parameters)]:
+            return None if parameters.posonlyargs and parameters.kwarg else parameters
+    return None
+
+
+def _without_self(parameters: ast.arguments | None) -> ast.arguments | None:
+    if parameters is None or not parameters.args or parameters.posonlyargs:
+        return None
+    if len(parameters.defaults) == len(parameters.args):  # a default for self
+        return None
+    fields = {**dict(ast.iter_fields(parameters)), "args": parameters.args[1:]}
+    return ast.arguments(**fields)
 
 
 def _names_bound(node: ast.AST) -> Sequence[str]:

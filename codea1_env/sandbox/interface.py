@@ -114,6 +114,7 @@ class Job:
 
     program: str
     entry_point: str
+    """A function's name, or a method such as `Solution().two_sum`, which is called on a new instance each time."""
     calls: tuple[Call, ...] = ()
     preamble: str = ""
     """Import statements executed before the program in its namespace (a problem's `imports`)."""

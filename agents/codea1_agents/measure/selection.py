@@ -17,6 +17,7 @@ from codea1_agents.measure.records import SelectionRecord
 from codea1_agents.measure.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.statistics import Estimate, difference_interval, mean_interval
+from codea1_env.facts.entry_points import placeholder_program
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import GoldenFinding
@@ -32,8 +33,6 @@ _CHUNK = 8
 """Problems at a time."""
 _LIMITS = Limits(cpu_s=1.0)
 """For tests, which are short calls. A program that hangs on four of them fails the rest without running them."""
-_PLACEHOLDER_PROGRAM = "def {entry_point}(*arguments, **named):\n    return None\n"
-"""The program of the jobs that evaluate predictions; predictions never call it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +177,7 @@ def _predictions(
     jobs = [
         program_job(
             selection.problem,
-            _PLACEHOLDER_PROGRAM.format(entry_point=selection.problem.entry_point),
+            placeholder_program(selection.problem.entry_point),  # predictions never call it
             [call for call in calls_of_suite if call is not None],
             limits,
         )

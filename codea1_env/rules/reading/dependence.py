@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from codea1_env.rules.reading.direct_calls import calls_of
+from codea1_env.rules.reading.direct_calls import calls_of, is_call_of
 from codea1_env.rules.reading.lengths import COMPREHENSIONS, Lengths
 
 _CONSUMERS = frozenset(
@@ -88,9 +88,9 @@ class _CertainCalls:
         return self._any(_defaults(node.args))
 
     def _call(self, node: ast.Call) -> bool:
+        if is_call_of(node, self._entry_point):
+            return True
         match node.func:
-            case ast.Name(id=name) if name == self._entry_point:
-                return True
             case ast.Lambda() as function:
                 return self._call_of_lambda(function, node)
             case ast.Name(id="len"):

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import TypeGuard
 
+from codea1_env.facts.entry_points import EntryPoint, read_entry_point
 from codea1_env.rules.reading.python_text import UnreadableError, parse, write
 
 _FOLDED_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -44,8 +45,20 @@ def is_direct(node: ast.expr, entry_point: str) -> bool:
 
 
 def is_call_of(node: ast.AST, entry_point: str) -> TypeGuard[ast.Call]:
-    """Whether `node` calls `entry_point` by its name."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry_point
+    """Whether `node` calls `entry_point` by its name; a method on a new instance of its class."""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name):
+        return node.func.id == entry_point
+    return names_method(node.func, entry_point)
+
+
+def names_method(node: ast.expr, entry_point: str) -> bool:
+    """Whether `node` is the method that `entry_point` names, of a new instance: `Solution().two_sum`."""
+    match node:
+        case ast.Attribute(value=ast.Call(func=ast.Name(id=name), args=[], keywords=[]), attr=method):
+            return EntryPoint(name, method) == read_entry_point(entry_point)
+    return False
 
 
 def calls_of(node: ast.AST, entry_point: str) -> list[ast.Call]:

@@ -14,6 +14,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.rules.reading.allowed_names import (
     COMPARED_ONLY,
@@ -23,9 +24,10 @@ from codea1_env.rules.reading.allowed_names import (
     may_be_attribute,
     may_be_imported_from,
 )
+from codea1_env.rules.reading.direct_calls import names_method
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError
-from codea1_env.rules.reading.scopes import AliasGroup, Imported, Inlined, Scope, Unusable
+from codea1_env.rules.reading.scopes import INSTANCE, AliasGroup, Imported, Inlined, Scope, Unusable
 
 _INSPECTORS = frozenset({"isinstance", "issubclass", "repr", "str"})
 _TEMPLATE_METHODS = frozenset({"format", "format_map"})
@@ -113,14 +115,23 @@ class _Inliner:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in _INSPECTORS:
             self.allow_callables((node.func, *node.args, *(keyword.value for keyword in node.keywords)))
-        if name == self.scope.entry_point:
+        entry_point = node.func if name == self.scope.entry_point else self._method(node.func, bound)
+        if entry_point is not None:
             self.calls_entry_point = True
             keywords = [ast.keyword(k.arg, self.visit(k.value, bound, level + 1)) for k in node.keywords]
-            return ast.Call(node.func, self._sequence(node.args, bound, level), keywords)
+            return ast.Call(entry_point, self._sequence(node.args, bound, level), keywords)
         if name in _INSPECTORS and not node.keywords and self._is_builtin(name, bound):
             shown = [self._inspected(argument, bound, level + 1) for argument in node.args]
             return ast.Call(self.visit(node.func, bound, level + 1), shown, [])
         return self._rebuilt(node, bound, level)
+
+    def _method(self, function: ast.expr, bound: frozenset[str]) -> ast.expr | None:
+        """Return the entry point if a function is the method under test of an instance; None otherwise."""
+        match function:
+            case ast.Attribute(value=ast.Name(id=name)) if name not in bound and self.scope.look_up(name) is INSTANCE:
+                new = ast.Call(ast.Name(read_entry_point(self.scope.entry_point).name, ast.Load()), [], [])
+                function = ast.Attribute(new, function.attr, ast.Load())
+        return function if names_method(function, self.scope.entry_point) else None
 
     def _compare(self, node: ast.Compare, bound: frozenset[str], level: int) -> ast.expr:
         first, *others = (self._inspected(operand, bound, level + 1) for operand in (node.left, *node.comparators))
@@ -139,6 +150,8 @@ class _Inliner:
             raise UnreadableError(value.reason, value.detail)
         if isinstance(value, Imported):
             self._check_use(value.full_name)
+        if value is None and name == read_entry_point(self.scope.entry_point).name:
+            raise _forbidden(f"{name!r} may only be used in {self.scope.entry_point}(...)")
         if value is None and name not in SAFE_BUILTINS:
             raise _forbidden(f"{name!r} " + ("may not be used" if hasattr(builtins, name) else "is not defined"))
         self._bind_free_name(name, value.statement if value is not None else "")
@@ -278,7 +291,7 @@ class _Inliner:
     def _checked(self, names: Iterator[str]) -> frozenset[str]:
         bound = frozenset(names)
         for name in sorted(bound):
-            if name == self.scope.entry_point or name.startswith("__"):
+            if name == read_entry_point(self.scope.entry_point).name or name.startswith("__"):
                 raise _forbidden(f"{name!r} may not be bound")
         return bound
 

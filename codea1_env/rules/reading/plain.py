@@ -67,14 +67,14 @@ def plain_call(node: ast.expr, text: str) -> tuple[str, ...]:
         node: the call.
         text: the source of `node`.
     """
-    if len(text) > _MAX_LITERAL or not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+    if len(text) > _MAX_LITERAL or not isinstance(node, ast.Call):
         return ()
     try:
         given = [_source(argument) for argument in node.args]
         given += [f"{keyword.arg}={_source(keyword.value)}" for keyword in node.keywords]
     except LiteralError:
         return ()
-    return (f"{node.func.id}({', '.join(given)})",)
+    return (f"{ast.unparse(node.func)}({', '.join(given)})",)
 
 
 def _source(node: ast.expr) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from codea1_env.facts.submissions import RejectionReason, TestCase
-from codea1_env.rules.reading.direct_calls import is_direct
+from codea1_env.rules.reading.direct_calls import is_direct, names_method
 from codea1_env.rules.reading.plain import encoded_prediction
 from codea1_env.rules.reading.python_text import PARSER_ERRORS, UnreadableError, parse
 from codea1_env.rules.reading.rejections import Rejections
@@ -151,11 +151,20 @@ class _Reader:
             self.reject(RejectionReason.TOO_LONG, source, line, "too long once its names are inlined")
             return
         try:
-            text = f"assert {ast.unparse(ast.Call(call.func, arguments, keywords))} == {ast.unparse(answer)}"
+            made = ast.Call(self._function(call.func), arguments, keywords)
+            text = f"assert {ast.unparse(made)} == {ast.unparse(answer)}"
         except PARSER_ERRORS:
             self.reject(RejectionReason.NO_COMPARISON, source, line, "cannot be written back")
         else:
             self.keep(text, line)
+
+    def _function(self, node: ast.expr) -> ast.expr:
+        """Return a called function; if it is the method under test of a name's value, with that value."""
+        match node:
+            case ast.Attribute(value=ast.Name(id=name)) if name in self.names:
+                method = ast.Attribute(self.names[name], node.attr, node.ctx)
+                return method if names_method(method, self.entry_point) else node
+        return node
 
     def _resolved(self, node: ast.expr) -> ast.expr:
         if not isinstance(node, ast.Name) or node.id not in self.names or self.inlined_budget < 0:

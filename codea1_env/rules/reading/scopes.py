@@ -84,6 +84,12 @@ class Unusable:
     detail: str
 
 
+INSTANCE = Unusable(
+    RejectionReason.FORBIDDEN_NAME, "an instance of the program's class may only be used to call the method"
+)
+"""The value of a name to which a test assigns a new instance of the class under test."""
+
+
 @dataclass(slots=True)
 class Scope:
     """The values of a file's names at one point of the file."""

@@ -20,11 +20,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.rules.reading.fences import Block, Fenced, without_margin
 from codea1_env.rules.reading.python_text import UnreadableError, parse
 from codea1_env.rules.reading.statements import DEFINITIONS, segments
 
 _ANY_DEF = r"^[ \t]*(?:async[ \t]+)?def[ \t]+{name}[ \t]*[(\[]"
+_ANY_CLASS = r"^[ \t]*class[ \t]+{name}[ \t]*[(\[:]"
 
 
 def find_program(fenced: Fenced, entry_point: str) -> str:
@@ -47,7 +49,7 @@ def _mentions_definition(text: str, entry_point: str) -> bool:
     if not entry_point:
         return False
     try:
-        return entry_point in _defined(parse(text).body)
+        return read_entry_point(entry_point).name in _defined(parse(text).body)
     except UnreadableError:
         return _first_def(text, entry_point) is not None
 
@@ -80,8 +82,9 @@ def _defined(body: Iterable[ast.stmt]) -> set[str]:
 
 def _first_def(text: str, entry_point: str) -> int | None:
     """Return the position of the first `def` line, of this name if it is not empty; None if there is none."""
-    name = re.escape(entry_point) if entry_point else r"\w+"
-    match = re.search(_ANY_DEF.format(name=name), text, re.MULTILINE)
+    name, method = read_entry_point(entry_point)
+    pattern = (_ANY_CLASS if method else _ANY_DEF).format(name=re.escape(name) if name else r"\w+")
+    match = re.search(pattern, text, re.MULTILINE)
     return match.start() if match else None
 
 
@@ -97,6 +100,8 @@ def _run_outside(text: str, entry_point: str) -> _Run:
     """Return the best program outside the blocks; an empty text if there is none."""
     if _defines_something(text):
         return _Run(text, _mentions_definition(text, entry_point))
+    if not entry_point and _code(text.split("\n")):  # a program need not define anything
+        return _Run(text)
     runs = _runs(text, entry_point)
     complete = [run for run in runs if run.defines_entry_point]
     if complete:
@@ -122,7 +127,8 @@ def _runs(text: str, entry_point: str) -> list[_Run]:
             end = segment.end
             continue
         if names:
-            runs.append(_Run(without_margin("\n".join(lines[first:end])), entry_point in names))
+            defines = read_entry_point(entry_point).name in names
+            runs.append(_Run(without_margin("\n".join(lines[first:end])), defines))
             names = set()
     return runs
 

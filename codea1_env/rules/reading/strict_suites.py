@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import EllipsisType
 
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason, TestCase
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
@@ -37,7 +38,7 @@ from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
 from codea1_env.rules.reading.rejections import Rejections
-from codea1_env.rules.reading.scopes import Imported, Inlined, Scope, Unusable
+from codea1_env.rules.reading.scopes import INSTANCE, Imported, Inlined, Scope, Unusable
 from codea1_env.rules.reading.statements import DEFINITIONS, MAX_NESTING, Broken, Partial, Piece, Statement
 
 
@@ -54,9 +55,12 @@ class SuiteReader:
     cases: list[TestCase] = field(default_factory=list)
     rejections: Rejections = field(default_factory=Rejections)
     scope: Scope = field(init=False)
+    defined_name: str = field(init=False)
+    """The function or the class that the program must define."""
 
     def __post_init__(self) -> None:
         self.scope = Scope(self.entry_point)
+        self.defined_name = read_entry_point(self.entry_point).name
 
     def read(self, pieces: Iterable[Piece]) -> None:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
@@ -102,7 +106,7 @@ class SuiteReader:
     ) -> None:
         node = head.node
         assert isinstance(node, DEFINITIONS)
-        if node.name != self.entry_point:
+        if node.name != self.defined_name:
             detail = f"{node.name!r} is a function or class of the tester, which is not run"
             scope.bind(node.name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
         skip_reason = self._skip_reason(node, body, nesting)
@@ -118,7 +122,7 @@ class SuiteReader:
         self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, body: tuple[Piece, ...], nesting: int
     ) -> str:
         """Return why the asserts of a definition are not read; empty if they are."""
-        if node.name == self.entry_point:
+        if node.name == self.defined_name:
             return "defines the entry point, which only the program may define"
         if not holds_assert(body):
             return "a definition that holds no assert"
@@ -147,8 +151,8 @@ class SuiteReader:
         if any(name is None for name, _ in pairs):
             self._drop(statement, scope, "assigns to something other than single names")
             return
-        if any(name == self.entry_point for name, _ in pairs):
-            self._drop(statement, scope, f"assigns to {self.entry_point!r}, which only the program may define")
+        if any(name == self.defined_name for name, _ in pairs):
+            self._drop(statement, scope, f"assigns to {self.defined_name!r}, which only the program may define")
             return
         values = {id(node): _value(node, scope) for _, node in pairs}
         for name, node in pairs:
@@ -158,17 +162,17 @@ class SuiteReader:
     def _import(self, statement: Statement, alias: ast.alias, module: str | None, scope: Scope) -> None:
         """Bind the name of `import alias` or `from module import alias`."""
         name = alias.asname or (alias.name if module else alias.name.partition(".")[0])
-        if module == "__future__" or (module is not None and alias.name == name == self.entry_point):
+        if module == "__future__" or (module is not None and alias.name == name == self.defined_name):
             return  # the program defines the entry point, so importing it has no effect
         allowed = may_be_imported_from(module, alias.name) if module is not None else is_importable(alias.name)
-        if allowed and name != self.entry_point and not name.startswith("__"):
+        if allowed and name != self.defined_name and not name.startswith("__"):
             node = ast.ImportFrom(module, [alias], 0) if module else ast.Import([alias])
             full_name = f"{module}.{alias.name}" if module else alias.name if alias.asname else name
             scope.bind(name, Imported(ast.unparse(node), full_name))
             return
         detail = f"tests may not import {module + '.' if module else ''}{alias.name}"
         self.reject(RejectionReason.NOT_AN_ASSERT, statement.text, statement.line, detail)
-        if name != self.entry_point:
+        if name != self.defined_name:
             scope.bind(name, Unusable(RejectionReason.FORBIDDEN_NAME, detail))
 
     def _broken(self, piece: Broken, scope: Scope) -> None:
@@ -280,10 +284,21 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str | None, ast.
 
 
 def _value(node: ast.expr, scope: Scope) -> Inlined | Unusable:
+    if _is_instance(node, scope.entry_point):
+        return INSTANCE
     try:
         return inline_names(node, scope)
     except UnreadableError as error:
         return Unusable(error.reason, error.detail)
+
+
+def _is_instance(node: ast.expr, entry_point: str) -> bool:
+    """Whether `node` makes an instance of the class whose method is the entry point."""
+    match node:
+        case ast.Call(func=ast.Name(id=called), args=[], keywords=[]):
+            name, method = read_entry_point(entry_point)
+            return called == name and bool(method)
+    return False
 
 
 def _call_bool(claim: ast.expr, inlined: Inlined) -> ast.expr:

@@ -39,8 +39,10 @@ _HANDLER_KEYWORD = "except"  # a source with it may catch the program's exceptio
 def run(channel: Channel, job: dict[str, Any]) -> None:
     """Execute the harness's source once; then evaluate each call in a copy of its namespace."""
     stand_in = _StandIn(channel, job["value_bytes"])
-    entry: Any = _Records(job["records"], job["entry"]) if job["records"] else stand_in.as_function(job["entry"])
-    names = dict.fromkeys((job["entry"], "candidate"), entry)
+    named = _Named(job["entry"], job["method"])
+    function = named.function(stand_in.call)
+    entry: Any = _Records(job["records"], named) if job["records"] else named.entry(function)
+    names = {"candidate": function, job["entry"]: entry}
     module = ModuleType("harness")
     sys.modules["harness"] = sys.modules["__main__"] = module
     namespace = vars(module)
@@ -159,9 +161,6 @@ class _StandIn:
         self._lock = allocate_lock()  # harnesses may have threads
         self._raised: list[BaseException] = []
 
-    def as_function(self, name: str) -> Callable[..., Any]:
-        return _named(name, self._call)
-
     def start_call(self) -> None:
         """Forget the exceptions of the previous call."""
         self._raised.clear()
@@ -176,7 +175,8 @@ class _StandIn:
         """Return whether the stand-in raised this exception."""
         return any(error is raised for raised in self._raised)
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return or raise what the program answers."""
         try:
             arguments = encode((args, kwargs), max_bytes=self._max_bytes)
         except TooLarge as error:
@@ -233,6 +233,27 @@ class _StandIn:
         raise error
 
 
+class _Named:
+    """The names under which a harness sees the entry point: a function's, or a class's and its method's."""
+
+    def __init__(self, name: str, method: str) -> None:
+        self._name = name
+        self._method = method
+
+    def function(self, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
+        """Return the function that has the name of the function or the method."""
+
+        def candidate(*args: Any, **kwargs: Any) -> Any:
+            return call(args, kwargs)
+
+        candidate.__name__ = candidate.__qualname__ = self._method or self._name
+        return candidate
+
+    def entry(self, function: Callable[..., Any]) -> Any:
+        """Return what the entry point's name refers to: a function, or a class with it as its only method."""
+        return type(self._name, (), {self._method: staticmethod(function)}) if self._method else function
+
+
 def _loaded_changes() -> Any:
     """Return the module `changes`."""
     module = ModuleType("changes")
@@ -247,12 +268,12 @@ def _changed(value: Any) -> bytes:
 class _Records:
     """Replaces the entry point if answers are recorded; a call selects one record and one change of it."""
 
-    def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], name: str) -> None:
+    def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], named: _Named) -> None:
         self._changes = _loaded_changes()
         self._records = [[self._changes.Recorded(*call) for call in record] for record in records]
-        self._name = name
+        self._named = named
 
-    def changed(self, record: int, change: int) -> Callable[..., Any]:
+    def changed(self, record: int, change: int) -> Any:
         """Return the entry point that returns the changed answers of a record; see `changed_answers`."""
         answered = self._changes.changed_answers(self._records[record], change, decode, _changed)
 
@@ -262,17 +283,7 @@ class _Records:
                 _update_arguments(args, kwargs, after)
             return value
 
-        return _named(self._name, call)
-
-
-def _named(name: str, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-    """Return a function with that name."""
-
-    def candidate(*args: Any, **kwargs: Any) -> Any:
-        return call(args, kwargs)
-
-    candidate.__name__ = candidate.__qualname__ = name
-    return candidate
+        return self._named.entry(self._named.function(call))
 
 
 def _as_exception(reply: Answer) -> BaseException:

@@ -84,7 +84,13 @@ def run_warm_up_jobs() -> None:
     near, far = _socket.socketpair()
     frames = Channel(far.fileno(), far.fileno())
     main = sys.modules["__main__"]
-    fields: dict[str, Any] = {"entry": "f", "value_bytes": 65_536, "items_s": 1.0, "preamble": "import math\n"}
+    fields: dict[str, Any] = {
+        "entry": "f",
+        "method": "",
+        "value_bytes": 65_536,
+        "items_s": 1.0,
+        "preamble": "import math\n",
+    }
     as_program = {
         **fields,
         "role": "program",

@@ -18,7 +18,17 @@ from codea1_env.sandbox.wire import APPLY, LOAD, Changed, Items, Tag
 from codea1_env.values.decoding import decode
 from codea1_env.values.encoding import Opaque, TooLarge, encode
 
-_compile, _eval, _exec, _iter, _len, _next = compile, eval, exec, iter, len, next  # as before any program ran
+# As before any program ran.
+_callable, _compile, _eval, _exec, _getattr, _iter, _len, _next = (
+    callable,
+    compile,
+    eval,
+    exec,
+    getattr,
+    iter,
+    len,
+    next,
+)
 _modules = sys.modules
 _NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError)  # all that compile() raises for invalid text
 _NEVER_CHANGED = frozenset({bool, bytes, complex, float, int, str, type(None)})
@@ -55,7 +65,9 @@ def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[
     until = process_time() + job["items_s"]
     try:
         args, kwargs = decode(encoded)
-        answer = _answer(entry(*args, **kwargs), max_bytes, until)
+        # A method is called on a new instance each time.
+        function = _getattr(entry(), job["method"]) if job["method"] else entry
+        answer = _answer(function(*args, **kwargs), max_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         answer = as_error_answer(error)
     if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):
@@ -151,11 +163,13 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
                 return None
             _exec(code, namespace)
         entry = namespace.get(job["entry"])
+        method = _getattr(entry, job["method"], None) if job["method"] else entry
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         channel.send_error(LOAD, error)
         return None
-    if not callable(entry):
-        fault = NameError(f"{job['entry']} is {'not callable' if entry is not None else 'not defined'}")
+    if not (_callable(entry) and _callable(method)):
+        name, found = (job["entry"], entry) if entry is None or method is entry else (job["method"], method)
+        fault = NameError(f"{name} is {'not callable' if found is not None else 'not defined'}")
         channel.send(Tag.ERROR, LOAD, describe_error(fault, name="NoEntryPoint"))
         return None
     return entry

@@ -19,6 +19,7 @@ from dataclasses import replace
 from enum import Enum, auto
 from os import WIFSIGNALED, WTERMSIG
 
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
 from codea1_env.sandbox.interface import (
     BROKEN_HARNESS,
@@ -385,8 +386,9 @@ class Execution:
         longest = 2 * limits.value_bytes + _FRAME_EXTRA  # an answer and the changed arguments
         process = self._spawn(min(math.ceil(life_s) + 1, _MAX_LIFE_S), longest)
         self.processes.append(process)
-        text: dict[str, object] = {"entry": _plain(self.job.entry_point), "value_bytes": limits.value_bytes, **fields}
-        process.send(Tag.JOB, LOAD, marshal.dumps(text))
+        name, method = read_entry_point(_plain(self.job.entry_point))
+        sent = {"entry": name, "method": method, "value_bytes": limits.value_bytes, **fields}
+        process.send(Tag.JOB, LOAD, marshal.dumps(sent))
         return process
 
     def _next_stage(self) -> None:

@@ -132,7 +132,7 @@ BROKEN: list[tuple[Any, str]] = [
     ("7", "holds int, not an object"),
     ("null", "holds NoneType, not an object"),
     ("{}", "is empty"),
-    ({"a": 1, "b": 2}, r"unknown layout with the columns a, b; known layouts are codea1-env \(entry_point"),
+    ({"a": 1, "b": 2}, r"unknown layout with the columns a, b; known layouts are codea1-env \(id"),
     (OWN, "id 'mine/1' is already used at rows.jsonl line 1"),
     ({**OWN, "id": 7}, "column 'id' holds int, not text"),
     ({**OWN, "id": "2", "statement": " \n"}, "column 'statement' is empty"),
