@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from codea1_env import values
@@ -20,6 +20,7 @@ from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.verdicts import Verdict, verdict_of
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
+from codea1_env.rules.printed import as_printed
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.ruleset import Comparison, Ruleset
 from codea1_env.rules.validation import values_equal
@@ -117,7 +118,8 @@ def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) 
     """Return the jobs that run `program` against all golden tests: one for all value cases, one per harness."""
 
     def job(calls: Sequence[Call], harness: str = "") -> Job:
-        return Job(program, problem.entry_point, tuple(calls), problem.imports, Harness(harness), limits)
+        imports = problem.imports
+        return Job(program, problem.entry_point, tuple(calls), imports, Harness(harness), limits, problem.script)
 
     cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
     in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]
@@ -136,7 +138,7 @@ def golden_results(
         comparison: when a value case's values are equal; harnesses compare values themselves.
     """
     cases = _cases(problem)
-    of_cases = iter(_case_results(cases, reports[0], expected, comparison) if cases else ())
+    of_cases = iter(_case_results(problem, reports[0], expected, comparison) if cases else ())
     of_harnesses = map(_harness_result, reports[1:] if cases else reports)
     return tuple(next(of_cases if isinstance(test, GoldenCase) else of_harnesses) for test in problem.golden)
 
@@ -183,12 +185,13 @@ def _literal(expected: str) -> bytes | None:
 
 
 def _case_results(
-    cases: Sequence[GoldenCase], report: JobReport, expected: Mapping[Call, Outcome], comparison: Comparison
+    problem: Problem, report: JobReport, expected: Mapping[Call, Outcome], comparison: Comparison
 ) -> list[GoldenResult]:
+    cases = _cases(problem)
     failure = load_failure(report)
     if failure is not None:
         return [failure] * len(cases)
-    evaluated = [_evaluated(case, expected) for case in cases]
+    evaluated = [_printed(case, _evaluated(case, expected), problem) for case in cases]
     budget, results = ValueBudget(), []
     for case, outcome, known in zip(cases, report.outcomes, evaluated, strict=True):
         if known.value is None:
@@ -203,6 +206,13 @@ def _case_results(
 def _evaluated(case: GoldenCase, expected: Mapping[Call, Outcome]) -> Outcome:
     literal = _literal(case.expected)
     return expected[_expected_call(case)] if literal is None else Outcome(OutcomeKind.VALUE, literal)
+
+
+def _printed(case: GoldenCase, expected: Outcome, problem: Problem) -> Outcome:
+    """Return the expected output of a program on standard input in the problem's form."""
+    if problem.script is None or expected.value is None or not is_direct_call(case.expression, problem.entry_point):
+        return expected
+    return replace(expected, value=as_printed(expected.value, problem.script))
 
 
 def _unknown(case: GoldenCase, outcome: Outcome) -> GoldenResult:

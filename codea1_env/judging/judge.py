@@ -39,12 +39,12 @@ from codea1_env.judging.solution_values import (
     SolutionValues,
     SuiteCalls,
     call_of_case,
+    canonical_calls_of,
     limits_of_solutions,
     program_job,
 )
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.rules.stated_examples import stated_answers
 from codea1_env.rules.validation import SolutionEvidence, validate, values_equal, without_undecided
@@ -153,14 +153,15 @@ class Judge:
         ]
 
     def _validation(self, problem: Problem) -> Callable[[Suite, Sequence[SolutionEvidence]], ValidSuite]:
-        canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if self.rules.drop_rewritten else None
+        canonical = canonical_calls_of(problem) if self.rules.drop_rewritten else None
         return partial(
             validate,
             validation=self.rules.validation,
             comparison=self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,
             canonical=canonical,
-            stated=stated_answers(problem.examples, problem.entry_point, canonical),
+            stated=stated_answers(problem.examples, problem.entry_point, canonical, problem.script),
+            output=problem.script,
         )
 
     # -- candidates --

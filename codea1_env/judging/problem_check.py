@@ -144,7 +144,7 @@ def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
 
 def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
     # Without any test the solution is still loaded.
-    load_only = Job(order.solution, order.entry_point, preamble=order.imports, limits=limits)
+    load_only = Job(order.solution, order.entry_point, preamble=order.imports, limits=limits, script=order.script)
     return golden_jobs(order, order.solution, limits) or (load_only,)
 
 

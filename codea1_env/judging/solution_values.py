@@ -14,6 +14,7 @@ from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.judging.vacuity import change_evidence
 from codea1_env.problems.problem import Problem
+from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.reading.direct_calls import is_direct_call
 from codea1_env.rules.validation import SolutionEvidence
 from codea1_env.sandbox.interface import LENGTHS_OF_EQUALS, SLEPT, Call, Harness, Job, JobReport, Limits, Place, Sandbox
@@ -182,7 +183,14 @@ def program_job(problem: Problem, program: str, calls: Iterable[Call], limits: L
     The imports of the statement hold for the program and for tests, which may use them without an import of their own.
     """
     harness = Harness(problem.imports, is_trusted=False)
-    return Job(program, problem.entry_point, tuple(calls), problem.imports, harness, limits)
+    return Job(program, problem.entry_point, tuple(calls), problem.imports, harness, limits, problem.script)
+
+
+def canonical_calls_of(problem: Problem) -> CanonicalCalls:
+    """Return the canonical form of the calls of a problem's entry point."""
+    if problem.script is not None:
+        return CanonicalCalls.of_script(problem.entry_point)
+    return CanonicalCalls.of(problem.solution, problem.entry_point)
 
 
 def _both_orders(job: Job) -> tuple[Job, Job]:

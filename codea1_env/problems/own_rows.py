@@ -40,10 +40,10 @@ def problem_to_row(problem: Problem) -> dict[str, Any]:
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with the fields of `Problem`.
 
-    Only `id`, `statement`, `entry_point` and `solution` are required. A row of `kind` `stdin` needs no `entry_point`, and
+    Only `id`, `statement`, `entry_point` and `solution` are required. A row of `kind` `stdin` needs no `entry_point`;
     an `entry_point` such as `Solution().two_sum` implies the kind `method`. Each item of `golden` is
-    `{"expression", "expected"}`, `{"source"}` (a harness that defines `check(candidate)`), or plain test text such as
-    `"assert f(1) == 2"`.
+    `{"expression", "expected"}`, `{"input", "output"}` (texts of a program on standard input), `{"source"}` (a harness
+    that defines `check(candidate)`), or plain test text such as `"assert f(1) == 2"`.
 
     Raises:
         UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
@@ -89,7 +89,9 @@ def _member(kind: type[_Member], row: Row, column: str, default: _Member) -> _Me
     try:
         return kind(stated) if stated else default
     except ValueError as error:
-        raise BrokenInput(f"column {column!r}: {UnknownName.of(column, stated, [*map(str, kind)])}") from error
+        raise BrokenInput(
+            f"column {column!r}: {UnknownName.of(column, stated, [each.value for each in kind])}"
+        ) from error
 
 
 def _items(items: object, what: str) -> Sequence[object]:
@@ -112,6 +114,9 @@ def _golden(item: object, entry_point: str) -> tuple[GoldenTest, ...]:
             return read_snippet(checked_text(item, "an item of 'golden'"), entry_point, "an item of 'golden'")
         case {"source": source, **rest} if not rest:
             return (GoldenHarness(checked_text(source, "'source' of a golden test")),)
+        case {"input": given, "output": printed, **rest} if not rest and entry_point == RUN:
+            call = repr(checked_text(given, "'input' of a golden test"))
+            return (GoldenCase(f"{entry_point}({call})", repr(checked_text(printed, "'output' of a golden test"))),)
         case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:
             return (
                 GoldenCase(
@@ -120,7 +125,9 @@ def _golden(item: object, entry_point: str) -> tuple[GoldenTest, ...]:
                     _texts(rest.get("imports"), "'imports' of a golden test"),
                 ),
             )
-    raise BrokenInput("an item of 'golden' is neither {expression, expected}, nor {source}, nor test text")
+    raise BrokenInput(
+        "an item of 'golden' is neither {expression, expected}, nor {input, output}, nor {source}, nor test text"
+    )
 
 
 def _wrong_program(item: object) -> WrongProgram:

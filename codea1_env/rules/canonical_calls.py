@@ -38,6 +38,14 @@ class CanonicalCalls:
     """By parameter, the source of those defaults of the solution that are literals."""
     default_endings: tuple[str, ...] = ()
     """The endings of calls whose last argument may be such a default; other calls need not be parsed."""
+    is_script: bool = False
+    """Whether the only argument is the standard input of a program, in which white space at the ends of lines and of
+    the text does not count."""
+
+    @classmethod
+    def of_script(cls, entry_point: str) -> CanonicalCalls:
+        """Return the canonical form for programs on standard input."""
+        return cls(entry_point, (), default_endings=(")",), is_script=True)
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -115,7 +123,8 @@ class CanonicalCalls:
 
     def _written(self, args: Sequence[ast.expr], keywords: Mapping[str, ast.expr]) -> str:
         """Return the shortest form of a call: omit arguments that equal a default, unless another argument follows."""
-        texts, named = [*map(ast.unparse, args)], {name: ast.unparse(value) for name, value in keywords.items()}
+        texts = [_script_input(argument) if self.is_script else ast.unparse(argument) for argument in args]
+        named = {name: ast.unparse(value) for name, value in keywords.items()}
         given = {**self.defaults, **named}
         for name in self.parameters[: len(args)]:
             given.pop(name, None)
@@ -129,6 +138,13 @@ class CanonicalCalls:
             texts.pop()
         texts += [f"{name}={value}" for name, value in sorted(given.items()) if value != self.defaults.get(name)]
         return f"{self.entry_point}({', '.join(texts)})"
+
+
+def _script_input(argument: ast.expr) -> str:
+    match argument:
+        case ast.Constant(value=str() as text):
+            return repr("\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n"))
+    return ast.unparse(argument)
 
 
 def calls_of(

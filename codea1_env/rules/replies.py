@@ -18,7 +18,9 @@ import re
 import string
 from collections import Counter
 
+from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
+from codea1_env.rules.printed import case_as_printed
 from codea1_env.rules.reading import release, strict_programs
 from codea1_env.rules.reading.fences import Block, Fenced, read_fences
 from codea1_env.rules.reading.rejections import Rejections
@@ -93,6 +95,7 @@ def read_suite(
     entry_point: str,
     tests_per_suite: int | None = None,
     max_characters: int = MAX_CHARACTERS,
+    output: OutputForm | None = None,
 ) -> Suite:
     """Return the test cases in a tester's reply, in order, and every dropped piece.
 
@@ -105,6 +108,7 @@ def read_suite(
             beyond `MAX_RELEASE_CASES`.
         max_characters: a longer reply is TOO_LONG. So are a reply of more than `MAX_TOKENS` or `MAX_FIELDS`, and an
             assert that brings the reply beyond `MAX_NODES`.
+        output: what counts in an output, for programs on standard input: predicted outputs get this form.
 
     Returns:
         A suite that lists at most `reading.rejections.MAX_LISTED` rejections and counts all of them. Its
@@ -125,6 +129,8 @@ def read_suite(
     if not cases and not rejections.listed:
         rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
+    if output is not None:
+        cases = [case_as_printed(case, output) for case in cases]
     return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
 
 

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from codea1_env import values
 from codea1_env.facts.outcomes import TOO_MANY, EntryPointCall, Outcome, OutcomeKind
+from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidCase, ValidSuite
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, may_see_arguments
+from codea1_env.rules.printed import as_printed
 from codea1_env.rules.ruleset import Comparison, Validation
 from codea1_env.rules.stated_examples import is_stated
 
@@ -101,6 +103,7 @@ def validate(
     keeps_unpassable: bool = False,
     canonical: CanonicalCalls | None = None,
     stated: Mapping[str, bytes | None] = MappingProxyType({}),
+    output: OutputForm | None = None,
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
@@ -118,6 +121,7 @@ def validate(
         canonical: the canonical form in which calls are compared (`Ruleset.drop_rewritten`); None: compare their
             texts, where all arguments are literals.
         stated: the answers in the problem's examples (`rules.stated_examples.stated_answers`), in the same form.
+        output: what counts in a predicted output, for programs on standard input.
 
     Raises:
         ValueError: the lengths of `evidence` and `suite.cases` differ.
@@ -142,7 +146,7 @@ def validate(
         if reason is not None:
             rejections.append(_rejection(case, reason, _detail(item)))
             continue
-        valid = _confirmed(case, item, validation, comparison)
+        valid = _confirmed(case, item, validation, comparison, output)
         if valid.prediction_right is False:
             rejections.append(_wrong_prediction(case, valid))
         if valid.prediction_right is not False or validation is not Validation.DROP_WRONG:
@@ -256,12 +260,20 @@ def _was_not_sent(answer: Outcome) -> bool:
     return answer.kind is OutcomeKind.OPAQUE and answer.items is None
 
 
-def _confirmed(case: TestCase, item: SolutionEvidence, validation: Validation, comparison: Comparison) -> ValidCase:
+def _confirmed(
+    case: TestCase,
+    item: SolutionEvidence,
+    validation: Validation,
+    comparison: Comparison,
+    output: OutputForm | None,
+) -> ValidCase:
     expected = item.first.value
     assert expected is not None  # _reason_against rejects all else
     predicted = case.predicted if item.prediction is None else item.prediction.value
     if validation is Validation.CALL_ONLY or (item.prediction is None and predicted is None):
         return ValidCase(case, expected, None)
+    if predicted is not None and case.direct:
+        predicted = as_printed(predicted, output)
     # A prediction that raises or is not plain data is wrong; in the release it shifts the slots of later cases.
     right = predicted is not None and values_equal(expected, predicted, comparison)
     return ValidCase(case, expected, right)

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
+from codea1_env.facts.outputs import OutputForm
 
 
 class Guarantee(StrEnum):
@@ -120,6 +121,9 @@ class Job:
     """Import statements executed before the program in its namespace (a problem's `imports`)."""
     harness: Harness = field(default_factory=Harness)
     limits: Limits = field(default_factory=Limits)
+    script: OutputForm | None = None
+    """If given, the program runs anew, in a process of its own, for each call. The call's only argument is the text of
+    its standard input, and the value is its standard output in this form. An exit status other than 0 is an ERROR."""
 
 
 LENGTHS_OF_EQUALS = 8

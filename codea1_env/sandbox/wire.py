@@ -41,6 +41,7 @@ class Tag:
     APPLY = b"A"  # harness -> trusted -> program: encoded (args, kwargs)
     ITEMS = b"I"  # program: not plain data, but it can be iterated; an `Items`
     CHANGED = b"C"  # program: an answer and the arguments that it changed; a `Changed`
+    OUTPUT = b"S"  # script: from here on, the bytes are no frames but its standard output
 
 
 class Op:
@@ -180,7 +181,7 @@ class Changed(NamedTuple):
         return cls(payload[_CHANGED.size : middle], tag, payload[middle:])
 
 
-_ITEMS, _CHANGED = struct.Struct("<BqI"), struct.Struct("<cI")
+_ITEMS, _CHANGED, _NOTE_LENGTH = struct.Struct("<BqI"), struct.Struct("<cI"), struct.Struct("<I")
 _HEADER_BYTES, _unpack_header, _VALUE = HEADER.size, HEADER.unpack_from, Tag.VALUE
 _new_frame = tuple.__new__
 
@@ -188,6 +189,24 @@ _new_frame = tuple.__new__
 def frame_bytes(tag: bytes, call: int = 0, payload: bytes = b"", cpu_us: int = 0) -> bytes:
     """Return the bytes of one frame."""
     return HEADER.pack(tag, call, cpu_us, len(payload)) + payload
+
+
+def end_note(tag: bytes, payload: bytes, call: int) -> bytes:
+    """Return the note about the exception that has ended a script, which follows its output: a frame and its length."""
+    frame = frame_bytes(tag, call, payload)
+    return frame + _NOTE_LENGTH.pack(len(frame))
+
+
+def read_end_note(output: bytes) -> Frame | None:
+    """Return the frame at the end of the output of a script that has failed; None if there is none. It is a claim."""
+    if len(output) < _NOTE_LENGTH.size:
+        return None
+    (length,) = _NOTE_LENGTH.unpack(output[-_NOTE_LENGTH.size :])
+    note = output[-_NOTE_LENGTH.size - length : -_NOTE_LENGTH.size]
+    if not _HEADER_BYTES <= len(note) == length:
+        return None
+    tag, call, cpu_us, _ = _unpack_header(note)
+    return Frame(tag, call, cpu_us, note[_HEADER_BYTES:])
 
 
 class FrameReader:
@@ -215,6 +234,12 @@ class FrameReader:
             rest += data
             self._buffer = rest
         self._start = 0
+
+    def rest(self) -> bytes:
+        """Remove and return the bytes that have not been read as frames."""
+        rest = bytes(self._buffer[self._start :])
+        self._buffer, self._start = b"", 0
+        return rest
 
     def next(self) -> Frame | None:
         """Return the next whole frame, or None if more must be received first.

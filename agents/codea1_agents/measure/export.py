@@ -22,7 +22,7 @@ from codea1_env import values
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.facts.submissions import Suite
 from codea1_env.facts.verdicts import ValidCase, ValidSuite
-from codea1_env.judging.solution_values import SolutionValues, SuiteCalls, limits_of_solutions
+from codea1_env.judging.solution_values import SolutionValues, SuiteCalls, canonical_calls_of, limits_of_solutions
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
 from codea1_env.records.file_errors import file_errors
@@ -30,7 +30,6 @@ from codea1_env.records.whole_files import write_whole
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions
 from codea1_env.rounds.trees import SuitesPer, Tree
-from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Validation, preset
 from codea1_env.rules.validation import validate
@@ -129,8 +128,14 @@ def _suites(
     read: list[list[Suite]] = [[] for _ in problems]
     for turn, reply in zip(turns, tester.replies(turns), strict=True):
         if isinstance(reply, str):
-            entry_point = problems[turn.tree].entry_point
-            suite = read_suite(reply, rules.reading, entry_point=entry_point, tests_per_suite=task.tests)
+            problem = problems[turn.tree]
+            suite = read_suite(
+                reply,
+                rules.reading,
+                entry_point=problem.entry_point,
+                tests_per_suite=task.tests,
+                output=problem.script,
+            )
             read[turn.tree].append(suite)
     return [_joined(suites) if suites else None for suites in read]
 
@@ -151,7 +156,8 @@ def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, task: 
         calls.evidence(answers),
         validation=validation,
         comparison=preset("fixed").comparison,
-        canonical=CanonicalCalls.of(problem.solution, problem.entry_point),
+        canonical=canonical_calls_of(problem),
+        output=problem.script,
     )
 
 

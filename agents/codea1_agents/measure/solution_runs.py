@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -19,11 +20,11 @@ from codea1_env.judging.solution_values import (
     SolutionValues,
     SuiteCalls,
     call_of_case,
+    canonical_calls_of,
     limits_of_solutions,
     program_job,
 )
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.canonical_calls import CanonicalCalls
 from codea1_env.rules.ruleset import Comparison, Ruleset, Validation
 from codea1_env.rules.validation import validate, values_equal
 from codea1_env.sandbox.interface import Call, Harness, Job, JobReport, Limits, Sandbox
@@ -74,17 +75,13 @@ def check_tests(
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
     for (problem, suite, tests), calls, known in zip(batch, suite_calls, answers, strict=True):
         evidence = calls.evidence(known)
-        canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if rules.drop_rewritten else None
-        whole = validate(
-            suite, evidence, validation=Validation.DROP_WRONG, comparison=rules.comparison, canonical=canonical
-        )
+        check = partial(validate, validation=Validation.DROP_WRONG, comparison=rules.comparison, output=problem.script)
+        canonical = canonical_calls_of(problem) if rules.drop_rewritten else None
+        whole = check(suite, evidence, canonical=canonical)
         if whole.internal_error:
             found.append(None)
             continue
-        alone = iter(
-            validate(Suite((case,)), [one], validation=Validation.DROP_WRONG, comparison=rules.comparison)
-            for case, one in zip(suite.cases, evidence, strict=True)
-        )
+        alone = (check(Suite((case,)), [one]) for case, one in zip(suite.cases, evidence, strict=True))
         checked = tuple(test if isinstance(test, CheckedTest) else _checked(test, next(alone)) for test in tests)
         found.append((whole, checked))
     return found

@@ -82,7 +82,8 @@ class _ProblemTests:
         if not isinstance(reply, str):
             self.unavailable = True
             return
-        suite = read_suite(reply, Reading.STRICT, entry_point=self.problem.entry_point)
+        problem = self.problem
+        suite = read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, output=problem.script)
         cases = suite.cases[:wanted]
         fault = suite.rejections[0].reason if suite.rejections else RejectionReason.NO_CODE
         self.replies.append(reply)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from codea1_env.sandbox.inside import harness, program
+from codea1_env.sandbox.inside import harness, program, script
 from codea1_env.sandbox.inside.channel import Channel, exit_now
 from codea1_env.sandbox.wire import APPLY, LOAD, Tag, frame_bytes
 from codea1_env.values.encoding import encode
@@ -26,6 +26,7 @@ _SIGCHLD, _SIG_DFL = int(_signal.SIGCHLD), _signal.SIG_DFL
 # Python functions of `signal` write to memory, too.
 _set_handler, _set_wakeup_fd = _signal.signal, _signal.set_wakeup_fd
 _dup2, _closerange, _loads = os.dup2, os.closerange, marshal.loads
+_ROLES = {"program": program.run, "harness": harness.run, "script": script.run}
 _N_WARM_UP_JOBS = 40  # enough for the interpreter to specialise the bytecode, so that no child does that again
 
 _WARM_UP_PROGRAM = '''
@@ -76,7 +77,7 @@ def become_job(
 
 def _run(frames: Channel) -> None:
     job = _loads(frames.receive().payload)  # from trusted code, the same interpreter
-    (harness if job["role"] == "harness" else program).run(frames, job)
+    _ROLES[job["role"]](frames, job)
 
 
 def run_warm_up_jobs() -> None:

@@ -158,7 +158,7 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
     namespace["__file__"] = "program.py"  # as in a script; the file does not exist
     try:
         for name in ("preamble", "program"):
-            code = _compiled(channel, job[name])
+            code = compiled(channel, job[name])
             if code is None:
                 return None
             _exec(code, namespace)
@@ -175,7 +175,8 @@ def _load(channel: Channel, job: dict[str, Any]) -> Any:
     return entry
 
 
-def _compiled(channel: Channel, source: str) -> Any:
+def compiled(channel: Channel, source: str) -> Any:
+    """Return the code of a program; if it is not Python, send why and return None."""
     try:
         return _compile(source, "<program>", "exec", dont_inherit=True)
     except _NOT_PYTHON as error:

@@ -58,7 +58,9 @@ Spawn = Callable[[int, int], Process]
 """(processor seconds in all, longest payload in bytes) -> a new process of the job's worker."""
 
 
-class _Stage(Enum):
+class Stage(Enum):
+    """What a job is doing."""
+
     LOADING = auto()
     DIRECT = auto()
     HARNESS_LOADING = auto()
@@ -103,12 +105,12 @@ class Execution:
     @property
     def is_over(self) -> bool:
         """Whether all outcomes are known and every process has ended."""
-        return self._stage is _Stage.DONE and not self.processes
+        return self._stage is Stage.DONE and not self.processes
 
     @property
     def is_done(self) -> bool:
         """Whether all outcomes are known; some processes may still run."""
-        return self._stage is _Stage.DONE
+        return self._stage is Stage.DONE
 
     @property
     def needs_answers(self) -> bool:
@@ -118,7 +120,7 @@ class Execution:
     @property
     def active(self) -> Process:
         """The process that must answer next."""
-        is_harness = self._stage in (_Stage.HARNESS_LOADING, _Stage.HARNESS) and not self._applying
+        is_harness = self._stage in (Stage.HARNESS_LOADING, Stage.HARNESS) and not self._applying
         return self._harness if is_harness and self._harness is not None else self._program
 
     def report(self, tier: str) -> JobReport:
@@ -161,7 +163,7 @@ class Execution:
         if notice.status == _NO_PROCESS or _was_killed_by_others(process, notice):
             self.is_starved = True
         else:
-            self._end_activity(_outcome_of_end(process, notice))
+            self._on_end(process, notice)
 
     def on_cpu(self, process: Process, cpu_us: int, waited_s: Callable[[], float | None], is_retry: bool) -> None:
         """Process a measurement of the processor time of `process`.
@@ -198,28 +200,32 @@ class Execution:
 
     def abort(self) -> None:
         """Kill all processes; outcomes that are not known stay NOT_RUN."""
-        self._stage = _Stage.DONE
+        self._stage = Stage.DONE
         self._kill_all()
+
+    def _on_end(self, process: Process, notice: Notice) -> None:
+        """Process the end of a process that has not finished its activity."""
+        self._end_activity(outcome_of_end(process, notice))
 
     # Frames
 
     def _take_from_program(self, frame: Frame) -> None:
         if self._applying and frame.call == APPLY:
             self._pass_back(frame)
-        elif self._stage is _Stage.LOADING and frame.call == LOAD:
+        elif self._stage is Stage.LOADING and frame.call == LOAD:
             self._take_load(frame)
-        elif self._stage is _Stage.DIRECT and frame.call == self._direct[0]:
+        elif self._stage is Stage.DIRECT and frame.call == self._direct[0]:
             self._take_answer(frame)
         else:
             raise WireError(_UNEXPECTED)
 
     def _ignores(self, process: Process) -> bool:
-        return self._stage is _Stage.DONE or process.abandoned
+        return self._stage is Stage.DONE or process.abandoned
 
     def _take_all(self, process: Process) -> None:
         """Process all frames that have been received."""
         while not self._ignores(process):
-            if self._stage is _Stage.DIRECT and process is self._program:
+            if self._stage is Stage.DIRECT and process is self._program:
                 self._take_values()
             frame = process.next_frame()
             if frame is None:
@@ -255,29 +261,27 @@ class Execution:
             return
         self._load = outcome
         self._program.begin_after(frame)
-        self._stage = _Stage.DIRECT
+        self._stage = Stage.DIRECT
         self._next_stage()
 
     def _take_from_harness(self, frame: Frame) -> None:
         assert self._harness is not None
         if self._applying:
             raise WireError(_UNEXPECTED)
-        if frame.tag == Tag.APPLY or self._stage is _Stage.HARNESS:
-            self._program.receive()
-            if self._program.has_unread:
-                self._fail_all_calls(_UNEXPECTED)
-                return
+        if (frame.tag == Tag.APPLY or self._stage is Stage.HARNESS) and self._has_unexpected_bytes():
+            self._fail_all_calls(_UNEXPECTED)
+            return
         if frame.tag == Tag.APPLY:
             self._applying = True
             self._record_call(frame.payload)
-            self._program.send(Tag.APPLY, APPLY, frame.payload)
-        elif self._stage is _Stage.HARNESS_LOADING and frame.call == LOAD:
+            self._call_program(frame.payload)
+        elif self._stage is Stage.HARNESS_LOADING and frame.call == LOAD:
             if frame.tag == Tag.LOADED:
-                self._stage = _Stage.HARNESS
+                self._stage = Stage.HARNESS
                 self._begin_harness_call(frame)
             else:
                 self._end_activity(_failure(self._harness_outcome(frame)))
-        elif self._stage is _Stage.HARNESS and frame.call == self._indirect[0]:
+        elif self._stage is Stage.HARNESS and frame.call == self._indirect[0]:
             outcome = self._within_time(self._harness, frame, self._harness_outcome(frame))
             self._outcomes[self._indirect.popleft()] = outcome
             self._begin_harness_call(frame)
@@ -285,6 +289,15 @@ class Execution:
                 self._finish()
         else:
             raise WireError(_UNEXPECTED)
+
+    def _has_unexpected_bytes(self) -> bool:
+        """Return whether the program has written something though it was not called."""
+        self._program.receive()
+        return self._program.has_unread
+
+    def _call_program(self, arguments: bytes) -> None:
+        """Send a call of the harness to the program."""
+        self._program.send(Tag.APPLY, APPLY, arguments)
 
     def _pass_back(self, frame: Frame) -> None:
         """Send the program's answer to the harness, checked and re-encoded against a tampered process."""
@@ -295,7 +308,7 @@ class Execution:
             return
         if answer.kind is not OutcomeKind.VALUE:
             self._program_fault = answer
-        if self._stage is _Stage.HARNESS:
+        if self._stage is Stage.HARNESS:
             self._records[self._indirect[0]].add_answer(answer)  # `_record_call` has made it
         self._applying = False
         self._program.note(frame)
@@ -311,7 +324,7 @@ class Execution:
         return as_outcome(frame)
 
     def _record_call(self, arguments: bytes) -> None:
-        if self._stage is _Stage.HARNESS:
+        if self._stage is Stage.HARNESS:
             budget = RECORD_FACTOR * self.job.limits.value_bytes
             self._records.setdefault(self._indirect[0], _Record(budget)).add_call(arguments)
 
@@ -337,7 +350,7 @@ class Execution:
     def _within_time(self, process: Process, frame: Frame, outcome: Outcome) -> Outcome:
         """Replace an outcome that took too long, so that the verdict does not depend on the time of measurement."""
         used_s = process.claimed_use_s(frame)
-        if self._stage is _Stage.HARNESS:
+        if self._stage is Stage.HARNESS:
             index = self._indirect[0]
             self._used_s[index] = max(self._used_s[index], used_s)
         return outcome if used_s <= self.job.limits.cpu_s else self._took_too_long()
@@ -348,7 +361,7 @@ class Execution:
     # Stages
 
     def _start_program(self) -> None:
-        self._stage = _Stage.LOADING
+        self._stage = Stage.LOADING
         job = self.job
         self._applying = False
         self._slept_s += self._asleep_s()
@@ -356,25 +369,27 @@ class Execution:
         self._program = self._start(
             len(self._direct) + len(self._indirect) + 1,
             role="program",
-            preamble=_plain(job.preamble),
-            program=_plain(job.program),
-            calls=_numbered(job.calls, self._direct),
+            **self._sources(),
+            calls=numbered(job.calls, self._direct),
             serve=bool(self._indirect),
             changes=not job.harness.is_trusted,
             items_s=job.limits.cpu_s * _ITEMS_SHARE,
         )
 
+    def _sources(self) -> dict[str, object]:
+        return {"preamble": plain(self.job.preamble), "program": plain(self.job.program)}
+
     def _start_harness(self) -> None:
-        self._stage = _Stage.HARNESS_LOADING
+        self._stage = Stage.HARNESS_LOADING
         job = self.job
         calls = [(index, job.calls[index]) for index in self._indirect]
         self._harness = self._start(
             len(calls) + 1,
             role="harness",
-            source=_plain(job.harness.source),
+            source=plain(job.harness.source),
             trusted=job.harness.is_trusted,
             records=[[*map(_recorded, record)] for record in job.harness.records],
-            calls=[(index, _plain(call.expression), [*map(_plain, call.imports)]) for index, call in calls],
+            calls=[(index, plain(call.expression), [*map(plain, call.imports)]) for index, call in calls],
         )
         self._program_fault = None
 
@@ -386,7 +401,7 @@ class Execution:
         longest = 2 * limits.value_bytes + _FRAME_EXTRA  # an answer and the changed arguments
         process = self._spawn(min(math.ceil(life_s) + 1, _MAX_LIFE_S), longest)
         self.processes.append(process)
-        name, method = read_entry_point(_plain(self.job.entry_point))
+        name, method = read_entry_point(plain(self.job.entry_point))
         sent = {"entry": name, "method": method, "value_bytes": limits.value_bytes, **fields}
         process.send(Tag.JOB, LOAD, marshal.dumps(sent))
         return process
@@ -407,7 +422,7 @@ class Execution:
 
     def _finish(self) -> None:
         """Mark all outcomes as known. Kill a program that serves a harness; other processes end by themselves."""
-        self._stage = _Stage.DONE
+        self._stage = Stage.DONE
         if self._harness is not None:
             self._program.kill()
 
@@ -416,33 +431,33 @@ class Execution:
         assert outcome.kind is not OutcomeKind.VALUE  # it may become the outcome of all remaining calls
         stage = self._stage
         self._kill_all()
-        if stage is _Stage.DONE:
+        if stage is Stage.DONE:
             return
-        if stage is _Stage.LOADING:
+        if stage is Stage.LOADING:
             if self._load is not None:  # it loaded the first time and failed to load again: the other calls fail
                 for index in (*self._direct, *self._indirect):
                     self._outcomes[index] = outcome
             self._load = self._load or outcome
-            self._stage = _Stage.DONE
+            self._stage = Stage.DONE
             return
-        if stage is _Stage.HARNESS_LOADING:
+        if stage is Stage.HARNESS_LOADING:
             for index in self._indirect:
                 self._outcomes[index] = outcome
-            self._stage = _Stage.DONE
+            self._stage = Stage.DONE
             return
-        pending = self._direct if stage is _Stage.DIRECT else self._indirect
+        pending = self._direct if stage is Stage.DIRECT else self._indirect
         self._outcomes[pending.popleft()] = outcome
         self._n_faults += self._is_costly(outcome)
         if (self._direct or self._indirect) and self._may_start_again():
             self._start_program()
         else:
-            self._stage = _Stage.DONE
+            self._stage = Stage.DONE
 
     def _end_exhausted(self) -> None:
         """End a job whose calls together have used the time of a job, though each was within the limit of a call."""
         self._kill_all()
         self._load = self._load or self._took_too_long()
-        self._stage = _Stage.DONE
+        self._stage = Stage.DONE
 
     def _fail_all_calls(self, reason: str) -> None:
         """Fail all calls of a program that writes unexpected bytes: any of its answers may be forged."""
@@ -451,7 +466,7 @@ class Execution:
         self._kill_all()
         self._load = self._load or outcome
         self._outcomes = [outcome] * len(self.job.calls)
-        self._stage = _Stage.DONE
+        self._stage = Stage.DONE
 
     def _may_start_again(self) -> bool:
         """Return whether the job may restart: both its costly faults and its sleep so far are within their limits."""
@@ -479,12 +494,12 @@ def internal_error_report(job: Job, message: str, tier: str = "") -> JobReport:
     return JobReport(outcome, (outcome,) * len(job.calls), tier=tier)
 
 
-def _numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
+def numbered(calls: Sequence[Call], indices: Collection[int]) -> list[tuple[int, str | bytes]]:
     """Return each direct call as (index, expression or encoded arguments)."""
     chosen = [calls[index] for index in indices]
     texts = [call.arguments or call.expression for call in chosen]
     if not {str}.issuperset(map(type, texts)):
-        texts = [text if type(text) is bytes else _plain(str(text)) for text in texts]
+        texts = [text if type(text) is bytes else plain(str(text)) for text in texts]
     return [*zip(indices, texts, strict=True)]
 
 
@@ -549,7 +564,8 @@ class _Record:
         self.calls[-1] = self.calls[-1]._replace(answer=answer) if self._budget >= 0 else TOO_MANY
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text that `marshal` can write."""
     return text if type(text) is str else str.__str__(text)  # marshal writes numpy's str as bytes, refuses others
 
 
@@ -567,7 +583,8 @@ def _has_used_all_its_time(process: Process, notice: Notice) -> bool:
     return notice.cpu_us >= (process.cpu_limit_s - 0.1) * 1e6
 
 
-def _outcome_of_end(process: Process, notice: Notice) -> Outcome:
+def outcome_of_end(process: Process, notice: Notice) -> Outcome:
+    """Return the outcome of an activity during which its process has ended."""
     if not WIFSIGNALED(notice.status):
         return Outcome(OutcomeKind.EXITED, message="ended its own process")
     number = WTERMSIG(notice.status)

@@ -71,6 +71,8 @@ class Process:
         """Whether it has closed its end, so that it sends nothing more."""
         self.sends_much = False
         """Whether it may fill its pipe and then wait until this process reads."""
+        self.output: bytearray | None = None
+        """What a script has written to its standard output; None before it runs."""
         self._n_received = 0  # bytes since its last measurement
         self._excused_s = 0.0
         self._seen_at = self._resumed_at = self.started
@@ -113,8 +115,15 @@ class Process:
             return 0
         self.has_closed = not data
         self._n_received += len(data)
-        self._reader.feed(data)
+        if self.output is None:
+            self._reader.feed(data)
+        else:
+            self.output += data
         return len(data)
+
+    def begin_output(self) -> None:
+        """Take all further bytes as the standard output of a script."""
+        self.output = bytearray(self._reader.rest())
 
     @property
     def has_unread(self) -> bool:

@@ -21,6 +21,7 @@ from codea1_env.sandbox.local.batches import Batch, Queue, Ticket
 from codea1_env.sandbox.local.execution import Execution, internal_error_report
 from codea1_env.sandbox.local.pool import Pool
 from codea1_env.sandbox.local.process import Process
+from codea1_env.sandbox.local.script_execution import ScriptExecution
 from codea1_env.sandbox.local.waiting import seconds_waited
 from codea1_env.sandbox.local.worker import USUAL_UPKEEP, Launch, Upkeep, Worker, WorkerDied, launch_here
 from codea1_env.sandbox.wire import Notice, Op
@@ -200,7 +201,7 @@ class Scheduler:
             return process
 
         try:
-            running.execution = Execution(ticket.job, spawn)
+            running.execution = (ScriptExecution if ticket.job.script else Execution)(ticket.job, spawn)
         except WorkerDied:
             self._queue.put_back(ticket)
             self._remove_dead_worker(worker)

@@ -1,0 +1,149 @@
+"""The process of a program that reads standard input and writes standard output. It gets one input and ends.
+
+The program's standard output is the channel itself. After an OUTPUT frame every byte on the channel is output, and the
+exit status, which trusted code gets from the kernel, says whether the run counts. So a program can write nothing there
+but its own output. If an exception ends it, a note about the exception follows its output.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import builtins
+import io
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from codea1_env.sandbox.inside import program
+from codea1_env.sandbox.inside.channel import BUILTINS, Channel, as_error_answer, exit_now
+from codea1_env.sandbox.wire import LOAD, Tag, end_note
+from codea1_env.values.decoding import decode
+
+_STDIN, _STDOUT, _OUTGOING, _INCOMING = 0, 1, 3, 4
+_FLUSH_FAILED = 120  # CPython's status
+_modules, _compile, _eval, _exec, _open = sys.modules, compile, eval, exec, io.open
+
+
+class _Input:
+    """The result of a call of the entry point: the text that the program reads."""
+
+    def __init__(self, text: str) -> None:
+        if type(text) is not str:
+            raise TypeError(f"the input is a text, not {type(text).__name__}")
+        content = text.replace("\r\n", "\n").encode()
+        self.content = content if not content or content.endswith(b"\n") else content + b"\n"
+
+
+def run(channel: Channel, job: dict[str, Any]) -> None:
+    """Compile the program; if the job has a call, run the program on its input, and end."""
+    module = ModuleType("__main__")
+    _modules["__main__"] = module
+    codes = []
+    for name in ("preamble", "program"):
+        code = program.compiled(channel, job[name])
+        if code is None:
+            return
+        codes.append(code)
+    channel.send(Tag.LOADED, LOAD)
+    for number, call in job["calls"]:
+        try:
+            found = _evaluated(call, job["entry"])
+        except BaseException as error:  # noqa: BLE001  -- a tester's text may raise anything
+            channel.send_error(number, error)
+            return
+        if type(found) is not _Input:  # a literal: a tester's prediction
+            channel.send_value(number, found, job["value_bytes"])
+            return
+        channel.send(Tag.OUTPUT, number)
+        _connect(found.content)
+        _execute(codes, module, number)
+
+
+def _evaluated(call: str | bytes, name: str) -> Any:
+    """Return the value of a call, given as an expression or as encoded arguments."""
+    if type(call) is bytes:
+        args, kwargs = decode(call)
+        return _Input(*args, **kwargs)
+    return _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, name: _Input})
+
+
+def _connect(content: bytes) -> None:
+    """Connect standard input with a pipe that holds `content`, and standard output with the channel."""
+    reading, writing = os.pipe()
+    os.dup2(reading, _STDIN)
+    os.dup2(_OUTGOING, _STDOUT)
+    for fd in (reading, _OUTGOING, _INCOMING):
+        os.close(fd)
+    os.set_blocking(writing, False)
+    try:
+        rest = content[os.write(writing, content) :]
+    except BlockingIOError:
+        rest = content
+    os.set_blocking(writing, True)
+    if rest:
+        _thread.start_new_thread(_feed, (writing, rest))
+    else:
+        os.close(writing)
+    sys.stdin = sys.__stdin__ = _open(_STDIN, encoding="utf-8", closefd=False)  # type: ignore[misc]
+    sys.stdout = sys.__stdout__ = _open(_STDOUT, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # the module `site` would define them
+    sys.argv = ["program.py"]
+
+
+def _feed(writing: int, rest: bytes) -> None:
+    """Write an input that is longer than a pipe's buffer."""
+    try:
+        while rest:
+            rest = rest[os.write(writing, rest) :]
+    except OSError:  # the program has closed its standard input
+        pass
+    os.close(writing)
+
+
+def _execute(codes: list[Any], module: ModuleType, number: int) -> None:
+    """Run the program as the main module, as far as the end of the process."""
+    namespace = vars(module)
+    namespace["__file__"] = "program.py"  # as in a script; the file does not exist
+    atexit._clear()
+    note, status, stdout = b"", 0, sys.stdout
+    try:
+        for code in codes:
+            _exec(code, namespace)
+    except SystemExit as error:
+        status = _status(error.code)
+        note = end_note(*as_error_answer(error), number) if status else b""
+    except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
+        status, note = 1, end_note(*as_error_answer(error), number)
+    finally:
+        flushed = _finish(namespace, stdout)
+        status = status or flushed
+        _write(note if status else b"")
+        exit_now(status)
+
+
+def _status(code: object) -> int:
+    if code is None:
+        return 0
+    return code & 0xFF if isinstance(code, int) else 1
+
+
+def _finish(namespace: dict[str, Any], stdout: Any) -> int:
+    """Do what CPython does at its end: wait for threads, call exit handlers, flush; return a status if that fails."""
+    try:
+        if "threading" in _modules:
+            _modules["threading"]._shutdown()
+        atexit._run_exitfuncs()
+        namespace.clear()  # ends objects of the program that write when they end
+        for stream in (sys.stdout, stdout):
+            if stream is not None and not getattr(stream, "closed", False):
+                stream.flush()
+    except BaseException:  # noqa: BLE001  -- an untrusted program may raise anything
+        return _FLUSH_FAILED
+    return 0
+
+
+def _write(note: bytes) -> None:
+    while note:
+        note = note[os.write(_STDOUT, note) :]
