@@ -157,6 +157,7 @@ def turn_info(
         "role": role,
         "round": round_,
         "tests_per_suite": tests_per_suite,
+        "kind": problem.kind.value,
     }
     return info | {"tester_view": tester_view} if role == "tester" and tester_view else info
 

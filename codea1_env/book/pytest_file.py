@@ -25,6 +25,9 @@ Programs run inside pytest's own process without a sandbox: test only programs t
 
 import math
 import os
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,13 +39,26 @@ def case(expression, expected, *imports):
     return pytest.param(expression, expected, imports)
 
 
-def value_of(expression, imports, file_name, preamble):
-    """Run the problem's program and evaluate one expression in its namespace."""
+def run(path, preamble, form, text):
+    """Return what a program prints for an input: its words, or its lines as they are."""
+    program = "\\n".join([preamble, path.read_text(encoding="utf-8")])
+    given = text if text.endswith("\\n") or not text else text + "\\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=given, capture_output=True, encoding="utf-8", check=True, timeout=60
+    )
+    return " ".join(done.stdout.split()) if form == "words" else done.stdout.rstrip("\\n")
+
+
+def value_of(expression, imports, file_name, preamble, form=None):
+    """Run the problem's program and evaluate one expression in its namespace; `form` is that of a program's output."""
     path = CANDIDATES / file_name
     if not path.exists():
         pytest.skip(f"no program {{path}}")
     namespace = {{"__name__": path.stem, "__file__": str(path)}}
-    for source in (preamble, path.read_text(encoding="utf-8"), *imports):
+    if form:
+        namespace["run"] = partial(run, path, preamble, form)
+    sources = () if form else (preamble, path.read_text(encoding="utf-8"))
+    for source in (*sources, *imports):
         exec(compile(source, str(path), "exec"), namespace)
     return eval(expression, namespace)
 
@@ -83,7 +99,7 @@ _TEST = """
     ],
 )
 def test_{slug}(expression, expected, imports):
-    assert same(value_of(expression, imports, {file_name!r}, {preamble!r}), expected)
+    assert same(value_of(expression, imports, {file_name!r}, {preamble!r}{form}), expected)
 """
 
 
@@ -137,6 +153,7 @@ class _PytestFile:
                 file_name=f"{slug}.py",
                 entry_point=problem.entry_point,
                 preamble=problem.imports,
+                form="" if problem.script is None else f", {problem.script.value!r}",
                 cases="\n".join(f"        {text}," for text in cases),
             )
         )

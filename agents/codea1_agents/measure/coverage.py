@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from codea1_agents.scripted.mutation import is_documented
 from codea1_env import values
+from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 
 _REPORT_ARGUMENT = "codea1: what was reached?"
@@ -48,18 +49,49 @@ def _make():
     def report():
         return json.dumps([sorted(lines), sorted(branches)])
 
-    return {{"__name__": __name__, {line!r}: line, {branch!r}: branch, {items!r}: items}}, report
+    return {{"__name__": {module!r}, {line!r}: line, {branch!r}: branch, {items!r}: items}}, report
+
+
+def _run():
+    exec(compile({preamble!r}, "<imports>", "exec"), _space)
+    exec(compile({source!r}, "<solution>", "exec"), _space)
+
+
+def _is_report(arguments):
+    return len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == {word!r}
 
 
 _space, _report = _make()
-exec(compile({preamble!r}, "<imports>", "exec"), _space)
-exec(compile({source!r}, "<solution>", "exec"), _space)
+"""
+_FUNCTION = """
+_run()
 
 
-def {entry_point}(*arguments, **named):
-    if len(arguments) == 1 and type(arguments[0]) is str and arguments[0] == {word!r}:
+def {name}(*arguments, **named):
+    return _report() if _is_report(arguments) else _space[{name!r}](*arguments, **named)
+"""
+_METHOD = """
+_run()
+
+
+class {name}:
+    def {method}(self, *arguments, **named):
+        return _report() if _is_report(arguments) else _space[{name!r}]().{method}(*arguments, **named)
+"""
+_SCRIPT = """
+import io
+import sys
+
+
+def {name}(text):
+    if _is_report((text,)):
         return _report()
-    return _space[{entry_point!r}](*arguments, **named)
+    sys.stdin, sys.stdout = io.TextIOWrapper(io.BytesIO(text.encode())), io.TextIOWrapper(io.BytesIO())
+    _space["exit"] = _space["quit"] = sys.exit
+    try:
+        _run()
+    except SystemExit:
+        pass
 """
 
 
@@ -85,13 +117,15 @@ class Instrumented:
     """All lines and branches of the solution."""
 
 
-def instrumented(source: str, entry_point: str, preamble: str = "") -> Instrumented:
+def instrumented(source: str, entry_point: str, preamble: str = "", *, is_script: bool = False) -> Instrumented:
     """Return the instrumented solution. It behaves as before, but its source differs and calls are one level deeper.
 
     Args:
         source: the trusted program.
-        entry_point: its function.
+        entry_point: its function or method.
         preamble: import statements that run before it.
+        is_script: whether it reads standard input. The instrumented program then runs again for each call, within one
+            process, and returns nothing.
 
     Raises:
         SyntaxError: the program is not Python.
@@ -99,13 +133,17 @@ def instrumented(source: str, entry_point: str, preamble: str = "") -> Instrumen
     tree = ast.parse(source)
     instrumenter = _Instrumenter()
     instrumenter.body(tree)
-    program = _PROGRAM.format(
+    name, method = read_entry_point(entry_point)
+    entry = _SCRIPT if is_script else _METHOD if method else _FUNCTION
+    program = (_PROGRAM + entry).format(
         line=_LINE,
         branch=_BRANCH,
         items=_ITEMS,
         preamble=preamble,
         source=ast.unparse(ast.fix_missing_locations(tree)),
-        entry_point=entry_point,
+        module="__main__" if is_script else "program",
+        name=name,
+        method=method,
         word=_REPORT_ARGUMENT,
     )
     return Instrumented(

@@ -11,7 +11,7 @@ import numpy as np
 
 from codea1_agents.measure.coverage import Coverage, Instrumented, instrumented, read_coverage
 from codea1_agents.measure.records import CoverageRecord
-from codea1_agents.scripted.mutation import Mutant, mutants
+from codea1_agents.scripted.mutation import Mutant, mutants_of
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
@@ -102,7 +102,7 @@ def drawn_mutants(problem: Problem, at_most: int, seed: int) -> tuple[Mutant, ..
 
     The sample depends on the seed and the problem, not on the tester, so all testers get the same mutants.
     """
-    found = mutants(problem.solution, entry_point=problem.entry_point)
+    found = mutants_of(problem)
     if len(found) <= at_most:
         return found
     rng = np.random.default_rng([seed, *problem.id.encode("utf-8", "surrogatepass")])
@@ -179,13 +179,15 @@ def run_coverage(
     Every test that can be run counts, right or wrong, as in UnLeakedTestBench; the record also counts the right tests
     alone. The limits are generous, because the solutions are trusted and instrumentation slows them down.
     """
-    plans = [
-        (problem, tests, instrumented(problem.solution, problem.entry_point, problem.imports))
-        for problem, tests in batch
-    ]
+    plans = [(problem, tests, _instrumented(problem)) for problem, tests in batch]
     jobs = [job for plan in plans for job in _coverage_jobs(*plan)]
     reports = iter(sandbox.run(jobs) if jobs else ())
     return [_coverage(tests, solution, list(islice(reports, 1 + _n_run(tests)))) for _, tests, solution in plans]
+
+
+def _instrumented(problem: Problem) -> Instrumented:
+    is_script = problem.script is not None
+    return instrumented(problem.solution, problem.entry_point, problem.imports, is_script=is_script)
 
 
 def _n_run(tests: Sequence[CheckedTest]) -> int:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any, get_args
+from typing import Any
 
 from codea1_agents.prompts.fences import fenced
 from codea1_agents.prompts.messages import Message, Speaker, merged
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.problems.problem import ProblemKind
 
 WORDINGS = ("default", "paper", "simple", "call_only", "tiny")
 
@@ -34,7 +36,12 @@ _PLACEHOLDERS = (
     "program_block",
     "feedback",
     "tests",
+    "program_form",
+    "unit",
+    "test_form",
 )
+_FORMS, _PARTS = ("program_form", "unit", "test_form"), ("entry_point", "name", "method")
+_KINDS = tuple(ProblemKind)
 _SPEAKERS: tuple[Speaker, ...] = ("system", "assistant", "user")
 _TESTS = 8
 
@@ -57,17 +64,20 @@ class Prompts:
     name: str
     tables: Mapping[str, tuple[Message, ...]]
     """Templates by situation, complete."""
+    forms: Mapping[str, Mapping[str, str]]
+    """Texts by kind of problem: what a coder writes, and how a test is written."""
 
     def messages(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         """Return the chat messages for a turn; the last message is the user's.
 
         Args:
             observation: of `codea1_env.code_a1_v0`.
-            info: must have `role`; may have `tests_per_suite` (default 8) and `tester_view` (a `View`'s value). Without
-                `tester_view`, the view is white-box if the observation has a program, else black-box.
+            info: must have `role`; may have `tests_per_suite` (default 8), `kind` (of the problem, default `function`)
+                and `tester_view` (a `View`'s value). Without `tester_view`, the view is white-box if the observation
+                has a program, else black-box.
 
         Raises:
-            UserError: `role` or `tester_view` is missing or unknown.
+            UserError: `role`, `kind` or `tester_view` is missing or unknown.
         """
         role = info.get("role")
         if role not in ("coder", "tester"):
@@ -76,7 +86,16 @@ class Prompts:
         templates = self.tables[situation]
         if observation["feedback"]:
             templates += self.tables[f"{role}_repair"]
-        return merged(_filled(templates, _facts(observation, info)))
+        return merged(_filled(templates, _facts(observation, info) | self._forms(observation, info)))
+
+    def _forms(self, observation: Observation, info: Info) -> dict[str, str]:
+        kind = info.get("kind", ProblemKind.FUNCTION)
+        if kind not in self.forms:
+            raise UnknownName.of("kind", str(kind), self.forms)
+        entry_point = _encodable(observation["entry_point"])
+        name, method = read_entry_point(entry_point)
+        parts = {"entry_point": entry_point, "name": name, "method": method}
+        return {form: Template(text.strip()).substitute(parts) for form, text in self.forms[kind].items()}
 
 
 def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
@@ -92,10 +111,12 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     if isinstance(wording, Prompts):
         return wording
     name = str(wording)
-    tables = _read(_own("default"), "default")
-    if name != "default":
-        tables |= _read(*_found(name))
-    return Prompts(name, tables)
+    default = _read(_own("default"), "default")
+    if name == "default":
+        return default
+    found = _read(*_found(name))
+    forms = {kind: {**texts, **found.forms.get(kind, {})} for kind, texts in default.forms.items()}
+    return Prompts(name, {**default.tables, **found.tables}, forms)
 
 
 def _found(name: str) -> tuple[str, str]:
@@ -114,38 +135,54 @@ def _own(name: str) -> str:
     return files("codea1_agents.prompts").joinpath(f"{name}.toml").read_text("utf-8")
 
 
-def _read(text: str, place: str) -> dict[str, tuple[Message, ...]]:
+def _read(text: str, place: str) -> Prompts:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BrokenInput(f"prompts {place}: no valid TOML ({error})") from error
     for table in document:
-        if table not in _TABLES:
-            raise BrokenInput(f"prompts {place}: {UnknownName.of('table', table, _TABLES)}")
-    return {table: _messages(entries, f"prompts {place}, [{table}]") for table, entries in document.items()}
+        if table not in (*_TABLES, *_KINDS):
+            raise BrokenInput(f"prompts {place}: {UnknownName.of('table', table, (*_TABLES, *_KINDS))}")
+    tables = {name: _messages(document[name], f"prompts {place}, [{name}]") for name in document if name in _TABLES}
+    forms = {
+        name: _texts(document[name], f"prompts {place}, [{name}]", _FORMS, _PARTS)
+        for name in document
+        if name in _KINDS
+    }
+    return Prompts(place, tables, forms)
+
+
+def _texts(entries: Any, place: str, keys: Sequence[str], placeholders: Sequence[str]) -> dict[str, str]:
+    """Return a table of templates.
+
+    Raises:
+        BrokenInput: it is no table, or has an unknown key or placeholder; the message names the place.
+    """
+    if not isinstance(entries, dict):
+        raise BrokenInput(f"{place}: expected a table with {', '.join(keys)}")
+    for key, text in entries.items():
+        if key not in keys:
+            raise BrokenInput(f"{place}: {UnknownName.of('key', key, keys)}")
+        if not isinstance(text, str):
+            raise BrokenInput(f"{place}.{key}: expected text")
+        _require_known(text, f"{place}.{key}", placeholders)
+    return entries
 
 
 def _messages(entries: Any, place: str) -> tuple[Message, ...]:
-    if not isinstance(entries, dict):
-        raise BrokenInput(f"{place}: expected a table with {', '.join(_SPEAKERS)}")
-    for key, text in entries.items():
-        if key not in get_args(Speaker):
-            raise BrokenInput(f"{place}: {UnknownName.of('key', key, _SPEAKERS)}")
-        if not isinstance(text, str):
-            raise BrokenInput(f"{place}.{key}: expected text")
-        _require_known(text, f"{place}.{key}")
+    entries = _texts(entries, place, _SPEAKERS, _PLACEHOLDERS)
     if not entries.get("user", "").strip():
         raise BrokenInput(f"{place}: user is missing or empty")
     return tuple(Message(speaker, entries[speaker].strip()) for speaker in _SPEAKERS if speaker in entries)
 
 
-def _require_known(text: str, place: str) -> None:
+def _require_known(text: str, place: str, placeholders: Sequence[str]) -> None:
     template = Template(text)
     if not template.is_valid():
         raise BrokenInput(f"{place}: a single $; write $$ for a dollar sign")
     for name in template.get_identifiers():
-        if name not in _PLACEHOLDERS:
-            raise BrokenInput(f"{place}: {UnknownName.of('placeholder', name, _PLACEHOLDERS)}")
+        if name not in placeholders:
+            raise BrokenInput(f"{place}: {UnknownName.of('placeholder', name, placeholders)}")
 
 
 def _view(observation: Observation, info: Info) -> View:

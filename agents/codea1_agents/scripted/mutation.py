@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from codea1_agents.scripted.mutation_operators import Edit, Operator, Site, edits_of
+from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.problems.problem import Problem
 
 # Mutated annotations and decorators change no result; mutated patterns, imports and names only break the program.
 _SKIPPED_FIELDS = frozenset({"annotation", "returns", "decorator_list", "type_params", "format_spec"})
@@ -87,6 +89,11 @@ def mutants(source: str, *, entry_point: str = "") -> tuple[Mutant, ...]:
     return tuple(found)
 
 
+def mutants_of(problem: Problem) -> tuple[Mutant, ...]:
+    """Return the mutants of a problem's solution; all code of a program on standard input is mutated."""
+    return mutants(problem.solution, entry_point="" if problem.script is not None else problem.entry_point)
+
+
 def without_docstrings(source: str) -> str:
     """Return the program as `ast.unparse` writes it, without docstrings: the style of mutants.
 
@@ -138,10 +145,11 @@ def _reachable(tree: ast.Module, entry_point: str) -> set[int]:
     for position, statement in enumerate(tree.body):
         for name in _defined_names(statement):
             definers.setdefault(name, set()).add(position)
-    if entry_point not in definers:
+    name = read_entry_point(entry_point).name
+    if name not in definers:
         return {i for i, statement in enumerate(tree.body) if not (i == 0 and is_documented(tree))}
     found: set[int] = set()
-    pending = [entry_point]
+    pending = [name]
     while pending:
         for position in definers.get(pending.pop(), set()) - found:
             found.add(position)

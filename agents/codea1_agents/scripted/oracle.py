@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outputs import OutputForm
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 
@@ -23,11 +24,13 @@ class Subject:
     program: str
     entry_point: str
     preamble: str = ""
+    script: OutputForm | None = None
+    """As in a `Job`."""
 
     @classmethod
-    def solution_of(cls, problem: Problem) -> Subject:
-        """Return the problem's trusted solution."""
-        return cls(problem.solution, problem.entry_point, problem.imports)
+    def of(cls, problem: Problem, program: str) -> Subject:
+        """Return a program for a problem."""
+        return cls(program, problem.entry_point, problem.imports, problem.script)
 
 
 class Oracle:
@@ -84,4 +87,5 @@ class Oracle:
             tuple(map(Call, calls)),
             preamble=subject.preamble,
             limits=self._limits,
+            script=subject.script,
         )

@@ -19,6 +19,8 @@ from codea1_agents.scripted.value_types import (
     refine,
     with_unknown_as,
 )
+from codea1_env.facts.entry_points import read_entry_point
+from codea1_env.rules.reading.direct_calls import is_call_of
 
 Arguments = tuple[object, ...]
 """The values of one call, in the order of the parameters; trailing ones with defaults may be missing."""
@@ -57,6 +59,8 @@ class Interface:
     entry_point: str
     parameters: tuple[Parameter, ...]
     examples: tuple[Arguments, ...]
+    is_script: bool = False
+    """Whether the only argument is the standard input of a program."""
 
     @property
     def keywords(self) -> tuple[str | None, ...]:
@@ -73,8 +77,12 @@ class Interface:
 
 
 def read_signature(text: str, entry_point: str) -> Signature | None:
-    """Return the signature of the last `def` of the entry point in a text, Python or not; None if there is none."""
-    found = re.finditer(rf"\bdef\s+{re.escape(entry_point)}\s*\(", text)
+    """Return the signature of the last `def` of the entry point in a text, Python or not; None if there is none.
+
+    The signature of a method has no `self`.
+    """
+    name, method = read_entry_point(entry_point)
+    found = re.finditer(rf"\bdef\s+{re.escape(method or name)}\s*\(", text)
     for match in reversed(list(found)):
         for header in _headers(text[match.start() : match.start() + _MAX_HEADER]):
             try:
@@ -82,7 +90,8 @@ def read_signature(text: str, entry_point: str) -> Signature | None:
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
             if isinstance(function, ast.FunctionDef):
-                return Signature(_parameters(function.args), from_annotation(function.returns))
+                parameters = _parameters(function.args)[1 if method else 0 :]
+                return Signature(parameters, from_annotation(function.returns))
     return None
 
 
@@ -134,6 +143,13 @@ def read_interface(entry_point: str, statement: str, examples: str = "", program
     return Interface(entry_point, tuple(refined), calls)
 
 
+def read_script_interface(entry_point: str, examples: str) -> Interface | None:
+    """Return how programs on standard input are called; None without an example, which shows the format of inputs."""
+    signature = Signature((Parameter("text", ValueType(Kind.STR)),))
+    calls = example_calls(examples, entry_point, signature)
+    return Interface(entry_point, signature.parameters, calls, is_script=True) if calls else None
+
+
 def _headers(text: str) -> Iterator[str]:
     """Yield candidates for the header at the beginning of the text, without its colon.
 
@@ -172,7 +188,7 @@ def _unnamed(calls: Sequence[Arguments]) -> tuple[Parameter, ...]:
 def _distinct(nodes: Iterable[ast.AST], entry_point: str, signature: Signature | None) -> tuple[Arguments, ...]:
     calls: dict[str, Arguments] = {}
     for node in nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry_point:
+        if is_call_of(node, entry_point):
             try:
                 arguments = _bound(node, signature)
                 calls.setdefault(literal(arguments), arguments)

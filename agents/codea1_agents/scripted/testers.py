@@ -17,14 +17,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codea1_agents.prompts.fences import fenced
+from codea1_agents.scripted.input_texts import edge_texts, random_texts
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.oracle import Oracle, Subject
 from codea1_agents.scripted.randomness import SeededAgent
-from codea1_agents.scripted.signatures import Arguments, Interface, example_statements, read_interface
+from codea1_agents.scripted.signatures import (
+    Arguments,
+    Interface,
+    example_statements,
+    read_interface,
+    read_script_interface,
+)
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.problems.problem import ProblemKind
 
 if TYPE_CHECKING:
     from codea1_agents.scripted.fuzz_inputs import InputSource
@@ -106,7 +114,7 @@ class InputTester(SeededAgent, ABC):
         Raises:
             SandboxError: the sandbox cannot be used at all.
         """
-        interface = interface_of(observation)
+        interface = interface_of(observation, info)
         if interface is None:
             return f"I cannot tell how {observation['entry_point']} is called."
         cases: dict[str, _Case] = {}
@@ -143,8 +151,7 @@ class InputTester(SeededAgent, ABC):
             yield from (_Case(call, "None") for call in calls)
             return
         problem = self._problems.by_id(info["problem_id"])
-        program = Subject(observation["program"], problem.entry_point, problem.imports)
-        solution = Subject.solution_of(problem)
+        program, solution = Subject.of(problem, observation["program"]), Subject.of(problem, problem.solution)
         if hunting:
             expected, actual = self._oracle.outcomes_of_each([solution, program], calls)
             for call, right, other in zip(calls, expected, actual, strict=True):
@@ -163,7 +170,7 @@ class BoundaryTester(InputTester):
     """
 
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
-        calls = boundary_calls(interface)
+        calls = _texts(edge_texts(_given(interface))) if interface.is_script else boundary_calls(interface)
         ranks = self._rng.random(len(calls)) * (_SHUFFLE + np.arange(len(calls)))
         order = np.argsort(ranks, kind="stable")
         for start in range(0, len(calls), size):
@@ -182,6 +189,10 @@ class FuzzTester(InputTester):
         self._sources: OrderedDict[str, InputSource] = OrderedDict()
 
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
+        if interface.is_script:
+            for _ in range(_MAX_CHUNKS):
+                yield _texts(random_texts(_given(interface), self._rng, size))
+            return
         source = self._source(interface)
         while chunk := source.draw(self._rng, size):
             yield chunk
@@ -249,7 +260,7 @@ class InvalidTester(SeededAgent):
         """Return a reply from which no valid, correctly predicted test can be read."""
         kind = self._kinds[self._rng.integers(len(self._kinds))]
         name = observation["entry_point"]
-        interface = interface_of(observation)
+        interface = interface_of(observation, info)
         inputs = boundary_calls(interface) if interface else [()]
         keywords = interface.keywords if interface else ()
         calls = [call_text(name, arguments, keywords) for arguments in inputs[: info["tests_per_suite"]]]
@@ -279,11 +290,22 @@ _INVALID_LINES = {
 }
 
 
-def interface_of(observation: Observation) -> Interface | None:
+def interface_of(observation: Observation, info: Info) -> Interface | None:
     """Return how to call the observed problem's entry point; None if that is unknown."""
+    if info.get("kind") == ProblemKind.STDIN:
+        return read_script_interface(observation["entry_point"], observation["examples"])
     return read_interface(
         observation["entry_point"], observation["problem"], observation["examples"], observation["program"]
     )
+
+
+def _given(interface: Interface) -> list[str]:
+    """Return the inputs in the examples of a program on standard input."""
+    return [str(text) for (text,) in interface.examples]
+
+
+def _texts(texts: Sequence[str]) -> list[Arguments]:
+    return [(text,) for text in texts]
 
 
 def _chosen(cases: Collection[_Case]) -> list[_Case]:

@@ -52,7 +52,7 @@ def test_our_own_failures_are_not_remembered(broken_sandbox: Sandbox, direct: An
 
 def test_a_solution_is_asked_with_its_imports(direct: Any) -> None:
     problem = Problem("p", "Square root.", "f", "def f(x):\n    return math.isqrt(x)", (), imports="import math")
-    assert Oracle(direct).outcomes(Subject.solution_of(problem), ["f(9)"])[0].value == b"3"
+    assert Oracle(direct).outcomes(Subject.of(problem, problem.solution), ["f(9)"])[0].value == b"3"
 
 
 def test_the_memory_is_bounded(direct: Any) -> None:
