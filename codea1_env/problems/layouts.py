@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.problems import bigcodebench, evalplus, humaneval, own_rows, release_rows
+from codea1_env.problems import bigcodebench, contests, evalplus, humaneval, leetcode, own_rows, release_rows
 from codea1_env.problems.columns import Row
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
 
@@ -39,6 +39,22 @@ LAYOUTS = (
         "BigCodeBench",
         frozenset({"task_id", "complete_prompt", "entry_point", "canonical_solution", "test"}),
         bigcodebench.problem_from_row,
+    ),
+    Layout(
+        "LeetCodeDataset",
+        frozenset({"task_id", "problem_description", "completion", "entry_point", "test"}),
+        leetcode.problem_from_row,
+    ),
+    Layout("APPS", frozenset({"problem_id", "question", "solutions", "input_output"}), contests.apps_problem),
+    Layout(
+        "CodeContests",
+        frozenset({"name", "description", "public_tests", "solutions"}),
+        contests.code_contests_problem,
+    ),
+    Layout(
+        "LiveCodeBench",
+        frozenset({"question_id", "question_content", "public_test_cases"}),
+        contests.live_code_bench_problem,
     ),
 )
 """In the order in which they are tried: the first layout whose columns a row has reads it."""

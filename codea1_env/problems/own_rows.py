@@ -114,7 +114,11 @@ def _golden(item: object, entry_point: str) -> tuple[GoldenTest, ...]:
             return read_snippet(checked_text(item, "an item of 'golden'"), entry_point, "an item of 'golden'")
         case {"source": source, **rest} if not rest:
             return (GoldenHarness(checked_text(source, "'source' of a golden test")),)
-        case {"input": given, "output": printed, **rest} if not rest and entry_point == RUN:
+        case {"input": _, "output": _} if entry_point != RUN:
+            raise BrokenInput(
+                'an item {input, output} of \'golden\' needs a program on standard input: "kind": "stdin"'
+            )
+        case {"input": given, "output": printed, **rest} if not rest:
             call = repr(checked_text(given, "'input' of a golden test"))
             return (GoldenCase(f"{entry_point}({call})", repr(checked_text(printed, "'output' of a golden test"))),)
         case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:

@@ -2,7 +2,9 @@
 
 A file is named after its entry point and contains `difficulty`, `topics`, `entry_point`, `statement`, `solution`,
 `golden` (asserts), optionally `imports`, and `[[wrong_programs]]` with `subtlety`, `note` and `program`. The examples
-are the doctest lines of the statement.
+are the doctest lines of the statement. The files of programs on standard input are in `stdin/`: they have no
+`entry_point`, `golden` and `examples` are pairs of `input` and `output`, and the examples are added to the statement.
+Those of methods are in `methods/` and named after the method.
 """
 
 from __future__ import annotations
@@ -15,38 +17,53 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from codea1_env.errors import UnknownName
 from codea1_env.problems.own_rows import problem_from_row
-from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.problems.problem import RUN, Problem, ProblemSet
 
 DIFFICULTIES = ("easy", "medium", "hard")
+FUNCTIONS = "functions"
+PARTS = {FUNCTIONS: "", "methods": "methods", "stdin": "stdin"}
+"""From the names of the parts to their folders."""
 
 
 @cache
-def load() -> ProblemSet:
-    """Return the shipped problems, sorted by difficulty and then by name; the files are read once per process.
+def load(part: str = FUNCTIONS) -> ProblemSet:
+    """Return the shipped problems of one of the `PARTS`, sorted by difficulty and then by name; read once per process.
 
     Raises:
+        UnknownName: there is no such part.
         BrokenInput: a file of the installation is damaged.
     """
-    folder = files("codea1_env.problems").joinpath("starter_data")
-    texts = [path.read_text("utf-8") for path in folder.iterdir() if path.name.endswith(".toml")]
-    tables = sorted(map(tomllib.loads, texts), key=lambda table: (_rank(table), table["entry_point"]))
-    return ProblemSet("starter", tuple(map(_problem, tables)))
+    if part not in PARTS:
+        raise UnknownName.of("part of starter", part, PARTS)
+    folder = files("codea1_env.problems").joinpath("starter_data", PARTS[part])
+    found = {path.name.removesuffix(".toml"): path for path in folder.iterdir() if path.name.endswith(".toml")}
+    tables = {name: tomllib.loads(path.read_text("utf-8")) for name, path in found.items()}
+    names = sorted(tables, key=lambda name: (DIFFICULTIES.index(tables[name]["difficulty"]), name))
+    prefix = "starter" if part == FUNCTIONS else f"starter:{part}"
+    return ProblemSet(prefix, tuple(_problem(f"{prefix}/{name}", tables[name]) for name in names))
 
 
-def _rank(table: Mapping[str, Any]) -> int:
-    return DIFFICULTIES.index(table["difficulty"])
+def _problem(problem_id: str, table: Mapping[str, Any]) -> Problem:
+    fields = {name: value for name, value in table.items() if name not in ("difficulty", "topics", "examples")}
+    described = {"id": problem_id, "source": "codea1-env", "licence": "Apache-2.0"}
+    return problem_from_row(fields | described | _stated(table))
 
 
-def _problem(table: Mapping[str, Any]) -> Problem:
-    fields = {name: value for name, value in table.items() if name not in ("difficulty", "topics")}
-    described = {"id": f"starter/{table['entry_point']}", "source": "codea1-env", "licence": "Apache-2.0"}
-    return problem_from_row(fields | described | {"examples": list(_examples(table["statement"]))})
+def _stated(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that the examples give."""
+    statement, samples = table["statement"], table.get("examples")
+    if samples is None:
+        return {"examples": list(_examples(statement))}
+    shown = "".join(f"\nInput:\n{each['input']}\nOutput:\n{each['output']}" for each in samples)
+    asserts = [f"assert {RUN}({each['input']!r}) == {each['output']!r}" for each in samples]
+    return {"kind": "stdin", "statement": statement + shown, "examples": asserts}
 
 
 def _examples(statement: str) -> Iterator[str]:
-    *_, function = ast.parse(statement).body
-    assert isinstance(function, ast.FunctionDef)
+    *_, definition = ast.parse(statement).body
+    *_, function = (node for node in ast.walk(definition) if isinstance(node, ast.FunctionDef))
     for example in DocTestParser().get_examples(ast.get_docstring(function) or ""):
         expected = " ".join(example.want.split("\n")).strip() or "None"  # a prompt shows nothing for None
         yield f"assert {example.source.strip()} == {expected}"

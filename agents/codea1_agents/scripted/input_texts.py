@@ -1,8 +1,8 @@
 """Inputs of programs on standard input, made from the examples of a statement.
 
-An input is a text of lines of words. Most inputs begin with counts: of the words in a line, of the lines that follow,
-of the letters in a word. A number that agrees with such a count is taken for it, and is corrected when the counted
-things change. So most of the new inputs still have the format of the example.
+An input is a text of lines of words. Most inputs begin with counts: of the lines that follow, of the words in a line,
+of the letters in a word. A number that agrees with such a count is taken for it, and is corrected when the counted things
+change. So most of the new inputs still have the format of the example.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 
 _NEARBY = (-1, 1, 2)
 _LARGE = 10**9
-_MAX_TRIES = 20  # draws for each wanted text
+_TRIES = 20  # draws for each wanted text
+_LINES_BELOW, _LETTERS = -1, -2
 
 _Lines = list[list[str]]
 
@@ -26,118 +27,141 @@ class _Count:
     line: int
     word: int
     counted: int
-    """The line whose words are counted; -1: all lines that follow `line` are counted."""
+    """The line whose words are counted; `_LINES_BELOW`: all lines below the number; `_LETTERS`: the letters of a word
+    in the next line, whose number is never changed."""
 
 
 def random_texts(examples: Sequence[str], rng: np.random.Generator, n: int) -> list[str]:
     """Return at most n different inputs near the examples, none of which is an example."""
+    given = {_written(_lines(example)) for example in examples}
     found: dict[str, None] = {}
-    for _ in range(n * _MAX_TRIES if examples else 0):
-        if len(found) >= n:
+    for _ in range(n * _TRIES if examples else 0):
+        text = _random_text(examples[_below(len(examples), rng)], rng)
+        if text not in given:
+            found[text] = None
+        if len(found) == n:
             break
-        found[_random_text(examples[int(rng.integers(len(examples)))], rng)] = None
-        for example in examples:
-            found.pop(_written(_lines(example)), None)
     return list(found)
 
 
 def edge_texts(examples: Sequence[str]) -> list[str]:
     """Return inputs with extreme values in the format of the examples, the most classical first, none twice."""
-    found: dict[str, None] = {}
-    for example in examples:
-        lines = _lines(example)
-        found.update(dict.fromkeys(map(_written, _edges(lines))))
-    for example in examples:
-        found.pop(_written(_lines(example)), None)
-    return list(found)
+    given = [_lines(example) for example in examples]
+    found = dict.fromkeys(_written(edge) for lines in given for edge in _edges(lines))
+    return [text for text in found if text not in map(_written, given)]
 
 
 def _random_text(example: str, rng: np.random.Generator) -> str:
     lines = _lines(example)
-    for count in _counts(lines):
-        if rng.random() < 0.5:
-            _resize(lines, count, int(rng.integers(1, 2 * int(lines[count.line][count.word]) + 2)), rng)
-    share = rng.random()
-    known = [int(word) for line in lines for word in line if _isint(word)]
+    counts = _counts(lines)
+    for count in counts:
+        if count.counted != _LETTERS and rng.random() < 0.5:
+            _resize(lines, count, 1 + _below(2 * int(lines[count.line][count.word]) + 1, rng), rng)
+    if not counts and rng.random() < 0.5:
+        lines = _rearranged(lines, rng)
+    share, words = rng.random(), [word for line in lines for word in line]
     for line, word in _free_words(lines):
         if rng.random() < share:
-            lines[line][word] = _changed(lines[line][word], known, rng)
+            lines[line][word] = _changed(lines[line][word], words, rng)
     return _written(lines)
 
 
-def _changed(word: str, known: Sequence[int], rng: np.random.Generator) -> str:
-    """Return another word of the same sort: a number near the known ones, or other letters of the same word."""
-    if not _isint(word):
-        return "".join(word[i] for i in rng.integers(0, len(word), len(word)))
-    number = int(word)
-    low = min(0, *known)
-    choices = [number + step for step in _NEARBY] + [known[int(rng.integers(len(known)))], 0, 1]
-    choices += rng.integers(low, 2 * max(known) + 2, 4).tolist()
-    return str(max(low, choices[int(rng.integers(len(choices)))]))
+def _rearranged(lines: _Lines, rng: np.random.Generator) -> _Lines:
+    """Return some of the lines, perhaps several times; mostly, the last line stays the last one."""
+    chosen = [list(lines[_below(len(lines), rng)]) for _ in range(_below(2 * len(lines) + 1, rng))]
+    return [*chosen, list(lines[-1])] if rng.random() < 0.7 else chosen
+
+
+def _changed(word: str, known: Sequence[str], rng: np.random.Generator) -> str:
+    """Return another word of the same sort: a number near the known ones, a known word, or letters of such words."""
+    if _is_number(word):
+        return str(_changed_number(int(word), [int(each) for each in known if _is_number(each)], rng))
+    others = [each for each in known if not _is_number(each)]
+    if rng.random() < 0.5:
+        return others[_below(len(others), rng)]
+    letters = sorted({letter for each in others if len(each) == len(word) for letter in each})
+    return "".join(letters[_below(len(letters), rng)] for _ in word)
+
+
+def _changed_number(number: int, known: Sequence[int], rng: np.random.Generator) -> int:
+    low, high = min(0, *known), max(known)
+    near = [number + step for step in _NEARBY]
+    choices = [*near, known[_below(len(known), rng)], 0, 1, *(low + _below(2 * high - low + 2, rng) for _ in range(4))]
+    return max(low, choices[_below(len(choices), rng)])
 
 
 def _edges(lines: _Lines) -> Iterator[_Lines]:
-    rng = np.random.default_rng(0)
-    for count in _counts(lines):
+    counts = [count for count in _counts(lines) if count.counted != _LETTERS]
+    if not counts:
+        yield from ([], lines[:1], lines[-1:], lines[::-1], [*lines[:1], *lines])
+    for count in counts:
         for size in (1, 2, 0):
             resized = _copied(lines)
-            _resize(resized, count, size, rng)
+            _resize(resized, count, size, np.random.default_rng(0))
             yield resized
-    numbers = [int(lines[i][j]) for i, j in _free_words(lines) if _isint(lines[i][j])]
-    for number in (0, 1, *([min(numbers), max(numbers), -1, _LARGE] if numbers else ())):
-        yield _filled(lines, str(number))
+    yield from _edges_of_numbers(lines)
     for order in (sorted, reversed):
-        yield [list(order(line)) if position else list(line) for position, line in enumerate(lines)]
-    for line, word in _free_words(lines):
-        if _isint(lines[line][word]):
-            for step in _NEARBY:
-                changed = _copied(lines)
-                changed[line][word] = str(int(lines[line][word]) + step)
-                yield changed
+        yield [lines[0], *([*order(line)] for line in lines[1:])]
 
 
-def _filled(lines: _Lines, number: str) -> _Lines:
-    filled = _copied(lines)
-    for line, word in _free_words(lines):
-        if _isint(filled[line][word]):
-            filled[line][word] = number
-    return filled
+def _edges_of_numbers(lines: _Lines) -> Iterator[_Lines]:
+    places = [(line, word) for line, word in _free_words(lines) if _is_number(lines[line][word])]
+    numbers = [int(lines[line][word]) for line, word in places]
+    if not numbers:
+        return
+    for number in (0, 1, min(numbers), max(numbers), -1, _LARGE):
+        yield _with_words(lines, dict.fromkeys(places, number))
+    for place, number in zip(places, numbers, strict=True):
+        yield from (_with_words(lines, {place: number + step}) for step in _NEARBY)
+
+
+def _with_words(lines: _Lines, words: dict[tuple[int, int], int]) -> _Lines:
+    changed = _copied(lines)
+    for (line, word), number in words.items():
+        changed[line][word] = str(number)
+    return changed
 
 
 def _counts(lines: _Lines) -> list[_Count]:
-    """Return the numbers that agree with the number of words in the next lines, or of lines that follow."""
-    found = []
+    """Return the numbers that agree with a number of lines, words or letters below; each of these is counted once."""
+    found: dict[int, _Count] = {}
     for position, line in enumerate(lines[:-1]):
+        below = lines[position + 1 :]
+        sizes = {_LINES_BELOW: len(below), position + 1: len(below[0])}
+        if len(below[0]) == 1:
+            sizes[_LETTERS] = len(below[0][0])
         for word, text in enumerate(line):
-            if not _isint(text):
-                continue
-            if int(text) == len(lines) - position - 1:
-                found.append(_Count(position, word, -1))
-            elif int(text) == len(lines[position + 1]):
-                found.append(_Count(position, word, position + 1))
-    return found[:2]
+            counted = next((each for each, size in sizes.items() if text == str(size) and each not in found), None)
+            if counted is not None:
+                found[counted] = _Count(position, word, counted)
+    return list(found.values())
 
 
 def _resize(lines: _Lines, count: _Count, size: int, rng: np.random.Generator) -> None:
     """Repeat or remove counted things, and correct their number."""
-    things: list[list[str]] | list[str] = lines[count.line + 1 :] if count.counted < 0 else lines[count.counted]
-    if not things:
-        return
-    kept = [things[i] for i in (range(size) if size <= len(things) else rng.integers(0, len(things), size))]
-    if count.counted < 0:
-        lines[count.line + 1 :] = [list(thing) for thing in kept]
+    if count.counted == _LINES_BELOW:
+        below = lines[count.line + 1 :]
+        lines[count.line + 1 :] = [list(below[i]) for i in _kept(len(below), size, rng)]
     else:
-        lines[count.counted] = [str(thing) for thing in kept]
+        words = lines[count.counted]
+        lines[count.counted] = [words[i] for i in _kept(len(words), size, rng)]
     lines[count.line][count.word] = str(size)
 
 
-def _free_words(lines: _Lines) -> Iterator[tuple[int, int]]:
-    """Yield the place (line, word) of each word that is no count."""
+def _kept(n: int, size: int, rng: np.random.Generator) -> list[int]:
+    """Return `size` positions below n: the first ones, or random ones if there are too few."""
+    return list(range(size)) if size <= n else [_below(n, rng) for _ in range(size)]
+
+
+def _free_words(lines: _Lines) -> list[tuple[int, int]]:
+    """Return the place (line, word) of each word that is no count."""
     counts = {(count.line, count.word) for count in _counts(lines)}
-    for i, line in enumerate(lines):
-        for j in range(len(line)):
-            if (i, j) not in counts:
-                yield i, j
+    places = [(i, j) for i, line in enumerate(lines) for j in range(len(line))]
+    return [place for place in places if place not in counts]
+
+
+def _below(n: int, rng: np.random.Generator) -> int:
+    return int(rng.integers(n))
 
 
 def _lines(text: str) -> _Lines:
@@ -152,5 +176,5 @@ def _written(lines: _Lines) -> str:
     return "".join(" ".join(line) + "\n" for line in lines)
 
 
-def _isint(word: str) -> bool:
-    return word.removeprefix("-").isdecimal() and word.isascii()
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.removeprefix("-").isdecimal() and len(word) <= 15

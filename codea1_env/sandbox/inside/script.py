@@ -65,8 +65,15 @@ def _evaluated(call: str | bytes, name: str) -> Any:
     """Return the value of a call, given as an expression or as encoded arguments."""
     if type(call) is bytes:
         args, kwargs = decode(call)
-        return _Input(*args, **kwargs)
-    return _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, name: _Input})
+        return _input(*args, **kwargs)
+    return _eval(_compile(call, "<call>", "eval"), {"__builtins__": BUILTINS, name: _input})
+
+
+def _input(text: str) -> _Input:
+    return _Input(text)
+
+
+_input.__qualname__ = "run"  # in messages about wrong arguments
 
 
 def _connect(content: bytes) -> None:

@@ -1,0 +1,61 @@
+"""LeetCodeDataset: rows whose entry point is a method, `Solution().twoSum`."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from codea1_env.errors import BrokenInput
+from codea1_env.facts.entry_points import is_method
+from codea1_env.problems.columns import Row, optional_text, text
+from codea1_env.problems.problem import Problem, ProblemKind
+from codea1_env.problems.python_source import expression, joined, literal, require_definition, unparse
+from codea1_env.problems.snippets import read_test
+
+_EXAMPLE = re.compile(r"\**Input:?\**:?\s*(?P<given>[^\n]+)\s*\n\s*\**Output:?\**:?\s*(?P<value>[^\n]+)")
+_WORDS = {"true": "True", "false": "False", "null": "None"}
+
+
+def problem_from_row(row: Row) -> Problem:
+    """Return the problem of a row with `task_id`, `problem_description`, `completion`, `entry_point` and `test`.
+
+    `prompt` holds imports and helper functions, which are put before the solution, the candidates and the tests. The
+    statement ends with `starter_code`. The golden test is the row's `check(candidate)`. Examples of the form
+    `Input: nums = [2,7], target = 9` with `Output: [0,1]` become asserts.
+
+    Rows whose arguments are objects, such as linked lists and trees, cannot be tested: only plain data is sent between
+    processes (`codea1 check problems` names such rows).
+
+    Raises:
+        BrokenInput: a column is missing, or the solution does not define the method.
+    """
+    entry_point = text(row, "entry_point")
+    if not is_method(entry_point):
+        raise BrokenInput(f"column 'entry_point' holds {entry_point!r}; expected a method such as Solution().twoSum")
+    description, before = text(row, "problem_description"), optional_text(row, "prompt")
+    solution = text(row, "completion")
+    require_definition(solution, entry_point, "column 'completion'")
+    return Problem(
+        id=f"LeetCode/{text(row, 'task_id')}",
+        statement="\n\n".join(filter(None, (description.strip(), optional_text(row, "starter_code").rstrip()))),
+        entry_point=entry_point,
+        solution=solution,
+        golden=read_test(joined(before, text(row, "test")), "", entry_point),
+        imports=before,
+        examples=tuple(dict.fromkeys(_examples(description, entry_point))),
+        source="LeetCodeDataset",
+        licence="Apache-2.0",
+        kind=ProblemKind.METHOD,
+    )
+
+
+def _examples(description: str, entry_point: str) -> Iterator[str]:
+    for found in _EXAMPLE.finditer(description):
+        call = expression(f"{entry_point}({found['given'].strip()})")
+        shown = found["value"].strip()
+        value = expression(_WORDS.get(shown, shown))
+        if not isinstance(call, ast.Call) or call.args or value is None:
+            continue
+        if all(map(literal, (value, *(keyword.value for keyword in call.keywords)))):
+            yield f"assert {unparse(call)} == {unparse(value)}"
