@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.rules.confirmation import combined_outcome, is_confirmed
@@ -11,8 +12,29 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, JobReport, Sandbox
 
 
+@dataclass(frozen=True, slots=True)
+class CandidateRun:
+    """One run of one candidate."""
+
+    position: int
+    """Of the candidate's job in `jobs`."""
+    job: Job
+    """That job; in a second run its calls are in reverse order."""
+    report: JobReport
+
+
+Accept: TypeAlias = Callable[[Sequence[CandidateRun]], list[JobReport]]
+"""Returns the report of each run with the solution's answer in place of other right ones (`right_answers`)."""
+
+
 def run_candidates(
-    jobs: Sequence[Job], others: Sequence[Job], sandbox: Sandbox, *, confirm: float, comparison: Comparison
+    jobs: Sequence[Job],
+    others: Sequence[Job],
+    sandbox: Sandbox,
+    accept: Accept,
+    *,
+    confirm: float,
+    comparison: Comparison,
 ) -> list[JobReport]:
     """Run all jobs together; return a report per candidate's job, then one per other job.
 
@@ -20,6 +42,7 @@ def run_candidates(
         jobs: one per candidate, with all of its calls.
         others: further jobs, which run once.
         sandbox: where all of them run.
+        accept: applied to the reports of the candidates, before those of two runs are combined.
         confirm: share of candidates that run twice, the second time in reverse order; both runs must agree.
         comparison: when two values agree.
 
@@ -30,8 +53,15 @@ def run_candidates(
     reversed_jobs = [replace(jobs[position], calls=jobs[position].calls[::-1]) for position in twice]
     reports = sandbox.run([*jobs, *others, *reversed_jobs])
     n_once = len(jobs) + len(others)
-    found = _loaded(jobs, reports[: len(jobs)], sandbox)
-    second = _loaded(reversed_jobs, reports[n_once:], sandbox)
+    first = _loaded(jobs, reports[: len(jobs)], sandbox)
+    again = _loaded(reversed_jobs, reports[n_once:], sandbox)
+    accepted = accept(
+        [
+            *map(CandidateRun, range(len(jobs)), jobs, first),
+            *map(CandidateRun, twice, reversed_jobs, again),
+        ]
+    )
+    found, second = accepted[: len(jobs)], accepted[len(jobs) :]
     for position, report in zip(twice, second, strict=True):
         found[position] = _both(found[position], report, comparison)
     return [*found, *reports[len(jobs) : n_once]]

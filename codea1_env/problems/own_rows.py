@@ -6,18 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from codea1_env.errors import BrokenInput
-from codea1_env.problems.columns import Row, checked_text, optional_text, text
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules
+from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, WrongProgram
 from codea1_env.problems.python_source import require_definition
 from codea1_env.problems.snippets import read_snippet
 
 _FIELDS = tuple(field.name for field in fields(Problem))
+_ADDED = {field.name: field.default for field in fields(Problem) if field.name in ("answers",)}
+_ANSWER_FIELDS = tuple(field.name for field in fields(AnswerRules))
 
 
 def problem_to_row(problem: Problem) -> dict[str, Any]:
-    """Return a row of JSON values, from which `problem_from_row` makes an equal problem."""
-    return asdict(problem)
+    """Return a row of JSON values, from which `problem_from_row` makes an equal problem.
+
+    Fields that problems did not always have are left out at their defaults, so that digests of rows do not change.
+    """
+    row = asdict(problem)
+    return {name: value for name, value in row.items() if name not in _ADDED or getattr(problem, name) != _ADDED[name]}
 
 
 def problem_from_row(row: Row) -> Problem:
@@ -49,7 +56,22 @@ def problem_from_row(row: Row) -> Problem:
         wrong_programs=tuple(
             _wrong_program(item) for item in _items(row.get("wrong_programs"), "column 'wrong_programs'")
         ),
+        answers=_answer_rules(sub_row(row, "answers")),
     )
+
+
+def _answer_rules(row: Row) -> AnswerRules:
+    given = {name: value for name, value in row.items() if value is not None}
+    for name in given:
+        if name not in _ANSWER_FIELDS:
+            raise BrokenInput(f"column 'answers': {UnknownName.of('field', str(name), _ANSWER_FIELDS)}")
+    try:
+        rules = AnswerRules(**given) if given else EQUAL_ANSWERS
+    except UserError as error:
+        raise BrokenInput(f"column 'answers': {error}") from error
+    if checked_text(rules.checker, "the checker of column 'answers'"):
+        require_definition(rules.checker, CHECK, "the checker of column 'answers'")
+    return rules
 
 
 def _items(items: object, what: str) -> Sequence[object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
+from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ class Problem:
     """Licence of the problem's text and tests."""
     wrong_programs: tuple[WrongProgram, ...] = ()
     """Known wrong answers, for scripted coders; secret."""
+    answers: AnswerRules = EQUAL_ANSWERS
+    """Which answers are right beside the solution's; secret."""
 
     def __post_init__(self) -> None:
         for name in ("id", "statement", "entry_point", "solution"):

@@ -42,7 +42,7 @@ class CanonicalCalls:
     @lru_cache(maxsize=4096)
     def of(cls, solution: str, entry_point: str) -> CanonicalCalls:
         """Return the canonical form for a problem's entry point."""
-        parameters = _parameters(solution, entry_point)
+        parameters = parameters_of(solution, entry_point)
         if parameters is None:
             return cls(entry_point, ())
         positional = [*parameters.posonlyargs, *parameters.args]
@@ -167,7 +167,7 @@ def _is_mutable(node: Any) -> bool:
     return node.tag in _MUTABLE_TAGS or (node.tag == "t" and any(map(_is_mutable, node.payload)))
 
 
-def _parameters(solution: str, entry_point: str) -> ast.arguments | None:
+def parameters_of(solution: str, entry_point: str) -> ast.arguments | None:
     """Return the parameters of the only definition of a function; None if other code may rebind or wrap it."""
     try:
         tree_of_solution = parse(solution)

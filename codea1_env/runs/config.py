@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 
@@ -13,6 +12,7 @@ import tomli_w
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from codea1_env.errors import BrokenInput
+from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.records import SCHEMA_VERSION, first_fault
@@ -75,7 +75,7 @@ class RunConfig(BaseModel):
 
 def problems_digest(problems: ProblemSet) -> str:
     """Return a digest of everything in the problems that can change a result; the same on every host."""
-    text = json.dumps([asdict(problem) for problem in problems], sort_keys=True)
+    text = json.dumps([problem_to_row(problem) for problem in problems], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:16]
 
 

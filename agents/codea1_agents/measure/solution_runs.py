@@ -15,6 +15,8 @@ from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.judging.golden import GOLDEN_LIMITS
+from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
     SolutionValues,
     SuiteCalls,
@@ -71,9 +73,13 @@ def check_tests(
     solutions = SolutionValues(sandbox, bounds, finds_vacuous=rules.drop_vacuous)
     suite_calls = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in batch]
     answers = solutions.answers([(problem, calls) for (problem, _, _), calls in zip(batch, suite_calls, strict=True)])
+    suites = [
+        SuiteEvidence(problem, suite, calls.evidence(known))
+        for (problem, suite, _), calls, known in zip(batch, suite_calls, answers, strict=True)
+    ]
+    evidence_of_suites = accept_right_predictions(suites, sandbox, bounds, rules.comparison)
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
-    for (problem, suite, tests), calls, known in zip(batch, suite_calls, answers, strict=True):
-        evidence = calls.evidence(known)
+    for (problem, suite, tests), evidence in zip(batch, evidence_of_suites, strict=True):
         canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if rules.drop_rewritten else None
         whole = validate(
             suite, evidence, validation=Validation.DROP_WRONG, comparison=rules.comparison, canonical=canonical
@@ -141,8 +147,18 @@ def run_mutants(
         [program_job(problem, mutant.program, _calls(tests), _MUTANT_LIMITS) for mutant in found]
         for problem, tests, found in batch
     ]
-    jobs = [job for plan in plans for job in plan if job.calls]
-    reports = iter(sandbox.run(jobs) if jobs else ())
+    tasks = [
+        (problem, tests, job)
+        for (problem, tests, _), plan in zip(batch, plans, strict=True)
+        for job in plan
+        if job.calls
+    ]
+    reported = sandbox.run([job for *_, job in tasks]) if tasks else []
+    answered = [
+        AnsweredCalls(problem, job.calls, tuple(test.expected for test in tests if test.right), report)
+        for (problem, tests, job), report in zip(tasks, reported, strict=True)
+    ]
+    reports = iter(accept_right_answers(answered, sandbox, _MUTANT_LIMITS, comparison))
     runs = []
     for (_, tests, _), plan in zip(batch, plans, strict=True):
         killers = [_killer(next(reports), tests, comparison) if job.calls else None for job in plan]
