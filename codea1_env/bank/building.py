@@ -236,7 +236,7 @@ def _distinct(entries: Iterable[BankEntry], problem: Problem, rules: Ruleset, mo
 
 def _half_right(reply: str, problem: Problem) -> str:
     """Return the suite with every second prediction replaced by a value that no solution returns."""
-    suite = read_suite(reply, Reading.STRICT, entry_point=problem.entry_point)
+    suite = read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, forms=problem.calls)
     lines = (_with_wrong_prediction(case) if n % 2 else case.to_assert() for n, case in enumerate(suite.cases))
     return "\n".join(lines)
 

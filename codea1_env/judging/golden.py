@@ -115,10 +115,14 @@ class ExpectedValues:
 
 
 def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) -> tuple[Job, ...]:
-    """Return the jobs that run `program` against all golden tests: one for all value cases, one per harness."""
+    """Return the jobs that run `program` against all golden tests: one for all value cases, one per harness.
 
-    def job(calls: Sequence[Call], harness: str = "") -> Job:
-        return Job(program, problem.entry_point, tuple(calls), problem.imports, Harness(harness), limits)
+    Tests of a program that works in place see the changes that it makes to their arguments.
+    """
+
+    def job(calls: Sequence[Call], source: str = "") -> Job:
+        harness = Harness(source, is_trusted=not problem.calls.in_place)
+        return Job(program, problem.entry_point, tuple(calls), problem.imports, harness, limits)
 
     cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
     in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]

@@ -177,7 +177,7 @@ class Judge:
 
     def _validation(self, problem: Problem) -> Callable[[Suite, Sequence[SolutionEvidence]], ValidSuite]:
         canonical = CanonicalCalls.of(problem.solution, problem.entry_point) if self.rules.drop_rewritten else None
-        stated = stated_answers(problem.examples, problem.entry_point, canonical)
+        stated = stated_answers(problem.examples, problem.entry_point, canonical, problem.calls)
         return partial(
             validate,
             validation=self.rules.validation,

@@ -22,7 +22,13 @@ from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import may_see_arguments
 from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
-from codea1_env.sandbox.inside.changes import CHANGES_OF_ARGUMENTS, N_CHANGES, N_DECISIVE, NoChange
+from codea1_env.sandbox.inside.changes import (
+    CHANGES_OF_ARGUMENTS,
+    N_CHANGES,
+    N_CHANGES_IN_PLACE,
+    N_DECISIVE,
+    NoChange,
+)
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
@@ -107,6 +113,8 @@ def _trials(
     position: int, problem: Problem, calls: Iterable[Call], answers: Mapping[Call, SolutionEvidence], changes: range
 ) -> Iterator[_Trial]:
     """Yield the trials of some calls; the records of each trial are limited to `_MAX_JOB_BYTES`."""
+    if problem.calls.in_place and changes.stop == N_CHANGES:
+        changes = range(changes.start, N_CHANGES_IN_PLACE)
     batch: list[Call] = []
     n_bytes = 0
     for call in calls:

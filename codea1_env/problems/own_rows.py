@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, WrongProgram
 from codea1_env.problems.python_source import require_definition
 from codea1_env.problems.snippets import read_snippet
 
+_T = TypeVar("_T")
+
 _FIELDS = tuple(field.name for field in fields(Problem))
-_ADDED = {field.name: field.default for field in fields(Problem) if field.name in ("answers",)}
-_ANSWER_FIELDS = tuple(field.name for field in fields(AnswerRules))
+_ADDED = {field.name: field.default for field in fields(Problem) if field.name in ("answers", "calls")}
 
 
 def problem_to_row(problem: Problem) -> dict[str, Any]:
@@ -57,21 +59,28 @@ def problem_from_row(row: Row) -> Problem:
             _wrong_program(item) for item in _items(row.get("wrong_programs"), "column 'wrong_programs'")
         ),
         answers=_answer_rules(sub_row(row, "answers")),
+        calls=_made(CallForms, sub_row(row, "calls"), "column 'calls'"),
     )
 
 
 def _answer_rules(row: Row) -> AnswerRules:
-    given = {name: value for name, value in row.items() if value is not None}
-    for name in given:
-        if name not in _ANSWER_FIELDS:
-            raise BrokenInput(f"column 'answers': {UnknownName.of('field', str(name), _ANSWER_FIELDS)}")
-    try:
-        rules = AnswerRules(**given) if given else EQUAL_ANSWERS
-    except UserError as error:
-        raise BrokenInput(f"column 'answers': {error}") from error
+    rules = _made(AnswerRules, row, "column 'answers'") if row else EQUAL_ANSWERS
     if checked_text(rules.checker, "the checker of column 'answers'"):
         require_definition(rules.checker, CHECK, "the checker of column 'answers'")
     return rules
+
+
+def _made(kind: type[_T], row: Row, what: str) -> _T:
+    """Return a dataclass made of a column's named fields; null stands for the default."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # its callers give dataclasses
+    given = {name: value for name, value in row.items() if value is not None}
+    for name in given:
+        if name not in names:
+            raise BrokenInput(f"{what}: {UnknownName.of('field', str(name), names)}")
+    try:
+        return kind(**given)
+    except UserError as error:
+        raise BrokenInput(f"{what}: {error}") from error
 
 
 def _items(items: object, what: str) -> Sequence[object]:

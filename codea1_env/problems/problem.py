@@ -8,6 +8,7 @@ from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
 from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Problem:
     """Known wrong answers, for scripted coders; secret."""
     answers: AnswerRules = EQUAL_ANSWERS
     """Which answers are right beside the solution's; secret."""
+    calls: CallForms = PLAIN_CALLS
+    """What tests may do beside calls with plain data."""
 
     def __post_init__(self) -> None:
         for name in ("id", "statement", "entry_point", "solution"):

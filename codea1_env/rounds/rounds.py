@@ -384,7 +384,11 @@ class Rounds:
             return reply
         rules, text = self._judge.rules, reply if isinstance(reply, str) else ""
         return read_suite(
-            text, rules.reading, entry_point=tree.problem.entry_point, tests_per_suite=rules.tests_per_suite
+            text,
+            rules.reading,
+            entry_point=tree.problem.entry_point,
+            tests_per_suite=rules.tests_per_suite,
+            forms=tree.problem.calls,
         )
 
 

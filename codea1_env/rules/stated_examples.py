@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from codea1_env import values
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import TestCase
 from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of
 from codea1_env.rules.replies import read_suite
@@ -15,7 +16,10 @@ from codea1_env.rules.ruleset import Reading
 
 @lru_cache(maxsize=4096)
 def stated_answers(
-    examples: tuple[str, ...], entry_point: str, canonical: CanonicalCalls | None = None
+    examples: tuple[str, ...],
+    entry_point: str,
+    canonical: CanonicalCalls | None = None,
+    forms: CallForms = PLAIN_CALLS,
 ) -> Mapping[str, bytes | None]:
     """Return the calls that the examples make, each with its encoded answer.
 
@@ -23,6 +27,7 @@ def stated_answers(
         examples: asserts, as in `Problem.examples`; those that are no test are skipped.
         entry_point: of the problem.
         canonical: the form of the calls; None: as the examples write them.
+        forms: of the problem's calls.
 
     Returns:
         The answer is None where an example does not state the value of its call.
@@ -30,7 +35,9 @@ def stated_answers(
     cases = [
         case
         for example in examples
-        for case in read_suite(example, Reading.STRICT, entry_point=entry_point, tests_per_suite=None).cases
+        for case in read_suite(
+            example, Reading.STRICT, entry_point=entry_point, tests_per_suite=None, forms=forms
+        ).cases
     ]
     found: dict[str, bytes | None] = {}
     for case in sorted(cases, key=lambda case: case.direct):  # direct cases last: they state the call's value

@@ -130,8 +130,14 @@ def _suites(
     read: list[list[Suite]] = [[] for _ in problems]
     for turn, reply in zip(turns, tester.replies(turns), strict=True):
         if isinstance(reply, str):
-            entry_point = problems[turn.tree].entry_point
-            suite = read_suite(reply, rules.reading, entry_point=entry_point, tests_per_suite=task.tests)
+            problem = problems[turn.tree]
+            suite = read_suite(
+                reply,
+                rules.reading,
+                entry_point=problem.entry_point,
+                tests_per_suite=task.tests,
+                forms=problem.calls,
+            )
             read[turn.tree].append(suite)
     return [_joined(suites) if suites else None for suites in read]
 

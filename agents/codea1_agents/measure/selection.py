@@ -111,7 +111,7 @@ def sample_candidates(
 
 def _suites(problem: Problem, replies: Sequence[Reply], tests: int) -> tuple[Suite, ...]:
     return tuple(
-        read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, tests_per_suite=tests)
+        read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, tests_per_suite=tests, forms=problem.calls)
         for reply in replies
         if isinstance(reply, str)
     )

@@ -82,7 +82,7 @@ class _ProblemTests:
         if not isinstance(reply, str):
             self.unavailable = True
             return
-        suite = read_suite(reply, Reading.STRICT, entry_point=self.problem.entry_point)
+        suite = read_suite(reply, Reading.STRICT, entry_point=self.problem.entry_point, forms=self.problem.calls)
         cases = suite.cases[:wanted]
         fault = suite.rejections[0].reason if suite.rejections else RejectionReason.NO_CODE
         self.replies.append(reply)

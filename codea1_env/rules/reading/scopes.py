@@ -33,6 +33,10 @@ class AliasGroup:
             mine._invalidated_by = mine._invalidated_by or theirs._invalidated_by
             theirs._parent = mine
 
+    def is_merged_with(self, other: AliasGroup) -> bool:
+        """Whether both are one group by now."""
+        return self._root() is other._root()
+
     @property
     def invalidated_by(self) -> str:
         """The dropped statement that may have changed the values; empty if there is none."""

@@ -330,10 +330,13 @@ def _each(change: _Change) -> Callable[[Arguments, Arguments], Arguments]:
 _OF_ARGUMENTS: tuple[Callable[[Arguments, Arguments], Arguments], ...] = (
     lambda before, after: before,
     *map(_each, (_empty, _reversed, _with_back, _in_leaves(_more))),
+    _each(_with_odd_items),
 )
 
-N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS)
+N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS) - 1
 """Number of changes; each is identified by its index."""
+N_CHANGES_IN_PLACE = N_CHANGES + 1
+"""The same for an entry point that works in place: the last change adds items to empty dicts and sets, too."""
 CHANGES_OF_ARGUMENTS = range(len(_CHANGES), N_CHANGES)
 """Indices of the changes that change only the arguments, not the answers."""
 N_DECISIVE = 4

@@ -16,18 +16,15 @@ from hypothesis import strategies as st
 from codea1_env import values
 from codea1_env.errors import UserError
 from codea1_env.facts.answers import AnswerOrder, AnswerRules
-from codea1_env.facts.submissions import Candidate
-from codea1_env.facts.verdicts import CandidateReport, Verdict
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.golden_runs import run_golden
-from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.problems.own_rows import problem_to_row
-from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
-from tests.support.several_answers import Example, examples_of
+from tests.support.several_answers import Example, examples_of, judged, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("several_answers.toml"))
 RULES = preset("fixed")
@@ -76,18 +73,6 @@ def in_plain_python(example: Example, program: str, test: str) -> bool:
     return done.stdout.strip() == "True"
 
 
-def judged(sandbox: Sandbox, problem: Problem, programs: list[str], *asserts: str) -> list[CandidateReport]:
-    """Judge programs by one suite per assert, so that none counts as a duplicate."""
-    suites = [read_suite(f"```python\n{text}\n```", RULES.reading, entry_point=problem.entry_point) for text in asserts]
-    duel = Duel.crossed(problem, [Candidate(program) for program in programs], suites)
-    (report,) = Judge(sandbox, RULES).judge([duel])
-    return list(report.candidates)
-
-
-def verdicts(report: CandidateReport) -> list[Verdict]:
-    return [case.verdict for suite in report.suites for case in suite.cases]
-
-
 def test_all_problems_are_in_order(sandbox: Sandbox) -> None:
     assert len(EXAMPLES) == 10
     assert all(len(each.problem.wrong_programs) == 3 for each in EXAMPLES)
@@ -108,7 +93,7 @@ def test_right_programs_pass_tests_that_demand_the_solutions_answer(sandbox: San
     calls = [test.removeprefix("assert ").split(" == ")[0] for test in example.golden]
     name, wrong = example.problem.entry_point, [each.program for each in example.problem.wrong_programs]
     demanding = [f"assert str({call}) == 'x'" for call in calls]  # corrected by the solution's value
-    reports = judged(sandbox, example.problem, [*example.right, *wrong], *example.golden, *demanding)
+    reports = judged(sandbox, example.problem, [*example.right, *wrong], [*example.golden, *demanding])
     for report in reports[: len(example.right)]:
         assert report.is_valid
         assert set(verdicts(report)) == {Verdict.PASSED}, name
@@ -122,7 +107,7 @@ def test_predictions_of_other_right_answers_are_right(sandbox: Sandbox, example:
     namespace: dict[str, object] = {}
     exec(example.other, namespace)
     asserts = [f"assert {call} == {eval(call, namespace)!r}" for call in calls]
-    (report,) = judged(sandbox, example.problem, [example.problem.solution], *asserts, f"assert {calls[0]} == 'no'")
+    (report,) = judged(sandbox, example.problem, [example.problem.solution], [*asserts, f"assert {calls[0]} == 'no'"])
     *right, wrong = [case.case.prediction_right for suite in report.suites for case in suite.cases]
     assert right == [True] * len(calls)
     assert wrong is False
@@ -134,7 +119,7 @@ def test_predictions_of_other_right_answers_are_right(sandbox: Sandbox, example:
 def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
     wrong = [each.program for each in example.problem.wrong_programs]
     programs = [example.problem.solution, example.other, *wrong]
-    reports = judged(sandbox, example.problem, programs, *example.golden)
+    reports = judged(sandbox, example.problem, programs, example.golden)
     for program, report in zip(programs, reports, strict=True):
         said = [in_plain_python(example, program, test) for test in example.golden]
         assert [verdict is Verdict.PASSED for verdict in verdicts(report)] == said
@@ -173,7 +158,7 @@ ODD = {
 
 def test_any_answer_of_the_right_kind_passes(sandbox: Sandbox) -> None:
     programs = ["def f(x): return 7 * x", "def f(x): return x / 2", "def f(x): return abs(x)"]
-    reports = judged(sandbox, SIGN, programs, "assert f(3) == 1", "assert f(-3) == -5", "assert f(n := -4) == -1")
+    reports = judged(sandbox, SIGN, programs, ["assert f(3) == 1", "assert f(-3) == -5"])
     passed = [Verdict.PASSED] * 2
     assert [verdicts(each) for each in reports] == [passed, passed, [Verdict.PASSED, Verdict.WRONG_ANSWER]]
 
@@ -181,7 +166,7 @@ def test_any_answer_of_the_right_kind_passes(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("program", ODD.values(), ids=ODD)
 def test_hostile_answers_fail_and_mask_nothing(sandbox: Sandbox, program: str) -> None:
     tests = ("assert f(3) == 1", "assert f(-3) == -1", "assert f(2) + 0 == 1")
-    (report,) = judged(sandbox, SIGN, [program], *tests)
+    (report,) = judged(sandbox, SIGN, [program], tests)
     assert not report.has_internal_error
     assert all(verdict.is_failure for verdict in verdicts(report))
 
@@ -198,14 +183,14 @@ def test_hostile_answers_fail_and_mask_nothing(sandbox: Sandbox, program: str) -
 def test_a_checker_that_fails_is_masked(sandbox: Sandbox, body: str, said: str) -> None:
     checker = f"def check(arguments, expected, answer):\n    {body}"
     problem = replace(SIGN, answers=AnswerRules(checker=checker))
-    reports = judged(sandbox, problem, [SIGN.solution, "def f(x): return 2 * x"], "assert f(3) == 1")
+    reports = judged(sandbox, problem, [SIGN.solution, "def f(x): return 2 * x"], ["assert f(3) == 1"])
     assert verdicts(reports[0]) == [Verdict.PASSED]  # an equal answer needs no checker
     assert verdicts(reports[1]) == [Verdict.INTERNAL_ERROR]
     assert reports[1].suites[0].cases[0].actual.startswith(said)
     # A test that depends on the answer, and a prediction, are masked, too.
-    (report,) = judged(sandbox, problem, ["def f(x): return 2 * x"], "assert f(3) < 2")
+    (report,) = judged(sandbox, problem, ["def f(x): return 2 * x"], ["assert f(3) < 2"])
     assert report.has_internal_error
-    (report,) = judged(sandbox, problem, [SIGN.solution], "assert f(3) == 5")
+    (report,) = judged(sandbox, problem, [SIGN.solution], ["assert f(3) == 5"])
     assert report.suites[0].suite.internal_error
 
 
@@ -240,7 +225,7 @@ def test_the_arguments_have_the_order_of_the_solutions_parameters(sandbox: Sandb
     )
     program = "def f(a, b=2, *rest, c=None, d=[1], **more): return [a, b, c, d, *rest, *more.values()]"
     tests = ("assert f(1) == 0", "assert f(b=5, a=4) == 0", "assert f(1, 2, 3, d=4, e=5) == 0")
-    (report,) = judged(sandbox, problem, [program], *tests)
+    (report,) = judged(sandbox, problem, [program], tests)
     assert verdicts(report) == [Verdict.PASSED] * 3
 
 
