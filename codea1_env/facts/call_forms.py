@@ -17,10 +17,14 @@ class CallForms:
 
     in_place: bool = False
     """The entry point changes its arguments, and tests may read an argument after a call."""
+    functions: bool = False
+    """Arguments may be functions that a test writes (lambdas and built-in functions), and a test may call a function
+    that the entry point returns."""
 
     def __post_init__(self) -> None:
-        if type(self.in_place) is not bool:
-            raise UserError(f"in_place must be true or false, not {self.in_place!r}")
+        for name in ("in_place", "functions"):
+            if type(getattr(self, name)) is not bool:
+                raise UserError(f"{name} must be true or false, not {getattr(self, name)!r}")
 
 
 PLAIN_CALLS = CallForms()

@@ -18,9 +18,9 @@ class CandidateRun:
 
     position: int
     """Of the candidate's job in `jobs`."""
-    job: Job
-    """That job; in a second run its calls are in reverse order."""
     report: JobReport
+    is_reversed: bool = False
+    """Whether it is the second run, with the calls in reverse order."""
 
 
 Accept: TypeAlias = Callable[[Sequence[CandidateRun]], list[JobReport]]
@@ -55,12 +55,9 @@ def run_candidates(
     n_once = len(jobs) + len(others)
     first = _loaded(jobs, reports[: len(jobs)], sandbox)
     again = _loaded(reversed_jobs, reports[n_once:], sandbox)
-    accepted = accept(
-        [
-            *map(CandidateRun, range(len(jobs)), jobs, first),
-            *map(CandidateRun, twice, reversed_jobs, again),
-        ]
-    )
+    runs = [CandidateRun(position, report) for position, report in enumerate(first)]
+    runs += [CandidateRun(position, report, is_reversed=True) for position, report in zip(twice, again, strict=True)]
+    accepted = accept(runs)
     found, second = accepted[: len(jobs)], accepted[len(jobs) :]
     for position, report in zip(twice, second, strict=True):
         found[position] = _both(found[position], report, comparison)

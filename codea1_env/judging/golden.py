@@ -19,6 +19,7 @@ from codea1_env.errors import UserError
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.verdicts import Verdict, verdict_of
 from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env.judging.sent_calls import SentCalls
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.reading.direct_calls import is_direct_call
@@ -121,8 +122,9 @@ def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) 
     """
 
     def job(calls: Sequence[Call], source: str = "") -> Job:
-        harness = Harness(source, is_trusted=not problem.calls.in_place)
-        return Job(program, problem.entry_point, tuple(calls), problem.imports, harness, limits)
+        sent = SentCalls.of(problem, tuple(calls))
+        harness = Harness(source, is_trusted=not problem.calls.in_place, source_calls=sent.sources)
+        return Job(program, problem.entry_point, sent.calls, problem.imports, harness, limits)
 
     cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
     in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]
@@ -142,7 +144,8 @@ class GoldenRun:
     @property
     def case_calls(self) -> tuple[Call, ...]:
         """The calls of the value cases, which the first report is about; () if there are none."""
-        return self.jobs[0].calls if self.jobs and _cases(self.problem) else ()
+        cases = _cases(self.problem) if self.jobs else []
+        return tuple(_call(case, self.problem.entry_point) for case in cases)
 
     def answered(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
         """Return the answers to the value cases beside the expected ones."""

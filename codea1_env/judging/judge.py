@@ -330,8 +330,9 @@ class _CandidateTask:
 
     def answered(self, run: CandidateRun) -> AnsweredCalls:
         """Return a run's answers beside the solution's."""
-        expected = tuple(self.expected[call] for call in run.job.calls)
-        return AnsweredCalls(self.duel.problem, run.job.calls, expected, run.report)
+        order = slice(None, None, -1 if run.is_reversed else 1)
+        calls, expected = tuple(self.expected)[order], tuple(self.expected.values())[order]
+        return AnsweredCalls(self.duel.problem, calls, expected, run.report)
 
     def outcomes(self, report: JobReport) -> CandidateOutcomes:
         """Return the outcomes of a report by call."""

@@ -143,7 +143,8 @@ def _reversed_in(run: int, items: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
-    return read_test(line, problem.imports, problem.entry_point, f"the example {line!r}")
+    what, functions = f"the example {line!r}", problem.calls.functions
+    return read_test(line, problem.imports, problem.entry_point, what, functions=functions)
 
 
 def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:

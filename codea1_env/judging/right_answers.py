@@ -155,11 +155,14 @@ def checker_fault(said: Outcome) -> str:
 
 
 def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] = ()) -> bytes | None:
-    """Return the encoded arguments of the call whose answer is the value of `call`; None if its value is no answer."""
+    """Return the encoded arguments of the call whose answer is the value of `call`; None if its value is no answer.
+
+    They are empty where they hold a function, so that they cannot be encoded.
+    """
     if call.arguments:
         return call.arguments
     if call.place is Place.PROGRAM:
-        return _literal_arguments(call.expression, entry_point)
+        return _literal_arguments(call.expression, entry_point) or b""
     return record[-1].arguments if record and _is_call(call.expression, entry_point) else None
 
 

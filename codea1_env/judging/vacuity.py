@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from codea1_env import values
 from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
+from codea1_env.judging.sent_calls import SentCalls
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import may_see_arguments
 from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
@@ -101,8 +102,9 @@ class _Trial:
     def job(self, answers: Mapping[Call, SolutionEvidence], limits: Limits) -> Job:
         name, imports = self.problem.entry_point, self.problem.imports
         record_of = {call: number for number, call in enumerate(self.calls)}
+        sent = dict(zip(self.calls, SentCalls.of(self.problem, self.calls).calls, strict=True))
         calls = tuple(
-            call._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
+            sent[call]._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
             for call, change in self.pairs
         )
         records = tuple(answers[call].entry_point_calls for call in self.calls)

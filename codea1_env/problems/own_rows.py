@@ -43,13 +43,14 @@ def problem_from_row(row: Row) -> Problem:
         raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
     entry_point, solution = text(row, "entry_point"), text(row, "solution")
     require_definition(solution, entry_point, "column 'solution'")
+    calls = _made(CallForms, sub_row(row, "calls"), "column 'calls'")
     return Problem(
         id=text(row, "id"),
         statement=text(row, "statement"),
         entry_point=entry_point,
         solution=solution,
         golden=tuple(
-            test for item in _items(row.get("golden"), "column 'golden'") for test in _golden(item, entry_point)
+            test for item in _items(row.get("golden"), "column 'golden'") for test in _golden(item, entry_point, calls)
         ),
         imports=optional_text(row, "imports"),
         examples=_texts(row.get("examples"), "column 'examples'"),
@@ -59,7 +60,7 @@ def problem_from_row(row: Row) -> Problem:
             _wrong_program(item) for item in _items(row.get("wrong_programs"), "column 'wrong_programs'")
         ),
         answers=_answer_rules(sub_row(row, "answers")),
-        calls=_made(CallForms, sub_row(row, "calls"), "column 'calls'"),
+        calls=calls,
     )
 
 
@@ -95,12 +96,13 @@ def _texts(items: object, what: str) -> tuple[str, ...]:
     return tuple(checked_text(item, f"an item of {what}") for item in _items(items, what))
 
 
-def _golden(item: object, entry_point: str) -> tuple[GoldenTest, ...]:
+def _golden(item: object, entry_point: str, calls: CallForms) -> tuple[GoldenTest, ...]:
     if isinstance(item, Mapping):  # in Parquet, each item of a list has the fields of all items, most of them null
         item = {name: value for name, value in item.items() if value is not None}
     match item:
         case str():
-            return read_snippet(checked_text(item, "an item of 'golden'"), entry_point, "an item of 'golden'")
+            what = "an item of 'golden'"
+            return read_snippet(checked_text(item, what), entry_point, what, functions=calls.functions)
         case {"source": source, **rest} if not rest:
             return (GoldenHarness(checked_text(source, "'source' of a golden test")),)
         case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:

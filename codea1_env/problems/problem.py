@@ -83,6 +83,10 @@ class Problem:
                 raise UserError(f"problem {self.id!r}: {name} is empty or not text")
         if not self.entry_point.isidentifier():
             raise UserError(f"problem {self.id!r}: entry point {self.entry_point!r} is not a Python name")
+        if self.calls.in_place and self.answers.accepts_others:
+            raise UserError(f"problem {self.id!r}: rules of answers are not supported for functions that work in place")
+        if self.calls.functions and self.answers.checker:
+            raise UserError(f"problem {self.id!r}: a checker is not supported where arguments are functions")
 
 
 @dataclass(frozen=True, slots=True)

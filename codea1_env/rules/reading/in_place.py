@@ -1,8 +1,8 @@
 """Calls that change their arguments: the names of a test file after such a call.
 
-Reading executes nothing. So after `f(xs)`, the name `xs` stands for an expression that makes the call and then gives the
-argument: `(lambda xs: (f(xs), xs)[1])(VALUE)`, where VALUE is what the name stood for before. Later calls nest. Each use
-of the name evaluates the expression anew, with new arguments.
+Reading executes nothing. So after `f(xs)`, the name `xs` stands for an expression that makes the call and then gives
+the argument: `(lambda xs: (f(xs), xs)[1])(VALUE)`, where VALUE is what the name stood for before. Later calls nest.
+Each use of the name evaluates the expression anew, with new arguments.
 
 Other names that may hold the same object become unusable. A copy stays usable if it shares no mutable part with the
 argument: a sorted or sliced list of numbers does not change with the original.

@@ -94,10 +94,12 @@ class Scope:
 
     entry_point: str
     names: dict[str, Inlined | Imported | Unusable] = field(default_factory=dict)
+    functions: bool = False
+    """Whether arguments of the entry point may hold functions (`CallForms.functions`)."""
 
     def child(self) -> Scope:
         """Return a copy of this scope; changes of the copy do not reach this one."""
-        return Scope(self.entry_point, dict(self.names))
+        return Scope(self.entry_point, dict(self.names), self.functions)
 
     def bind(self, name: str, value: Inlined | Imported | Unusable) -> None:
         """Set the value of `name` from now on."""

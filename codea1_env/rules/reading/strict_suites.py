@@ -37,6 +37,7 @@ from codea1_env.rules.reading.allowed_names import is_importable, may_be_importe
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
 from codea1_env.rules.reading.dependence import vacuity_reason
 from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_direct
+from codea1_env.rules.reading.function_calls import is_closed_call
 from codea1_env.rules.reading.in_place import apply_calls, is_call_statement
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
@@ -63,7 +64,7 @@ class SuiteReader:
     scope: Scope = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scope = Scope(self.entry_point)
+        self.scope = Scope(self.entry_point, functions=self.forms.functions)
 
     def read(self, pieces: Iterable[Piece]) -> None:
         """Add the cases of `pieces`; the names that they bind stay bound for the next call."""
@@ -237,7 +238,7 @@ class SuiteReader:
 
     def _test_case(self, inlined: Inlined, expression: ast.expr, prediction: ast.expr, line: int) -> TestCase:
         text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
-        direct = is_direct(expression, self.entry_point)
+        direct = is_direct(expression, self.entry_point) or self._is_closed(expression, inlined)
         return TestCase(
             expression=text,
             prediction=predicted_text,
@@ -247,6 +248,9 @@ class SuiteReader:
             predicted=encoded_prediction(prediction, predicted_text),
             calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
         )
+
+    def _is_closed(self, expression: ast.expr, inlined: Inlined) -> bool:
+        return self.forms.functions and is_closed_call(expression, self.entry_point, inlined.imports)
 
 
 def holds_assert(pieces: Iterable[Piece]) -> bool:

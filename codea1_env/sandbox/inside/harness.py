@@ -160,7 +160,7 @@ class _StandIn:
         self._raised: list[BaseException] = []
 
     def as_function(self, name: str) -> Callable[..., Any]:
-        return _named(name, self._call)
+        return _named(name, self._call, self._call_source)
 
     def start_call(self) -> None:
         """Forget the exceptions of the previous call."""
@@ -184,11 +184,8 @@ class _StandIn:
         except Opaque as error:
             is_result = str(error) in _RESULTS  # a result of the program: not a fault of the harness
             self._raise((OpaqueResultUse if is_result else OpaqueArgument)(str(error)))
-        with self._lock:
-            self._channel.send(Tag.APPLY, APPLY, arguments)
-            frame = self._channel.receive()
+        answer = self._answer_to(arguments)
         try:
-            answer = Answer(frame.tag, frame.payload)
             if answer.tag == Tag.CHANGED:
                 changed = Changed.unpack(answer.payload)
                 answer = Answer(changed.tag, changed.payload)
@@ -199,6 +196,18 @@ class _StandIn:
             return self._result(answer)
         except Malformed as error:
             return self._raise(error)
+
+    def _call_source(self, text: str) -> Any:
+        try:
+            return self._result(self._answer_to(encode(text, max_bytes=self._max_bytes)))
+        except Malformed as error:
+            return self._raise(error)
+
+    def _answer_to(self, arguments: bytes) -> Answer:
+        with self._lock:
+            self._channel.send(Tag.APPLY, APPLY, arguments)
+            frame = self._channel.receive()
+        return Answer(frame.tag, frame.payload)
 
     def _result(self, answer: Answer) -> Any:
         if answer.tag == Tag.VALUE:
@@ -257,21 +266,24 @@ class _Records:
         answered = self._changes.changed_answers(self._records[record], change, decode, _changed)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            value, after = answered(args, kwargs)
+            value, after = answered((args, kwargs))
             if after:
                 _update_arguments(args, kwargs, after)
             return value
 
-        return _named(self._name, call)
+        return _named(self._name, call, lambda text: answered(text)[0])
 
 
-def _named(name: str, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-    """Return a function with that name."""
+def _named(
+    name: str, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], call_source: Callable[[str], Any]
+) -> Callable[..., Any]:
+    """Return a function with that name, and with `source_call` for calls that are sent as text."""
 
     def candidate(*args: Any, **kwargs: Any) -> Any:
         return call(args, kwargs)
 
     candidate.__name__ = candidate.__qualname__ = name
+    candidate.source_call = call_source  # type: ignore[attr-defined]
     return candidate
 
 
