@@ -16,7 +16,8 @@ contain NUL or lone surrogates.
 A hostile candidate has the keys `tries`, `solution` and `program`, which both define `f`, `asserts`, and `truth`: the
 verdict of a correct judge on each assert (`fails`, `passes`, `doubted`, or a reason for rejection). Each assert is a
 suite; `repeat` copies it as above. With `golden` (each of the form `call == value`), the candidate must pass `n_golden`
-(default 0) of these tests. Optional keys are `limits` and `rules` (a preset, by default `fixed`).
+(default 0) of these tests. Optional keys are `limits`, `rules` (a preset, by default `fixed`), and, as in the row of a
+problem, `answers` and `calls`.
 
 Only attacks with `safe_to_run_unsandboxed` may run outside a sandbox. No attack that kills, forks, fills memory or
 disk, or uses a network has this key.
@@ -33,6 +34,8 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName
+from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.problems.problem import GoldenCase, Problem
@@ -45,7 +48,19 @@ NEEDLE = "needle-in-the-solution-4711"
 _COMMON_KEYS = {"tries", "safe_to_run_unsandboxed"}
 _PROGRAM_KEYS = {"program", "calls", "right", "evidence", "values", "outcomes", "limits"}
 _SUITE_KEYS = {"ground", "reply", "repeat", "escaped", "n_valid", "n_beating", "reasons"}
-_CANDIDATE_KEYS = {"solution", "program", "asserts", "repeat", "truth", "golden", "n_golden", "limits", "rules"}
+_CANDIDATE_KEYS = {
+    "solution",
+    "program",
+    "asserts",
+    "repeat",
+    "truth",
+    "golden",
+    "n_golden",
+    "limits",
+    "rules",
+    "answers",
+    "calls",
+}
 
 Member = TypeVar("Member", bound=StrEnum)
 
@@ -134,13 +149,16 @@ class HostileCandidate:
     """How many golden tests it passes."""
     limits: Limits = field(default_factory=Limits)
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
+    answers: AnswerRules = EQUAL_ANSWERS
+    calls: CallForms = PLAIN_CALLS
     is_safe: bool = False
     """Whether it may run outside a sandbox."""
 
     @property
     def problem(self) -> Problem:
         """The problem that the solution solves."""
-        return Problem(f"audit/{self.name}", self.tries, "f", self.solution, golden=self.golden)
+        name = f"audit/{self.name}"
+        return Problem(name, self.tries, "f", self.solution, golden=self.golden, answers=self.answers, calls=self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +283,8 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
         n_golden=_value(table, "n_golden", int, name, 0),
         limits=Limits(**_value(table, "limits", dict, name, {})),
         rules=preset(rules),
+        answers=AnswerRules(**_value(table, "answers", dict, name, {})),
+        calls=CallForms(**_value(table, "calls", dict, name, {})),
     )
 
 

@@ -69,7 +69,7 @@ class CanonicalCalls:
             return tuple(map(self._positional, case.calls))
         found = dict.fromkeys(self._recorded(call.arguments) for call in record)
         if sees_arguments:
-            found.update(dict.fromkeys([f"{call} and its arguments" for call in found]))
+            found.update(dict.fromkeys([*map(with_arguments, found)]))
         return tuple(found)
 
     def _positional(self, call: str) -> str:
@@ -132,6 +132,11 @@ class CanonicalCalls:
             texts.pop()
         texts += [f"{name}={value}" for name, value in sorted(given.items()) if value != self.defaults.get(name)]
         return f"{self.entry_point}({', '.join(texts)})"
+
+
+def with_arguments(call: str) -> str:
+    """Return the canonical form of a call whose arguments are read after it."""
+    return f"{call} and its arguments"
 
 
 def calls_of(

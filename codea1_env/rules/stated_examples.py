@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from codea1_env import values
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import TestCase
-from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of
+from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, with_arguments
+from codea1_env.rules.reading.in_place import called_in_place
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 
@@ -41,9 +43,16 @@ def stated_answers(
     ]
     found: dict[str, bytes | None] = {}
     for case in sorted(cases, key=lambda case: case.direct):  # direct cases last: they state the call's value
-        calls = map(_without_types, calls_of(case, canonical))
+        calls = map(_without_types, _calls(case, entry_point, canonical, forms))
         found.update(dict.fromkeys(calls, case.predicted if case.direct else None))
     return found
+
+
+def _calls(case: TestCase, entry_point: str, canonical: CanonicalCalls | None, forms: CallForms) -> tuple[str, ...]:
+    if case.direct or not forms.in_place:
+        return calls_of(case, canonical)
+    found = calls_of(replace(case, calls=called_in_place(case.expression, entry_point)), canonical)
+    return (*found, *map(with_arguments, found))
 
 
 def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mapping[str, bytes | None]) -> bool:

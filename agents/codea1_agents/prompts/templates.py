@@ -34,6 +34,7 @@ _PLACEHOLDERS = (
     "program_block",
     "feedback",
     "tests",
+    "test_notes",
 )
 _SPEAKERS: tuple[Speaker, ...] = ("system", "assistant", "user")
 _TESTS = 8
@@ -169,6 +170,7 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
         "program_block": fenced(program) if program.strip() else "",
         "feedback": _encodable(observation["feedback"]),
         "tests": str(info.get("tests_per_suite", _TESTS)),
+        "test_notes": _encodable(info.get("test_notes", "")),
     }
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from codea1_agents.prompts.fences import fenced
-from codea1_agents.scripted.literals import call_text
+from codea1_agents.scripted.literals import call_text, effect_text
 from codea1_agents.scripted.oracle import Oracle, Subject
 from codea1_agents.scripted.randomness import SeededAgent
 from codea1_agents.scripted.signatures import Arguments, Interface, example_statements, read_interface
@@ -48,10 +48,12 @@ class ExamplesTester:
         """Return the first examples in a block; prose if there are none."""
         statements = list(example_statements(observation["examples"]))
         imports = [ast.unparse(node) for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
-        asserts = [ast.unparse(node) for node in statements if isinstance(node, ast.Assert)]
-        if not asserts:
+        others = [node for node in statements if not isinstance(node, ast.Import | ast.ImportFrom)]
+        ends = [position + 1 for position, node in enumerate(others) if isinstance(node, ast.Assert)]
+        if not ends:
             return "The statement gives no examples to test."
-        return fenced("\n".join([*imports, *asserts[: info["tests_per_suite"]]]), _SENTENCE)
+        kept = others[: ends[: info["tests_per_suite"]][-1]]  # with the assignments and calls that asserts need
+        return fenced("\n".join([*imports, *map(ast.unparse, kept)]), _SENTENCE)
 
 
 class Prediction(StrEnum):
@@ -128,7 +130,8 @@ class InputTester(SeededAgent, ABC):
         found: dict[str, _Case] = {}
         chunks = self._chunks(interface, _HUNTED if hunting else _TRIED_PER_TEST * wanted)
         for _, chunk in zip(range(_MAX_CHUNKS), chunks, strict=False):
-            texts = [call_text(interface.entry_point, arguments, interface.keywords) for arguments in chunk]
+            write = effect_text if self._problems.by_id(info["problem_id"]).calls.in_place else call_text
+            texts = [write(interface.entry_point, arguments, interface.keywords) for arguments in chunk]
             new = [text for text in dict.fromkeys(texts) if text not in found]
             found.update((case.call, case) for case in self._predicted(new, observation, info, hunting=hunting))
             if len(found) >= wanted:

@@ -11,13 +11,14 @@ argument: a sorted or sliced list of numbers does not change with the original.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 from dataclasses import replace
 
-from codea1_env.rules.reading.direct_calls import calls_of, is_call_of
+from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, is_direct
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.lengths import COMPREHENSIONS
-from codea1_env.rules.reading.python_text import UnreadableError
+from codea1_env.rules.reading.python_text import UnreadableError, parse, write
 from codea1_env.rules.reading.scopes import AliasGroup, Inlined, Scope, Unusable
 
 _MAY_BE_SKIPPED = (ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
@@ -44,6 +45,41 @@ def apply_calls(statement: ast.stmt, scope: Scope, text: str) -> None:
         else:
             for name in _names_in(call):
                 scope.invalidate(name, rebound=name in scope.names, by=text)
+
+
+def called_in_place(expression: str, entry_point: str) -> tuple[str, ...]:
+    """Return the calls with literal arguments whose arguments an expression reads afterwards; () if it makes others."""
+    try:
+        tree = parse(expression)
+    except UnreadableError:
+        return ()
+    found = [call for node in ast.walk(tree) if (call := _call_within(node)) is not None]
+    if len(found) < len(calls_of(tree, entry_point)) or not all(is_direct(call, entry_point) for call in found):
+        return ()
+    return tuple(sorted({write(call, shared=True) for call in found}))
+
+
+def _call_within(node: ast.AST) -> ast.expr | None:
+    """Return the call of `(lambda xs: (f(xs), xs)[1])(VALUE)` with the value as its argument; None for other trees."""
+    match node:
+        case ast.Call(
+            func=ast.Lambda(
+                args=ast.arguments(args=[ast.arg(name)]), body=ast.Subscript(value=ast.Tuple(elts=[call, _]))
+            ),
+            args=[value],
+        ):
+            found: ast.expr = _Replacing(name, value).visit(copy.deepcopy(call))
+            return found
+    return None
+
+
+class _Replacing(ast.NodeTransformer):
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self._name = name
+        self._value = value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._value if node.id == self._name else node
 
 
 def _certain_calls(node: ast.AST, entry_point: str) -> Iterator[ast.Call]:
