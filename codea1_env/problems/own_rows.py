@@ -17,6 +17,12 @@ from codea1_env.problems.snippets import read_snippet
 _T = TypeVar("_T")
 
 _FIELDS = tuple(field.name for field in fields(Problem))
+_UNSUPPORTED = {
+    "interactor": "interactive problems",
+    "files": "problems with files",
+    "modules": "programs of several modules",
+}
+"""Columns of problems that are not functions of plain data, with their names for the message."""
 _ADDED = {field.name: field.default for field in fields(Problem) if field.name in ("answers", "calls")}
 
 
@@ -39,6 +45,8 @@ def problem_from_row(row: Row) -> Problem:
     Raises:
         UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
     """
+    for name in _UNSUPPORTED.keys() & {name for name, value in row.items() if value}:
+        raise BrokenInput(f"column {name!r}: {_UNSUPPORTED[name]} are not supported")
     if unknown := sorted(set(row) - set(_FIELDS)):
         raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
     entry_point, solution = text(row, "entry_point"), text(row, "solution")

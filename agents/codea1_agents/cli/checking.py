@@ -23,6 +23,7 @@ from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.secret import without_secrets
 
 _TOY_PROBLEMS = 3
+_MAX_REASONS = 10
 
 
 def run_check_problems(options: CheckProblemsOptions) -> None:
@@ -43,10 +44,14 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     if rows:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
     page.say(f"{problems.name}: {_counted(found, len(problems.skipped))}")
+    reasons = Counter(row.reason for row in problems.skipped)
+    for reason, n in reasons.most_common(_MAX_REASONS):
+        page.say(f"{n} skipped: {reason}")
     page.finish(
         problems=problems.name,
         counts=dict(Counter(each.status.value for each in found)),
         skipped=[asdict(row) for row in problems.skipped],
+        skipped_because=dict(reasons),
         not_ok=[asdict(each) for each in bad],
     )
     if rows:

@@ -24,6 +24,7 @@ from codea1_agents.scripted.signatures import Arguments, Interface, example_stat
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
 from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class InputTester(SeededAgent, ABC):
         if hunting:
             expected, actual = self._oracle.outcomes_of_each([solution, program], calls)
             for call, right, other in zip(calls, expected, actual, strict=True):
-                yield from _written(call, right, beats=_differ(right, other))
+                yield from _written(call, right, beats=_differ(right, other, problem.answers))
         else:
             subject = solution if self._predict is Prediction.SOLUTION else program
             for call, outcome in zip(calls, self._oracle.outcomes(subject, calls), strict=True):
@@ -322,8 +323,18 @@ def _ascii(source: str) -> str:
     return source.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _differ(right: Outcome, other: Outcome) -> bool:
-    """Return whether the program is known to fail where the solution has a value."""
+def _differ(right: Outcome, other: Outcome, answers: AnswerRules) -> bool:
+    """Return whether the program is known to fail where the solution has a value; a checker's answer is not known."""
     if right.value is None or other.kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
         return False
-    return other.value is None or not values.equal(right.value, other.value, rel_tol=1e-9, abs_tol=1e-9, nan_equal=True)
+    if other.value is None or answers.checker:
+        return other.value is None
+    tolerance = max(1e-9, answers.tolerance)
+    return not values.equal(
+        right.value,
+        other.value,
+        rel_tol=tolerance,
+        abs_tol=tolerance,
+        nan_equal=True,
+        unordered_levels=answers.unordered_levels,
+    )
