@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
+from codea1_env.audit.findings import Finding
 from codea1_env.rules.reading.release import find_program
 
 # No core files, 2 processor seconds, 1 GiB of address space, files of 256 MiB, 256 descriptors.
@@ -40,15 +41,6 @@ class PlainResult(StrEnum):
     TIMED_OUT = "timed out"
     """It only costs time."""
     NOT_RUN = "not run"
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The result of one attack on the plain grader."""
-
-    attack: str
-    result: PlainResult
-    sentence: str
 
 
 _Found: TypeAlias = tuple[PlainResult, str]
@@ -88,7 +80,7 @@ class PlainGrader:
             return "limits can be set on Linux only"
         return "" if self._python else "there is no Python that another user than root can run"
 
-    def try_attack(self, attack: HostileProgram | HostileSuite | HostileCandidate) -> Comparison:
+    def try_attack(self, attack: HostileProgram | HostileSuite | HostileCandidate) -> Finding[PlainResult]:
         """Grade one attack.
 
         A program is graded by asserts that a right program passes, or that fail if it has reached something; a suite by
@@ -97,12 +89,12 @@ class PlainGrader:
         """
         obstacle = self.obstacle or ("" if attack.is_safe else "it could harm this machine")
         if obstacle:
-            return Comparison(attack.name, PlainResult.NOT_RUN, obstacle)
+            return Finding(attack.name, PlainResult.NOT_RUN, obstacle)
         if isinstance(attack, HostileProgram):
-            return Comparison(attack.name, *self._of_program(attack))
+            return Finding(attack.name, *self._of_program(attack))
         if isinstance(attack, HostileSuite):
-            return Comparison(attack.name, *self._of_suite(attack))
-        return Comparison(attack.name, *self._of_candidate(attack))
+            return Finding(attack.name, *self._of_suite(attack))
+        return Finding(attack.name, *self._of_candidate(attack))
 
     def _of_program(self, attack: HostileProgram) -> _Found:
         expected = attack.right or attack.evidence or attack.values
