@@ -56,12 +56,12 @@ class Rollout:
 class Signs:
     """How the signs of advantages change: counts of rollouts that neither scoring masks."""
 
-    n: int = 0
-    n_flipped: int = 0
+    n: int
+    n_flipped: int
     """From positive to negative, or from negative to positive."""
-    n_vanished: int = 0
+    n_vanished: int
     """From another value to 0."""
-    n_appeared: int = 0
+    n_appeared: int
     """From 0 to another value."""
 
 
@@ -204,7 +204,7 @@ def _with_fewer_replays(report: CandidateReport, share: float) -> CandidateRepor
 
 
 def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
-    signs, order, n_groups, n_flat, n_other_best = Signs(), OrderChange(0, 0, 0, 0), 0, 0, 0
+    signs, order, n_groups, n_flat, n_other_best = Signs(0, 0, 0, 0), OrderChange(0, 0, 0, 0), 0, 0, 0
     for group, old in before.by_group.items():
         new = after.by_group[group]
         signs = _added(signs, _signs(old, new))
