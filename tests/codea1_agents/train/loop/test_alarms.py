@@ -39,26 +39,26 @@ def test_a_run_that_goes_well_raises_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "now"),
+    ("name", "changed"),
     [
-        ("hacked_difficulty", {}, {"suite_validity": 0.4, "suites_that_beat": 0.7}),
-        ("equal_suites", {}, {"distinct_suites": 0.125}),
-        ("equal_programs", {}, {"distinct_programs": 0.125}),
-        ("no_spread_coder", {}, {"coder_spread_share": 0.0}),
-        ("no_spread_tester", {}, {"tester_spread_share": 0.0}),
-        ("cut_coder", {}, {"coder_cut_share": 0.9}),
-        ("cut_tester", {}, {"tester_cut_share": 0.9}),
-        ("divergence", {}, {"coder_kl": 3.0}),
-        ("divergence", {}, {"tester_kl": 0.3}),
-        ("masked", {}, {"masked_share": 0.5}),
-        ("equal_answers", {}, {"equal_answers_share": 0.2}),
-        ("doubted", {}, {"doubted_share": 0.1}),
-        ("rerun", {}, {"rerun_share": 0.9}),
-        ("vacuous", {}, {"vacuous_share": 0.4}),
+        ("hacked_difficulty", {"suite_validity": 0.4, "suites_that_beat": 0.7}),
+        ("equal_suites", {"distinct_suites": 0.125}),
+        ("equal_programs", {"distinct_programs": 0.125}),
+        ("no_spread_coder", {"coder_spread_share": 0.0}),
+        ("no_spread_tester", {"tester_spread_share": 0.0}),
+        ("cut_coder", {"coder_cut_share": 0.9}),
+        ("cut_tester", {"tester_cut_share": 0.9}),
+        ("divergence", {"coder_kl": 3.0}),
+        ("divergence", {"tester_kl": 0.3}),
+        ("masked", {"masked_share": 0.5}),
+        ("equal_answers", {"equal_answers_share": 0.2}),
+        ("doubted", {"doubted_share": 0.1}),
+        ("rerun", {"rerun_share": 0.9}),
+        ("vacuous", {"vacuous_share": 0.4}),
     ],
 )
-def test_each_alarm_rings_for_its_own_collapse_only(name: str, before: Any, now: Any) -> None:
-    found = alarms_of(run(before, now), RULES)
+def test_each_alarm_rings_for_its_own_collapse_only(name: str, changed: Any) -> None:
+    found = alarms_of(run({}, changed), RULES)
     assert list(found) == [name]
     assert "nan" not in found[name]
 
