@@ -34,9 +34,9 @@ class AgentFinding:
     role: Role
     name: str
     result: Conformance
-    detail: str = ""
-    """Why the test failed or was skipped."""
-    seconds: float = 0.0
+    detail: str
+    """Why the test failed or was skipped; else empty."""
+    seconds: float
     """Wall-clock time; never part of a comparison."""
 
 

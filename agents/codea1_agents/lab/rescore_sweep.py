@@ -22,6 +22,7 @@ from codea1_agents.statistics import Estimate, OrderChange, difference_interval,
 from codea1_agents.train.grpo.grouping import group_advantages
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import CandidateReport
+from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset, preset
 
@@ -50,6 +51,11 @@ class Rollout:
     """Advantages compare the candidates of one group."""
     problem_id: str
     report: CandidateReport
+
+    def rewards(self, setting: Setting) -> CandidateRewards:
+        """Return the rewards under a setting."""
+        n_replayed = round(setting.replay * len(self.report.replayed))
+        return score(replace(self.report, replayed=self.report.replayed[:n_replayed]), setting.rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +193,7 @@ class _Scored:
         self._n = 0
 
     def add(self, rollout: Rollout, setting: Setting) -> None:
-        rewards = score(_with_fewer_replays(rollout.report, setting.replay), setting.rules)
+        rewards = rollout.rewards(setting)
         self._n += 1
         self.coder.add(rollout.problem_id, rollout.group, rewards.coder.value)
         if not rollout.report.is_valid:  # it has no suites
@@ -195,12 +201,6 @@ class _Scored:
         alone = len(rewards.testers) == 1
         for reward in rewards.testers:
             self.tester.add(rollout.problem_id, rollout.group if alone else f"{rollout.group} {self._n}", reward.value)
-
-
-def _with_fewer_replays(report: CandidateReport, share: float) -> CandidateReport:
-    if share == 1:
-        return report
-    return replace(report, replayed=report.replayed[: round(share * len(report.replayed))])
 
 
 def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
