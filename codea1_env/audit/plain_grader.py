@@ -44,6 +44,7 @@ class PlainResult(StrEnum):
 
 
 _Found: TypeAlias = tuple[PlainResult, str]
+_STOPPED: _Found = PlainResult.TIMED_OUT, "stopped: it takes too long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class PlainGrader:
         tests = find_program(attack.reply)
         solution = self._run(f"{attack.testbed.problem.solution}\n{tests}")
         if solution.status is None:
-            return PlainResult.TIMED_OUT, "stopped: it takes too long"
+            return _STOPPED
         if solution.status != 0:
             return PlainResult.HELD, "the solution fails it, so it is dropped"
         if attack.n_valid == 0:
@@ -173,11 +174,10 @@ class PlainGrader:
 
 
 def _of_wrong_program(ended: _Ended) -> _Found:
-    if ended.status == 0:
-        return PlainResult.FOOLED, "a wrong program passes"
     if ended.status is None:
-        return PlainResult.TIMED_OUT, "stopped: it takes too long"
-    return PlainResult.HELD, "fails, as it should"
+        return _STOPPED
+    passes = ended.status == 0
+    return (PlainResult.FOOLED, "a wrong program passes") if passes else (PlainResult.HELD, "fails, as it should")
 
 
 def _of_right_program(ended: _Ended) -> _Found:

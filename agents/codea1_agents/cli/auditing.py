@@ -70,7 +70,9 @@ def _compared(attacks: Attacks, page: Page) -> dict[str, Finding[PlainResult]]:
 # -- text output -----------------------------------------------------------------------------------
 
 
-def _rows(attacks: Attacks, report: AuditReport, compared: dict[str, Finding[PlainResult]] | None) -> Iterable[tuple[str, ...]]:
+def _rows(
+    attacks: Attacks, report: AuditReport, compared: dict[str, Finding[PlainResult]] | None
+) -> Iterable[tuple[str, ...]]:
     for attack, finding in zip(attacks, report.findings, strict=True):
         plain = [] if compared is None else [compared[attack.name].result.value]
         yield attack.name, attack.tries, *plain, _shown(finding)
@@ -114,7 +116,9 @@ def _markdown_row(cells: Iterable[str]) -> str:
 # -- JSON output -----------------------------------------------------------------------------------
 
 
-def _as_data(attacks: Attacks, report: AuditReport, compared: dict[str, Finding[PlainResult]] | None) -> dict[str, object]:
+def _as_data(
+    attacks: Attacks, report: AuditReport, compared: dict[str, Finding[PlainResult]] | None
+) -> dict[str, object]:
     kinds = {
         **{attack.name: "program" for attack in attacks.programs},
         **{attack.name: "suite" for attack in attacks.suites},
