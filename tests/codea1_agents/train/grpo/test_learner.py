@@ -76,16 +76,21 @@ BATCH = [
 ]
 
 
+def distance_after(one: Any, other: Any, *, n_updates: int) -> float:
+    """The distance of two learners' weights after the same updates, which move them."""
+    before = weights(one)
+    for _ in range(n_updates):
+        update(one, BATCH)
+        update(other, BATCH)
+    assert distance(before, weights(one)) > 1e-4
+    return distance(weights(one), weights(other))
+
+
 @pytest.mark.parametrize("rows_at_once", [1, 3, 8])
 def test_d22_micro_batches_change_nothing(phrase_folders: dict[str, str], rows_at_once: int) -> None:
     """Means of means would weigh the tokens of a part by its size."""
     whole, parts = (learner(phrase_folders["coder"], lr=1e-4, rows_at_once=rows) for rows in (0, rows_at_once))
-    before = weights(whole)
-    for _ in range(2):
-        update(whole, BATCH)
-        update(parts, BATCH)
-    assert distance(before, weights(whole)) > 1e-4
-    assert distance(weights(whole), weights(parts)) < 1e-6
+    assert distance_after(whole, parts, n_updates=2) < 1e-6
 
 
 @pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full", "lora"])
@@ -101,12 +106,7 @@ def test_parts_of_batches_and_logits_change_nothing(
     folder, model = phrase_folders["coder"], {"lora": lora}
     whole = learner(folder, model=model, rows_at_once=0, logits_at_once=0)
     other = learner(folder, model=model, logits_at_once=logits_at_once, **parts)
-    before = weights(whole)
-    for _ in range(3):
-        update(whole, BATCH)
-        update(other, BATCH)
-    assert distance(before, weights(whole)) > 1e-4
-    assert distance(weights(whole), weights(other)) < 1e-5
+    assert distance_after(whole, other, n_updates=3) < 1e-5
 
 
 def test_a_long_response_counts_by_its_tokens(phrase_folders: dict[str, str]) -> None:
