@@ -213,10 +213,13 @@ def _n_run(tests: Sequence[CheckedTest]) -> int:
 
 def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Instrumented) -> Iterator[Job]:
     """Yield a job that only loads the solution and one job per test, so that no test affects another."""
-    report_call, harness = Call(solution.report_call), Harness(problem.imports)
-    calls = [(), *((call_of_case(test.case),) for test in tests if test.case is not None)]
-    for before in calls:
-        yield Job(solution.program, problem.entry_point, (*before, report_call), harness=harness, limits=GOLDEN_LIMITS)
+    harness = Harness(problem.imports, is_trusted=not problem.calls.in_place)
+    calls = [Call(solution.report_call), *(call_of_case(test.case) for test in tests if test.case is not None)]
+    for call in calls:
+        # In the place of the call, since all calls in the program's process run before those in a harness.
+        report_call = Call(solution.report_call, place=call.place)
+        in_order = tuple(dict.fromkeys((call, report_call)))
+        yield Job(solution.program, problem.entry_point, in_order, harness=harness, limits=GOLDEN_LIMITS)
 
 
 def _coverage(
