@@ -17,6 +17,7 @@ from gymnasium import spaces
 
 from codea1_env import values
 from codea1_env.errors import UserError
+from codea1_env.facts.answers import AnswerOrder
 from codea1_env.facts.verdicts import CandidateReport, CaseReport, SuiteReport, Verdict
 from codea1_env.judging.judged_round import JudgedRound
 from codea1_env.problems.problem import Problem
@@ -24,6 +25,11 @@ from codea1_env.problems.problem import Problem
 MAX_PROBLEM_CHARS = 65_536
 MAX_REPLY_CHARS = 1_048_576
 _MAX_CASES_SHOWN = 10
+_ORDER_NOTES = {
+    AnswerOrder.FIXED: "",
+    AnswerOrder.UNORDERED: "The items of an answer may have any order.",
+    AnswerOrder.UNORDERED_ROWS: "The items of an answer, and the items of each of them, may have any order.",
+}
 
 
 class UnicodeText(spaces.Text):
@@ -145,7 +151,7 @@ def turn_info(
     `group_id` identifies the rollouts that GRPO compares: a coder's by problem, a tester's by problem and by the
     `program` that it sees (as in the release, trainer_a1.py:158-168). It depends neither on the wording of a prompt nor
     on a program that is hidden from the tester (empty here), since it would reveal which program that is. Only testers
-    have `tester_view`, which selects their prompt.
+    have `tester_view`, which selects their prompt, and `test_notes`, where there are any.
     """
     group = f"{problem.id}/{role}"
     if role == "tester" and program:
@@ -159,7 +165,29 @@ def turn_info(
         "tests_per_suite": tests_per_suite,
         "kind": problem.kind.value,
     }
-    return info | {"tester_view": tester_view} if role == "tester" and tester_view else info
+    of_tester = {"tester_view": tester_view, "test_notes": test_notes(problem)} if role == "tester" else {}
+    return info | {name: text for name, text in of_tester.items() if text}
+
+
+def test_notes(problem: Problem) -> str:
+    """Return what tests of a problem may be beside plain calls with one right value; empty for most problems."""
+    name, answers = problem.entry_point, problem.answers
+    notes = [_ORDER_NOTES[AnswerOrder(answers.order)]]
+    if answers.tolerance:
+        notes.append(f"Numbers within {answers.tolerance:g} of the expected ones are right, too.")
+    if answers.checker:
+        notes.append("Other answers than the expected one can be right; the problem says which.")
+    if problem.calls.in_place:
+        notes.append(
+            f"`{name}` changes its argument: a test may assign a value to a name, as in `x = ...`, call `{name}(x)`,"
+            " and then assert what `x` is, in lines of their own."
+        )
+    if problem.calls.functions:
+        notes.append(
+            "Arguments that are functions are lambdas or built-in functions, written within the call, and a test may"
+            f" call a function that `{name}` returns, as in `{name}(...)(...)`."
+        )
+    return " ".join(filter(None, notes))
 
 
 def judged_info(judged: JudgedRound, *, role: str, tests_per_suite: int) -> dict[str, Any]:

@@ -16,7 +16,8 @@ contain NUL or lone surrogates.
 A hostile candidate has the keys `tries`, `solution` and `program`, which both define `f`, `asserts`, and `truth`: the
 verdict of a correct judge on each assert (`fails`, `passes`, `doubted`, or a reason for rejection). Each assert is a
 suite; `repeat` copies it as above. With `golden` (each of the form `call == value`), the candidate must pass `n_golden`
-(default 0) of these tests. Optional keys are `limits` and `rules` (a preset, by default `fixed`).
+(default 0) of these tests. Optional keys are `limits`, `rules` (a preset, by default `fixed`), and, as in the row of a
+problem, `answers` and `calls`.
 
 Only attacks with `safe_to_run_unsandboxed` may run outside a sandbox. No attack that kills, forks, fills memory or
 disk, or uses a network has this key.
@@ -33,6 +34,8 @@ from importlib.resources import files
 from typing import Any, TypeVar
 
 from codea1_env.errors import BrokenInput, UnknownName
+from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.problems.problem import GoldenCase, Problem
@@ -45,17 +48,38 @@ NEEDLE = "needle-in-the-solution-4711"
 _COMMON_KEYS = {"tries", "safe_to_run_unsandboxed"}
 _PROGRAM_KEYS = {"program", "calls", "right", "evidence", "values", "outcomes", "limits"}
 _SUITE_KEYS = {"ground", "reply", "repeat", "escaped", "n_valid", "n_beating", "reasons"}
-_CANDIDATE_KEYS = {"solution", "program", "asserts", "repeat", "truth", "golden", "n_golden", "limits", "rules"}
+_CANDIDATE_KEYS = {
+    "solution",
+    "program",
+    "asserts",
+    "repeat",
+    "truth",
+    "golden",
+    "n_golden",
+    "limits",
+    "rules",
+    "answers",
+    "calls",
+}
 
 Member = TypeVar("Member", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
-class HostileProgram:
-    """A program that attacks the process or the machine that runs it."""
+class Attack:
+    """The fields of every attack."""
 
     name: str
     tries: str
+    """What it tries to do, for people."""
+    is_safe: bool = field(default=False, kw_only=True)
+    """Whether it may run outside a sandbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostileProgram(Attack):
+    """A program that attacks the process or the machine that runs it."""
+
     program: str
     """Source; should define `f`."""
     calls: tuple[str, ...]
@@ -68,8 +92,6 @@ class HostileProgram:
     outcomes: frozenset[OutcomeKind] = frozenset()
     """Acceptable kinds; if empty, all are acceptable."""
     limits: Limits = field(default_factory=Limits)
-    is_safe: bool = False
-    """Whether it may run outside a sandbox."""
 
     def to_job(self) -> Job:
         """Return the job that runs it."""
@@ -90,11 +112,9 @@ class Testbed:
 
 
 @dataclass(frozen=True, slots=True)
-class HostileSuite:
+class HostileSuite(Attack):
     """A tester's reply that attacks programs, the judge, or other testers."""
 
-    name: str
-    tries: str
     testbed: Testbed
     reply: str
     n_valid: int | None = None
@@ -104,8 +124,6 @@ class HostileSuite:
     """
     reasons: Mapping[RejectionReason, int] | None = None
     """Number of rejections by reason; None if that depends on chance."""
-    is_safe: bool = False
-    """Whether it may run outside a sandbox."""
 
 
 class Truth(StrEnum):
@@ -118,11 +136,9 @@ class Truth(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class HostileCandidate:
+class HostileCandidate(Attack):
     """A candidate and asserts that attack the way in which the judge combines several processes and runs."""
 
-    name: str
-    tries: str
     solution: str
     program: str
     asserts: tuple[str, ...]
@@ -134,13 +150,14 @@ class HostileCandidate:
     """How many golden tests it passes."""
     limits: Limits = field(default_factory=Limits)
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
-    is_safe: bool = False
-    """Whether it may run outside a sandbox."""
+    answers: AnswerRules = EQUAL_ANSWERS
+    calls: CallForms = PLAIN_CALLS
 
     @property
     def problem(self) -> Problem:
         """The problem that the solution solves."""
-        return Problem(f"audit/{self.name}", self.tries, "f", self.solution, golden=self.golden)
+        name = f"audit/{self.name}"
+        return Problem(name, self.tries, "f", self.solution, golden=self.golden, answers=self.answers, calls=self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +282,8 @@ def read_candidate(text: str, name: str) -> HostileCandidate:
         n_golden=_value(table, "n_golden", int, name, 0),
         limits=Limits(**_value(table, "limits", dict, name, {})),
         rules=preset(rules),
+        answers=AnswerRules(**_value(table, "answers", dict, name, {})),
+        calls=CallForms(**_value(table, "calls", dict, name, {})),
     )
 
 

@@ -28,7 +28,9 @@ def play_candidate(attack: HostileCandidate, sandbox: Sandbox, secret: str) -> t
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    suites = tuple(read_suite(line, attack.rules.reading, entry_point="f") for line in attack.asserts)
+    suites = tuple(
+        read_suite(line, attack.rules.reading, entry_point="f", forms=attack.calls) for line in attack.asserts
+    )
     duel = Duel(attack.problem, (Candidate(attack.program),), (suites,))
     judge = Judge(sandbox, attack.rules, limits=attack.limits, golden=bool(attack.golden))
     try:

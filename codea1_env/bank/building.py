@@ -236,7 +236,9 @@ def _distinct(entries: Iterable[BankEntry], problem: Problem, rules: Ruleset, mo
 
 def _half_right(reply: str, problem: Problem) -> str:
     """Return the suite with every second prediction replaced by a value that no solution returns."""
-    suite = read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, output=problem.script)
+    suite = read_suite(
+        reply, Reading.STRICT, entry_point=problem.entry_point, output=problem.script, forms=problem.calls
+    )
     lines = (_with_wrong_prediction(case) if n % 2 else case.to_assert() for n, case in enumerate(suite.cases))
     return "\n".join(lines)
 

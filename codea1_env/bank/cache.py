@@ -93,6 +93,8 @@ def bank_digest(bank: ProblemBank, rules: Ruleset, limits: Limits, *, golden: bo
         "judge": JUDGE_VERSION,
         "code": sources_digest(Path(__file__).parent.parent),
         "problem": [problem.id, problem.entry_point, problem.solution, problem.imports, problem.examples],
+        "answers": asdict(problem.answers),
+        "calls": asdict(problem.calls),
         "golden": [asdict(test) for test in problem.golden] if golden else None,
         "programs": [entry.reply for entry in bank.programs],
         "suites": [entry.reply for entry in bank.suites],

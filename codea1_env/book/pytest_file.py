@@ -112,7 +112,8 @@ def export_pytest(book: MistakeBook, path: str | Path, problems: ProblemSet) -> 
     Args:
         book: the cases.
         path: the file.
-        problems: give entry points and imports; entries of other problems are reported as skipped.
+        problems: give entry points and imports; entries of other problems, and of problems with several right answers,
+            are reported as skipped.
 
     Raises:
         UserError: the file cannot be written.
@@ -142,6 +143,11 @@ class _PytestFile:
 
     def add(self, problem: Problem, entries: list[BookEntry]) -> None:
         """Add the test of one problem, if it has cases."""
+        if entries and problem.answers.accepts_others:
+            self.skipped.append(
+                SkippedRow(problem.id, f"a case cannot state several right answers; {len(entries)} entries")
+            )
+            return
         cases = [text for entry in entries if (text := self._case(problem, entry)) is not None]
         if not cases:
             return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.rules.confirmation import combined_outcome, is_confirmed
@@ -11,8 +12,29 @@ from codea1_env.rules.ruleset import Comparison
 from codea1_env.sandbox.interface import Job, JobReport, Sandbox
 
 
+@dataclass(frozen=True, slots=True)
+class CandidateRun:
+    """One run of one candidate."""
+
+    position: int
+    """Of the candidate's job in `jobs`."""
+    report: JobReport
+    is_reversed: bool = False
+    """Whether it is the second run, with the calls in reverse order."""
+
+
+Accept: TypeAlias = Callable[[Sequence[CandidateRun]], list[JobReport]]
+"""Returns the report of each run with the solution's answer in place of other right ones (`right_answers`)."""
+
+
 def run_candidates(
-    jobs: Sequence[Job], others: Sequence[Job], sandbox: Sandbox, *, confirm: float, comparison: Comparison
+    jobs: Sequence[Job],
+    others: Sequence[Job],
+    sandbox: Sandbox,
+    accept: Accept,
+    *,
+    confirm: float,
+    comparison: Comparison,
 ) -> list[JobReport]:
     """Run all jobs together; return a report per candidate's job, then one per other job.
 
@@ -20,6 +42,7 @@ def run_candidates(
         jobs: one per candidate, with all of its calls.
         others: further jobs, which run once.
         sandbox: where all of them run.
+        accept: applied to the reports of the candidates, before those of two runs are combined.
         confirm: share of candidates that run twice, the second time in reverse order; both runs must agree.
         comparison: when two values agree.
 
@@ -30,8 +53,12 @@ def run_candidates(
     reversed_jobs = [replace(jobs[position], calls=jobs[position].calls[::-1]) for position in twice]
     reports = sandbox.run([*jobs, *others, *reversed_jobs])
     n_once = len(jobs) + len(others)
-    found = _loaded(jobs, reports[: len(jobs)], sandbox)
-    second = _loaded(reversed_jobs, reports[n_once:], sandbox)
+    first = _loaded(jobs, reports[: len(jobs)], sandbox)
+    again = _loaded(reversed_jobs, reports[n_once:], sandbox)
+    runs = [CandidateRun(position, report) for position, report in enumerate(first)]
+    runs += [CandidateRun(position, report, is_reversed=True) for position, report in zip(twice, again, strict=True)]
+    accepted = accept(runs)
+    found, second = accepted[: len(jobs)], accepted[len(jobs) :]
     for position, report in zip(twice, second, strict=True):
         found[position] = _both(found[position], report, comparison)
     return [*found, *reports[len(jobs) : n_once]]

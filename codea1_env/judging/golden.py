@@ -18,6 +18,8 @@ from codea1_env import values
 from codea1_env.errors import UserError
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.verdicts import Verdict, verdict_of
+from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env.judging.sent_calls import SentCalls
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, Problem
 from codea1_env.rules.printed import as_printed
@@ -115,15 +117,63 @@ class ExpectedValues:
 
 
 def golden_jobs(problem: Problem, program: str, limits: Limits = GOLDEN_LIMITS) -> tuple[Job, ...]:
-    """Return the jobs that run `program` against all golden tests: one for all value cases, one per harness."""
+    """Return the jobs that run `program` against all golden tests: one for all value cases, one per harness.
 
-    def job(calls: Sequence[Call], harness: str = "") -> Job:
-        imports = problem.imports
-        return Job(program, problem.entry_point, tuple(calls), imports, Harness(harness), limits, problem.script)
+    Tests of a program that works in place see the changes that it makes to their arguments.
+    """
+
+    def job(calls: Sequence[Call], source: str = "") -> Job:
+        sent = SentCalls.of(problem, tuple(calls))
+        harness = Harness(source, is_trusted=not problem.calls.in_place, source_calls=sent.sources)
+        return Job(program, problem.entry_point, sent.calls, problem.imports, harness, limits, problem.script)
 
     cases, check = _cases(problem), Call(_CHECK, place=Place.HARNESS)
     in_harness = [job([check], test.source) for test in problem.golden if isinstance(test, GoldenHarness)]
     return (job([_call(case, problem.entry_point) for case in cases]), *in_harness) if cases else tuple(in_harness)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenRun:
+    """One program's run of its problem's golden tests."""
+
+    problem: Problem
+    jobs: tuple[Job, ...]
+    """From `golden_jobs`."""
+    reports: tuple[JobReport, ...]
+    """One per job."""
+
+    @property
+    def case_calls(self) -> tuple[Call, ...]:
+        """The calls of the value cases, which the first report is about; () if there are none."""
+        cases = _cases(self.problem) if self.jobs else []
+        return tuple(_call(case, self.problem.entry_point) for case in cases)
+
+    def answered(self, expected: Mapping[Call, Outcome]) -> AnsweredCalls:
+        """Return the answers to the value cases beside the expected ones."""
+        right = tuple(_evaluated(case, expected).value for case in _cases(self.problem))
+        return AnsweredCalls(self.problem, self.case_calls, right, self.reports[0])
+
+
+def accept_golden_answers(
+    runs: Sequence[GoldenRun], expected: Mapping[Call, Outcome], sandbox: Sandbox, comparison: Comparison
+) -> list[GoldenRun]:
+    """Return the runs with the expected answer in place of each other right one (`judging.right_answers`).
+
+    Args:
+        runs: of any problems; those without rules of answers are returned as they are.
+        expected: from `ExpectedValues.of` their problems.
+        sandbox: where checkers run.
+        comparison: of the ruleset.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    found = list(runs)
+    chosen = [n for n, run in enumerate(runs) if run.problem.answers.accepts_others and run.case_calls]
+    answered = [runs[n].answered(expected) for n in chosen]
+    for n, report in zip(chosen, accept_right_answers(answered, sandbox, Limits(), comparison), strict=True):
+        found[n] = replace(runs[n], reports=(report, *runs[n].reports[1:]))
+    return found
 
 
 def golden_results(

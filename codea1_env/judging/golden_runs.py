@@ -11,6 +11,8 @@ from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
     ExpectedValues,
     GoldenResult,
+    GoldenRun,
+    accept_golden_answers,
     golden_jobs,
     golden_pass_rate,
     golden_results,
@@ -46,13 +48,16 @@ def run_golden(
     """
     distinct = dict.fromkeys((problem.id, program) for problem, program in programs if program)
     problems = {problem.id: problem for problem, _ in programs}
-    plans = {key: [_with_case_limit(job) for job in golden_jobs(problems[key[0]], key[1], limits)] for key in distinct}
+    plans = {
+        key: tuple(_with_case_limit(job) for job in golden_jobs(problems[key[0]], key[1], limits)) for key in distinct
+    }
     jobs = [job for plan in plans.values() for job in plan]
     reports = iter(sandbox.run(jobs) if jobs else ())
     expected = ExpectedValues(sandbox, limits).of(problems.values())
+    runs = [GoldenRun(problems[key[0]], plan, tuple(islice(reports, len(plan)))) for key, plan in plans.items()]
     found = {
-        key: _finding(golden_results(problems[key[0]], list(islice(reports, len(plan))), expected, comparison))
-        for key, plan in plans.items()
+        key: _finding(golden_results(run.problem, run.reports, expected, comparison))
+        for key, run in zip(plans, accept_golden_answers(runs, expected, sandbox, comparison), strict=True)
     }
     nothing = GoldenFinding(False, 0.0, Verdict.NO_CODE)
     return [found[problem.id, program] if program else nothing for problem, program in programs]

@@ -32,10 +32,20 @@ from codea1_env.facts.verdicts import (
     Verdict,
     verdict_of,
 )
-from codea1_env.judging.candidate_runs import run_candidates
-from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_pass_rate, golden_results
+from codea1_env.judging.candidate_runs import CandidateRun, run_candidates
+from codea1_env.judging.golden import (
+    ExpectedValues,
+    GoldenRun,
+    accept_golden_answers,
+    golden_jobs,
+    golden_pass_rate,
+    golden_results,
+)
 from codea1_env.judging.rechecks import CandidateOutcomes, Undecided, recheck_failures
+from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
+    Answers,
     SolutionValues,
     SuiteCalls,
     call_of_case,
@@ -139,12 +149,10 @@ class Judge:
                 for duel, of_duel in zip(duels, suite_calls, strict=True)
             ]
         )
+        evidence = self._evidence(duels, suite_calls, answers)
         validated = [
-            [
-                tuple(map(validate_suite, suites, [calls.evidence(known) for calls in group]))
-                for suites, group in zip(_distinct(duel), of_duel, strict=True)
-            ]
-            for duel, of_duel, known in zip(duels, suite_calls, answers, strict=True)
+            [tuple(map(validate_suite, suites, [next(evidence) for _ in suites])) for suites in _distinct(duel)]
+            for duel in duels
             for validate_suite in (self._validation(duel.problem),)
         ]
         return [
@@ -152,15 +160,31 @@ class Judge:
             for duel, found in zip(duels, validated, strict=True)
         ]
 
+    def _evidence(
+        self,
+        duels: Sequence[Duel],
+        suite_calls: Sequence[Sequence[Sequence[SuiteCalls]]],
+        answers: Sequence[Answers],
+    ) -> Iterator[Sequence[SolutionEvidence]]:
+        """Return the evidence for each distinct suite of all duels, in order."""
+        suites = [
+            SuiteEvidence(duel.problem, suite, calls.evidence(known))
+            for duel, of_duel, known in zip(duels, suite_calls, answers, strict=True)
+            for group, calls_of_group in zip(_distinct(duel), of_duel, strict=True)
+            for suite, calls in zip(group, calls_of_group, strict=True)
+        ]
+        return iter(accept_right_predictions(suites, self.sandbox, self.limits, self.rules.comparison))
+
     def _validation(self, problem: Problem) -> Callable[[Suite, Sequence[SolutionEvidence]], ValidSuite]:
         canonical = canonical_calls_of(problem) if self.rules.drop_rewritten else None
+        stated = stated_answers(problem.examples, problem.entry_point, canonical, problem.script, problem.calls)
         return partial(
             validate,
             validation=self.rules.validation,
             comparison=self.rules.comparison,
             keeps_unpassable=self.rules.reading is Reading.RELEASE,
             canonical=canonical,
-            stated=stated_answers(problem.examples, problem.entry_point, canonical, problem.script),
+            stated=dict.fromkeys(stated) if problem.answers.accepts_others else stated,
             output=problem.script,
         )
 
@@ -183,16 +207,26 @@ class Judge:
         others = [job for golden in goldens for job in golden]
         expected = self._expected.of(task.duel.problem for task in tasks if self.golden)
         comparison = self.rules.comparison
-        reports = run_candidates(jobs, others, self.sandbox, confirm=self.rules.confirm, comparison=comparison)
+        accept = partial(self._accepted, tasks)
+        reports = run_candidates(jobs, others, self.sandbox, accept, confirm=self.rules.confirm, comparison=comparison)
         outcomes = [
             task.outcomes(replace(report, outcomes=self._outcomes(report)))
             for task, report in zip(tasks, reports, strict=False)
         ]
         outcomes = recheck_failures(outcomes, self.sandbox, limits=self.limits, comparison=comparison)
         of_golden = iter(reports[len(jobs) :])
-        for task, golden, report, answers in zip(tasks, goldens, reports, outcomes, strict=False):
-            rate = self._golden_rate(task.duel.problem, tuple(islice(of_golden, len(golden))), expected)
+        runs = [
+            GoldenRun(task.duel.problem, golden, tuple(islice(of_golden, len(golden))))
+            for task, golden in zip(tasks, goldens, strict=True)
+        ]
+        runs = accept_golden_answers(runs, expected, self.sandbox, comparison)
+        for task, run, report, answers in zip(tasks, runs, reports, outcomes, strict=False):
+            rate = self._golden_rate(run.problem, run.reports, expected)
             yield self._report(task, self._checked(report, task.candidate), answers, rate)
+
+    def _accepted(self, tasks: Sequence[_CandidateTask], runs: Sequence[CandidateRun]) -> list[JobReport]:
+        answered = [tasks[run.position].answered(run) for run in runs]
+        return accept_right_answers(answered, self.sandbox, self.limits, self.rules.comparison)
 
     def _report(
         self,
@@ -294,6 +328,12 @@ class _CandidateTask:
         """One per case."""
         self.expected = dict(zip(self.calls, (case.expected for case in self.cases), strict=True))
         """The solution's value for each distinct one."""
+
+    def answered(self, run: CandidateRun) -> AnsweredCalls:
+        """Return a run's answers beside the solution's."""
+        order = slice(None, None, -1 if run.is_reversed else 1)
+        calls, expected = tuple(self.expected)[order], tuple(self.expected.values())[order]
+        return AnsweredCalls(self.duel.problem, calls, expected, run.report)
 
     def outcomes(self, report: JobReport) -> CandidateOutcomes:
         """Return the outcomes of a report by call."""

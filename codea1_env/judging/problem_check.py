@@ -11,10 +11,13 @@ from typing import TypeVar
 from codea1_env.errors import UserError
 from codea1_env.facts.outcomes import Outcome
 from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.answer_check import answer_rules_faults
 from codea1_env.judging.golden import (
     GOLDEN_LIMITS,
     ExpectedValues,
     GoldenResult,
+    GoldenRun,
+    accept_golden_answers,
     golden_jobs,
     golden_results,
     load_failure,
@@ -22,7 +25,7 @@ from codea1_env.judging.golden import (
 from codea1_env.problems.problem import GoldenTest, Problem
 from codea1_env.problems.snippets import read_test
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Sandbox
+from codea1_env.sandbox.interface import Call, Job, Limits, Sandbox
 
 SLOW_S = 5.0
 """Right solutions of known data sets take below 2.7 s or above 10 s on an idle core; a busy core can double that."""
@@ -40,7 +43,8 @@ class CheckStatus(StrEnum):
     OK = "ok"
     """The solution passes all golden tests and examples in every run."""
     WRONG = "wrong"
-    """The solution fails a test, or a test is itself broken."""
+    """The solution fails a test, a test is itself broken, or so are the rules of answers: the checker fails, or rejects
+    the solution's answer, or a wrong program passes all golden tests."""
     FLAKY = "flaky"
     """The results depend on the run, or on the order of the tests."""
     SLOW = "slow"
@@ -139,7 +143,8 @@ def _reversed_in(run: int, items: tuple[_T, ...]) -> tuple[_T, ...]:
 
 
 def _example_tests(line: str, problem: Problem) -> tuple[GoldenTest, ...]:
-    return read_test(line, problem.imports, problem.entry_point, f"the example {line!r}")
+    what, functions = f"the example {line!r}", problem.calls.functions
+    return read_test(line, problem.imports, problem.entry_point, what, functions=functions)
 
 
 def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
@@ -151,23 +156,31 @@ def _jobs(order: Problem, limits: Limits) -> tuple[Job, ...]:
 def _check_batch(plans: Sequence[_Plan], sandbox: Sandbox, slow_s: float) -> list[ProblemCheck]:
     reports = iter(sandbox.run([job for plan in plans for jobs in plan.jobs for job in jobs]))
     expected = ExpectedValues(sandbox).of(plan.orders[0] for plan in plans)
-    found = []
-    for plan in plans:
-        runs = [
-            _run(number, order, list(islice(reports, len(jobs))), expected)
-            for number, (order, jobs) in enumerate(zip(plan.orders, plan.jobs, strict=True))
+    solved = [
+        [
+            GoldenRun(order, jobs, tuple(islice(reports, len(jobs))))
+            for order, jobs in zip(plan.orders, plan.jobs, strict=True)
         ]
+        for plan in plans
+    ]
+    faults = answer_rules_faults([runs[0] for runs in solved], sandbox, _COMPARISON)
+    found = []
+    for plan, golden_runs, fault in zip(plans, solved, faults, strict=True):
+        accepted = accept_golden_answers(golden_runs, expected, sandbox, _COMPARISON)
+        runs = [_run(number, run, expected) for number, run in enumerate(accepted)]
         cpu_s = max(run.cpu_s for run in runs)
         status, detail = _status(plan, runs, slow_s)
+        if fault and status in (CheckStatus.OK, CheckStatus.INTERNAL):
+            status, detail = CheckStatus.WRONG, fault
         found.append(ProblemCheck(plan.problem.id, status, detail, cpu_s))
     return found
 
 
-def _run(number: int, order: Problem, reports: Sequence[JobReport], expected: Mapping[Call, Outcome]) -> _Run:
-    results = golden_results(order, reports, expected, _COMPARISON) if order.golden else ()
-    failures = (load_failure(report) for report in reports)
+def _run(number: int, run: GoldenRun, expected: Mapping[Call, Outcome]) -> _Run:
+    results = golden_results(run.problem, run.reports, expected, _COMPARISON) if run.problem.golden else ()
+    failures = (load_failure(report) for report in run.reports)
     load = next((failure for failure in failures if failure is not None), None)
-    return _Run(_reversed_in(number, results), load, sum(report.cpu_s for report in reports))
+    return _Run(_reversed_in(number, results), load, sum(report.cpu_s for report in run.reports))
 
 
 def _status(plan: _Plan, runs: Sequence[_Run], slow_s: float) -> tuple[CheckStatus, str]:

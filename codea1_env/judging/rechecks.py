@@ -27,6 +27,7 @@ from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Rechecks
 from codea1_env.judging.equal_answers import answers_equal, can_be_repeated, is_equal_so_far, yields_equal_items
+from codea1_env.judging.right_answers import AnsweredCalls, AnswerPair, accept_right_answers, judged_answers
 from codea1_env.judging.solution_values import program_job
 from codea1_env.judging.value_budget import ValueBudget
 from codea1_env.problems.problem import Problem
@@ -143,6 +144,7 @@ def recheck_failures(
         if (failed := each.failed_harness_calls(comparison))
     ]
     solutions = _run([_Rerun(it.position, it.all_calls, limits, of_solution=True) for it in failures], found, sandbox)
+    found = _accept_recorded(found, failures, solutions, sandbox, limits, comparison)
     repeats: list[_Repeat] = []
     for failure, report in zip(failures, solutions, strict=True):
         found[failure.position], to_repeat = failure.against_solution(found[failure.position], report, comparison)
@@ -153,7 +155,12 @@ def recheck_failures(
         for repeat in repeats
     ]
     reports = sandbox.run(jobs) if jobs else []
-    for repeat, report in zip(repeats, reports, strict=True):
+    answered = [
+        repeat.answered(found[repeat.position].problem, job.calls, report)
+        for repeat, job, report in zip(repeats, jobs, reports, strict=True)
+    ]
+    accepted = accept_right_answers(answered, sandbox, limits, comparison)
+    for repeat, report in zip(repeats, accepted, strict=True):
         found[repeat.position] = repeat.judged(found[repeat.position], report, comparison)
     return found
 
@@ -166,6 +173,19 @@ class _FailedCalls:
     failed: tuple[Call, ...]
     all_calls: tuple[Call, ...]
     """All calls of the candidate, in their order."""
+
+    def recorded_pairs(self, each: CandidateOutcomes, report: JobReport) -> Iterator[tuple[Call, int, AnswerPair]]:
+        """Yield the candidate's recorded answers that differ from the solution's to the same arguments.
+
+        Each comes with its harness call and its position in the record.
+        """
+        records = dict(zip(self.all_calls, report.entry_point_calls, strict=False))
+        for call in self.failed:
+            of_candidate = each.entry_point_calls.get(call, ())
+            for position, (right, other) in enumerate(zip(records.get(call, ()), of_candidate, strict=False)):
+                expected, actual = _value(right), _value(other)
+                if right.arguments == other.arguments and None not in (expected, actual) and expected != actual:
+                    yield call, position, AnswerPair(right.arguments, expected or b"", actual or b"")
 
     def against_solution(
         self, each: CandidateOutcomes, report: JobReport, comparison: Comparison
@@ -206,6 +226,10 @@ class _Repeat:
         calls = [Call(arguments=call.arguments) for call in self.record]
         return program_job(each.problem, each.program, calls, limits)
 
+    def answered(self, problem: Problem, calls: tuple[Call, ...], report: JobReport) -> AnsweredCalls:
+        """Return the candidate's answers beside the solution's."""
+        return AnsweredCalls(problem, calls, tuple(map(_value, self.record)), report)
+
     def judged(self, each: CandidateOutcomes, report: JobReport, comparison: Comparison) -> CandidateOutcomes:
         """Return the outcomes after the repetition."""
         pairs = [
@@ -225,6 +249,49 @@ class _Repeat:
         if self.may_use_items and all(yields_equal_items(*pair, comparison) for pair in different):
             return each.with_undecided({self.call: RejectionReason.UNKNOWABLE})
         return each
+
+
+def _accept_recorded(
+    candidates: Sequence[CandidateOutcomes],
+    failures: Sequence[_FailedCalls],
+    solutions: Sequence[JobReport],
+    sandbox: Sandbox,
+    limits: Limits,
+    comparison: Comparison,
+) -> list[CandidateOutcomes]:
+    """Put the solution's answer in place of each other right one in the records of the failed calls.
+
+    A failed call with an answer on which a checker fails is an INTERNAL_ERROR.
+    """
+    found = list(candidates)
+    chosen = [
+        (failure, list(failure.recorded_pairs(candidates[failure.position], report)))
+        for failure, report in zip(failures, solutions, strict=True)
+        if candidates[failure.position].problem.answers.accepts_others
+    ]
+    questions = [(found[failure.position].problem, [pair for *_, pair in pairs]) for failure, pairs in chosen]
+    judged = judged_answers(questions, sandbox, limits, comparison)
+    for (failure, pairs), outcomes in zip(chosen, judged, strict=True):
+        each = found[failure.position]
+        records = {call: list(each.entry_point_calls.get(call, ())) for call in failure.failed}
+        of_calls = dict(each.outcomes)
+        for (call, position, _), outcome in zip(pairs, outcomes, strict=True):
+            if outcome.kind is OutcomeKind.INTERNAL_ERROR:
+                of_calls[call] = outcome
+            before = records[call][position].answer
+            records[call][position] = records[call][position]._replace(answer=_with_value(before, outcome))
+        known = {**each.entry_point_calls, **{call: tuple(record) for call, record in records.items()}}
+        found[failure.position] = replace(each, entry_point_calls=known, outcomes=of_calls)
+    return found
+
+
+def _with_value(answer: Outcome | None, outcome: Outcome) -> Outcome:
+    """Return an outcome with the recorded arguments of an answer."""
+    return outcome if answer is None else replace(outcome, arguments=answer.arguments)
+
+
+def _value(call: EntryPointCall) -> bytes | None:
+    return call.answer.value if call.answer is not None else None
 
 
 def _rerun_starved(

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
+from codea1_env.judging.sent_calls import SentCalls
 from codea1_env.judging.vacuity import change_evidence
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import CanonicalCalls
@@ -182,8 +183,9 @@ def program_job(problem: Problem, program: str, calls: Iterable[Call], limits: L
 
     The imports of the statement hold for the program and for tests, which may use them without an import of their own.
     """
-    harness = Harness(problem.imports, is_trusted=False)
-    return Job(program, problem.entry_point, tuple(calls), problem.imports, harness, limits, problem.script)
+    sent = SentCalls.of(problem, tuple(calls))
+    harness = Harness(problem.imports, is_trusted=False, source_calls=sent.sources)
+    return Job(program, problem.entry_point, sent.calls, problem.imports, harness, limits, problem.script)
 
 
 def canonical_calls_of(problem: Problem) -> CanonicalCalls:

@@ -20,10 +20,17 @@ from dataclasses import dataclass, replace
 from codea1_env import values
 from codea1_env.facts.entry_points import placeholder_program, read_entry_point
 from codea1_env.facts.outcomes import TOO_MANY, Outcome, OutcomeKind
+from codea1_env.judging.sent_calls import SentCalls
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.canonical_calls import may_see_arguments
 from codea1_env.rules.validation import ChangeEvidence, SolutionEvidence
-from codea1_env.sandbox.inside.changes import CHANGES_OF_ARGUMENTS, N_CHANGES, N_DECISIVE, NoChange
+from codea1_env.sandbox.inside.changes import (
+    CHANGES_OF_ARGUMENTS,
+    N_CHANGES,
+    N_CHANGES_IN_PLACE,
+    N_DECISIVE,
+    NoChange,
+)
 from codea1_env.sandbox.interface import Call, Harness, Job, Limits, Place, Sandbox
 
 _CPU_S, _MAX_RESTARTS = 0.25, 3
@@ -97,8 +104,9 @@ class _Trial:
         entry_point, imports = self.problem.entry_point, self.problem.imports
         name = read_entry_point(entry_point).name
         record_of = {call: number for number, call in enumerate(self.calls)}
+        sent = dict(zip(self.calls, SentCalls.of(self.problem, self.calls).calls, strict=True))
         calls = tuple(
-            call._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
+            sent[call]._replace(imports=(f"{name} = {name}.changed({record_of[call]}, {change})", *call.imports))
             for call, change in self.pairs
         )
         records = tuple(answers[call].entry_point_calls for call in self.calls)
@@ -110,6 +118,8 @@ def _trials(
     position: int, problem: Problem, calls: Iterable[Call], answers: Mapping[Call, SolutionEvidence], changes: range
 ) -> Iterator[_Trial]:
     """Yield the trials of some calls; the records of each trial are limited to `_MAX_JOB_BYTES`."""
+    if problem.calls.in_place and changes.stop == N_CHANGES:
+        changes = range(changes.start, N_CHANGES_IN_PLACE)
     batch: list[Call] = []
     n_bytes = 0
     for call in calls:

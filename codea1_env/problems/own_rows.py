@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
-from codea1_env.errors import BrokenInput, UnknownName
+from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_env.facts.answers import CHECK, EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
-from codea1_env.problems.columns import Row, checked_text, optional_text, text
+from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
 from codea1_env.problems.problem import (
     RUN,
     GoldenCase,
@@ -22,19 +24,28 @@ from codea1_env.problems.problem import (
 from codea1_env.problems.python_source import require_definition, require_program
 from codea1_env.problems.snippets import read_snippet
 
-_FIELDS = tuple(field.name for field in fields(Problem))
-_OPTIONAL = {field.name: field.default for field in fields(Problem) if field.name in ("kind", "output")}
+_T = TypeVar("_T")
 
+_FIELDS = tuple(field.name for field in fields(Problem))
 _Member = TypeVar("_Member", ProblemKind, OutputForm)
+_UNSUPPORTED = {
+    "interactor": "interactive problems",
+    "files": "problems with files",
+    "modules": "programs of several modules",
+}
+"""Columns of problems that are not functions of plain data, with their names for the message."""
+_ADDED = {
+    field.name: field.default for field in fields(Problem) if field.name in ("kind", "output", "answers", "calls")
+}
 
 
 def problem_to_row(problem: Problem) -> dict[str, Any]:
     """Return a row of JSON values, from which `problem_from_row` makes an equal problem.
 
-    The fields of programs on standard input are left out where they have their defaults.
+    Fields that problems did not always have are left out at their defaults, so that digests of rows do not change.
     """
     row = asdict(problem)
-    return {name: value for name, value in row.items() if name not in _OPTIONAL or value != _OPTIONAL[name]}
+    return {name: value for name, value in row.items() if name not in _ADDED or getattr(problem, name) != _ADDED[name]}
 
 
 def problem_from_row(row: Row) -> Problem:
@@ -48,6 +59,8 @@ def problem_from_row(row: Row) -> Problem:
     Raises:
         UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
     """
+    for name in _UNSUPPORTED.keys() & {name for name, value in row.items() if value}:
+        raise BrokenInput(f"column {name!r}: {_UNSUPPORTED[name]} are not supported")
     if unknown := sorted(set(row) - set(_FIELDS)):
         raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
     kind = _kind(row)
@@ -58,13 +71,14 @@ def problem_from_row(row: Row) -> Problem:
         require_program(solution, "column 'solution'")
     else:
         require_definition(solution, entry_point, "column 'solution'")
+    calls = _made(CallForms, sub_row(row, "calls"), "column 'calls'")
     return Problem(
         id=text(row, "id"),
         statement=text(row, "statement"),
         entry_point=entry_point,
         solution=solution,
         golden=tuple(
-            test for item in _items(row.get("golden"), "column 'golden'") for test in _golden(item, entry_point)
+            test for item in _items(row.get("golden"), "column 'golden'") for test in _golden(item, entry_point, calls)
         ),
         imports=optional_text(row, "imports"),
         examples=_texts(row.get("examples"), "column 'examples'"),
@@ -75,6 +89,8 @@ def problem_from_row(row: Row) -> Problem:
         ),
         kind=kind,
         output=_member(OutputForm, row, "output", OutputForm.WORDS),
+        answers=_answer_rules(sub_row(row, "answers")),
+        calls=calls,
     )
 
 
@@ -94,6 +110,26 @@ def _member(kind: type[_Member], row: Row, column: str, default: _Member) -> _Me
         ) from error
 
 
+def _answer_rules(row: Row) -> AnswerRules:
+    rules = _made(AnswerRules, row, "column 'answers'") if row else EQUAL_ANSWERS
+    if checked_text(rules.checker, "the checker of column 'answers'"):
+        require_definition(rules.checker, CHECK, "the checker of column 'answers'")
+    return rules
+
+
+def _made(kind: type[_T], row: Row, what: str) -> _T:
+    """Return a dataclass made of a column's named fields; null stands for the default."""
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # its callers give dataclasses
+    given = {name: value for name, value in row.items() if value is not None}
+    for name in given:
+        if name not in names:
+            raise BrokenInput(f"{what}: {UnknownName.of('field', str(name), names)}")
+    try:
+        return kind(**given)
+    except UserError as error:
+        raise BrokenInput(f"{what}: {error}") from error
+
+
 def _items(items: object, what: str) -> Sequence[object]:
     if items is None:
         return ()
@@ -106,12 +142,13 @@ def _texts(items: object, what: str) -> tuple[str, ...]:
     return tuple(checked_text(item, f"an item of {what}") for item in _items(items, what))
 
 
-def _golden(item: object, entry_point: str) -> tuple[GoldenTest, ...]:
+def _golden(item: object, entry_point: str, calls: CallForms) -> tuple[GoldenTest, ...]:
     if isinstance(item, Mapping):  # in Parquet, each item of a list has the fields of all items, most of them null
         item = {name: value for name, value in item.items() if value is not None}
     match item:
         case str():
-            return read_snippet(checked_text(item, "an item of 'golden'"), entry_point, "an item of 'golden'")
+            what = "an item of 'golden'"
+            return read_snippet(checked_text(item, what), entry_point, what, functions=calls.functions)
         case {"source": source, **rest} if not rest:
             return (GoldenHarness(checked_text(source, "'source' of a golden test")),)
         case {"input": _, "output": _} if entry_point != RUN:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
+from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
 
@@ -92,6 +94,10 @@ class Problem:
     kind: ProblemKind = ProblemKind.FUNCTION
     output: OutputForm = OutputForm.WORDS
     """What counts in the output of a program on standard input; the other kinds ignore it."""
+    answers: AnswerRules = EQUAL_ANSWERS
+    """Which answers are right beside the solution's; secret."""
+    calls: CallForms = PLAIN_CALLS
+    """What tests may do beside calls with plain data."""
 
     def __post_init__(self) -> None:
         for name in ("id", "statement", "entry_point", "solution"):
@@ -99,6 +105,15 @@ class Problem:
                 raise UserError(f"problem {self.id!r}: {name} is empty or not text")
         if not _fits(self.entry_point, self.kind):
             raise UserError(f"problem {self.id!r}: entry point {self.entry_point!r} is not {_FORMS[self.kind]}")
+        self._require_combinable()
+
+    def _require_combinable(self) -> None:
+        if self.calls != PLAIN_CALLS and self.kind is not ProblemKind.FUNCTION:
+            raise UserError(f"problem {self.id!r}: calls in place or with functions need a problem of one function")
+        if self.calls.in_place and self.answers.accepts_others:
+            raise UserError(f"problem {self.id!r}: rules of answers are not supported for functions that work in place")
+        if self.calls.functions and self.answers.checker:
+            raise UserError(f"problem {self.id!r}: a checker is not supported where arguments are functions")
 
     @property
     def script(self) -> OutputForm | None:

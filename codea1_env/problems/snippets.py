@@ -25,8 +25,12 @@ _SOLUTION_MODULE = "solution"
 _BUILTINS = frozenset(dir(builtins))
 
 
-def read_snippet(snippet: str, entry_point: str, what: str = "the test") -> tuple[GoldenTest, ...]:
+def read_snippet(
+    snippet: str, entry_point: str, what: str = "the test", *, functions: bool = False
+) -> tuple[GoldenTest, ...]:
     """Return the golden tests of one snippet: several cases, or one harness.
+
+    With `functions`, asserts with lambdas become cases, too (`CallForms.functions`).
 
     Raises:
         BrokenInput: it is not Python, tests nothing, or needs fixtures of pytest; the message calls it `what`.
@@ -35,14 +39,17 @@ def read_snippet(snippet: str, entry_point: str, what: str = "the test") -> tupl
     if any(isinstance(node, ast.FunctionDef) and node.name == "check" and node.args.args for node in tree.body):
         return (GoldenHarness(snippet),)
     body = [node for node in tree.body if not _is_left_out(node, entry_point)]
-    cases = [_case(snippet, node, entry_point) for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    tests = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    cases = [_case(snippet, node, entry_point, functions=functions) for node in tests]
     found = tuple(case for case in cases if case is not None)
     if found and len(found) == len(cases):
         return found
     return (GoldenHarness(_check_function(tree, body, entry_point, what)),)
 
 
-def read_test(test: str, statement: str, entry_point: str, what: str = "column 'test'") -> tuple[GoldenTest, ...]:
+def read_test(
+    test: str, statement: str, entry_point: str, what: str = "column 'test'", *, functions: bool = False
+) -> tuple[GoldenTest, ...]:
     """Return the golden tests of one snippet; see `read_snippet`.
 
     A harness is extended by the statement's imports and helper functions, which some harnesses use.
@@ -50,7 +57,7 @@ def read_test(test: str, statement: str, entry_point: str, what: str = "column '
     Raises:
         BrokenInput: as `read_snippet`.
     """
-    golden = read_snippet(test, entry_point, what)
+    golden = read_snippet(test, entry_point, what, functions=functions)
     before = before_function(statement, entry_point)
     return tuple(
         GoldenHarness(joined(before, one.source)) if isinstance(one, GoldenHarness) and before else one
@@ -63,10 +70,12 @@ def solution_names(tree: ast.Module) -> list[str]:
     return [alias.name for alias in _solution_aliases(tree)]
 
 
-def _case(snippet: str, node: ast.stmt, entry_point: str) -> GoldenCase | None:
+def _case(snippet: str, node: ast.stmt, entry_point: str, *, functions: bool) -> GoldenCase | None:
     match node:
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
             names = {part.id for part in ast.walk(left) if isinstance(part, ast.Name)}
+            if functions:
+                names -= {part.arg for part in ast.walk(left) if isinstance(part, ast.arg)}
             if (
                 calls_of(left)[entry_point]
                 and literal(right)

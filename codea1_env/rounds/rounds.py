@@ -389,6 +389,7 @@ class Rounds:
             entry_point=tree.problem.entry_point,
             tests_per_suite=rules.tests_per_suite,
             output=tree.problem.script,
+            forms=tree.problem.calls,
         )
 
 

@@ -18,6 +18,7 @@ import re
 import string
 from collections import Counter
 
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import COUNTED_AS_INVALID, Candidate, Rejection, RejectionReason, Suite, TestCase
 from codea1_env.rules.printed import case_as_printed
@@ -96,6 +97,7 @@ def read_suite(
     tests_per_suite: int | None = None,
     max_characters: int = MAX_CHARACTERS,
     output: OutputForm | None = None,
+    forms: CallForms = PLAIN_CALLS,
 ) -> Suite:
     """Return the test cases in a tester's reply, in order, and every dropped piece.
 
@@ -109,6 +111,7 @@ def read_suite(
         max_characters: a longer reply is TOO_LONG. So are a reply of more than `MAX_TOKENS` or `MAX_FIELDS`, and an
             assert that brings the reply beyond `MAX_NODES`.
         output: what counts in an output, for programs on standard input: predicted outputs get this form.
+        forms: what tests of the problem may do beside plain calls (`Problem.calls`); RELEASE ignores it.
 
     Returns:
         A suite that lists at most `reading.rejections.MAX_LISTED` rejections and counts all of them. Its
@@ -125,7 +128,9 @@ def read_suite(
             rejections.add(RejectionReason.TOO_MANY, case.to_assert(), case.line, _SURPLUS)
         cases = cases[:MAX_RELEASE_CASES]
     else:
-        cases, rejections = _read_strictly(_normalised(reply), entry_point, tests_per_suite, max_characters)
+        cases, rejections = _read_strictly(
+            _normalised(reply), SuiteReader(entry_point, tests_per_suite, min(max_characters, MAX_NODES), forms=forms)
+        )
     if not cases and not rejections.listed:
         rejections.add(RejectionReason.NO_CODE, _excerpt(reply), 0, "holds no assert")
     n_more_invalid = sum(n for reason, n in rejections.more.items() if reason in COUNTED_AS_INVALID)
@@ -134,13 +139,10 @@ def read_suite(
     return Suite(tuple(cases), tuple(rejections.listed), share, n_more_invalid)
 
 
-def _read_strictly(
-    text: str, entry_point: str, tests_per_suite: int | None, max_characters: int
-) -> tuple[list[TestCase], Rejections]:
+def _read_strictly(text: str, reader: SuiteReader) -> tuple[list[TestCase], Rejections]:
     answer = without_thinking(text)
     fenced = read_fences(answer.text)
     blocks = [read_statements(block.text, block.first_line) for block in _test_blocks(fenced)]
-    reader = SuiteReader(entry_point, tests_per_suite, min(max_characters, MAX_NODES))
     if not any(map(holds_assert, blocks)):
         outside = read_statements(fenced.outside, 1)
         if holds_assert(outside):

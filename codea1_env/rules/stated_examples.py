@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from codea1_env import values
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.submissions import TestCase
-from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of
+from codea1_env.rules.canonical_calls import CanonicalCalls, calls_of, with_arguments
+from codea1_env.rules.reading.in_place import called_in_place
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 
@@ -20,6 +23,7 @@ def stated_answers(
     entry_point: str,
     canonical: CanonicalCalls | None = None,
     output: OutputForm | None = None,
+    forms: CallForms = PLAIN_CALLS,
 ) -> Mapping[str, bytes | None]:
     """Return the calls that the examples make, each with its encoded answer.
 
@@ -28,6 +32,7 @@ def stated_answers(
         entry_point: of the problem.
         canonical: the form of the calls; None: as the examples write them.
         output: what counts in an output, for programs on standard input.
+        forms: of the problem's calls.
 
     Returns:
         The answer is None where an example does not state the value of its call.
@@ -35,13 +40,22 @@ def stated_answers(
     cases = [
         case
         for example in examples
-        for case in read_suite(example, Reading.STRICT, entry_point=entry_point, output=output).cases
+        for case in read_suite(
+            example, Reading.STRICT, entry_point=entry_point, tests_per_suite=None, output=output, forms=forms
+        ).cases
     ]
     found: dict[str, bytes | None] = {}
     for case in sorted(cases, key=lambda case: case.direct):  # direct cases last: they state the call's value
-        calls = map(_without_types, calls_of(case, canonical))
+        calls = map(_without_types, _calls(case, entry_point, canonical, forms))
         found.update(dict.fromkeys(calls, case.predicted if case.direct else None))
     return found
+
+
+def _calls(case: TestCase, entry_point: str, canonical: CanonicalCalls | None, forms: CallForms) -> tuple[str, ...]:
+    if case.direct or not forms.in_place:
+        return calls_of(case, canonical)
+    found = calls_of(replace(case, calls=called_in_place(case.expression, entry_point)), canonical)
+    return (*found, *map(with_arguments, found))
 
 
 def is_stated(case: TestCase, calls: Sequence[str], value: bytes, stated: Mapping[str, bytes | None]) -> bool:

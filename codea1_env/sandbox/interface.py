@@ -90,7 +90,7 @@ class Call(NamedTuple):
     place: Place = Place.PROGRAM
     arguments: bytes = b""
     """Encoded pair of positional and keyword arguments. If given, the program's process calls the entry point with
-    them, and `expression` is ignored."""
+    them, and `expression` is ignored. An encoded text is an expression to evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,9 @@ class Harness:
     """Recorded answers of a program. If given, no program is called: `ENTRY_POINT.changed(record, change)`, with the
     indices of a record and of a change, returns an entry point that gives changed answers (`inside.changes`). Each
     answer must be a value, or have items. Of a script, the words of an output are changed."""
+    source_calls: frozenset[str] = frozenset()
+    """Expressions that the program's process evaluates for `ENTRY_POINT.source_call(text)`; any other text ends the
+    harness. Such a call is recorded with the encoded text as its arguments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ _WHOLE = 1 << 53  # whole floats up to this size are written as integers
 _MAX_DENOMINATOR_DIGITS = 269  # hexadecimal, of any float
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _FAMILIES = {**dict.fromkeys("fciDr", "number"), **dict.fromkeys("sz", "set"), **dict.fromkeys("bB", "bytes")}
+_MULTISETS = _UNORDERED_LIST, _UNORDERED_TUPLE = "unordered list", "unordered tuple"
 _quoted = json.JSONEncoder().encode
 
 
@@ -50,6 +51,7 @@ def equal(
     nan_equal: bool = False,
     strict_types: bool = False,
     mutual: bool = False,
+    unordered_levels: int = 0,
 ) -> bool:
     """Return whether two encoded values are equal with the meaning of Python's `==` on plain data.
 
@@ -68,6 +70,7 @@ def equal(
         nan_equal: NaN equals NaN.
         strict_types: bool, int and float, set and frozenset, bytes and bytearray, array types differ.
         mutual: neither value is the expected one; a tolerance applies where both numbers are floats or complex.
+        unordered_levels: how many outer levels of lists and tuples are compared without order, as multisets.
 
     Returns:
         False also if the bytes differ and one of the values is beyond the budget (`tree.parse`), or if half a million
@@ -79,18 +82,27 @@ def equal(
     if expected == actual and (nan_equal or b"nan" not in expected.lower()):
         return True
     exact_a, exact_b = exact(expected), exact(actual)
-    if exact_a is not INEXACT and exact_b is not INEXACT:
+    if exact_a is not INEXACT and exact_b is not INEXACT and not unordered_levels:
         return bool(exact_a == exact_b)
     try:
-        tree_a, tree_b = parse(expected), parse(actual)
+        tree_a, tree_b = (_without_order(parse(data), unordered_levels) for data in (expected, actual))
     except BeyondBudget:
         return False
-    if not strict_types and b"{" not in expected and b"{" not in actual:
+    if not strict_types and not unordered_levels and b"{" not in expected and b"{" not in actual:
         if tree_a == tree_b:
             return True
         if rel_tol == abs_tol == 0:
             return False
     return _Comparing(rel_tol, abs_tol, nan_equal, strict_types, mutual).equal(tree_a, tree_b)
+
+
+def _without_order(node: Any, n_levels: int) -> Any:
+    """Return a tree whose outer lists and tuples are multisets: nodes with tags that no encoding has."""
+    is_tuple = type(node) is Tagged and node.tag == "t"
+    if n_levels == 0 or not (is_tuple or type(node) is list):
+        return node
+    items = [_without_order(item, n_levels - 1) for item in (node.payload if is_tuple else node)]
+    return Tagged(_UNORDERED_TUPLE if is_tuple else _UNORDERED_LIST, items)
 
 
 class _HasNaN(Exception):
@@ -193,8 +205,11 @@ class _Comparing:
         return f"{prefix}x{_hexadecimal(numerator)}/{_hexadecimal(denominator)}"
 
     def key_set(self, payload: list[Any], tag: str) -> str:
+        return self.key_unordered(payload, tag if self.strict else "")
+
+    def key_unordered(self, payload: list[Any], kind: str) -> str:
         self.spend(len(payload))
-        return (tag if self.strict else "") + "{" + ",".join(sorted(map(self.key, payload))) + "}"
+        return kind + "{" + ",".join(sorted(map(self.key, payload))) + "}"
 
     def key_dict(self, payload: list[Any]) -> str:
         self.spend(2 * len(payload))
@@ -243,7 +258,7 @@ class _Comparing:
 
     def close_tagged(self, a: Tagged, b: Tagged) -> bool:
         tags = {a.tag, b.tag}
-        if tags <= {"s", "z"}:
+        if tags <= {"s", "z"} or a.tag == b.tag in _MULTISETS:
             return not (self.strict and len(tags) == 2) and self.matched(a.payload, b.payload)
         if len(tags) == 2 or a.tag not in "tqdkn":
             return self.same(a, b)
@@ -464,4 +479,6 @@ _KEYS: dict[str, Callable[[_Comparing, Any], str]] = {
     "T": _Comparing.key_moment,
     "k": _Comparing.key_dataclass,
     "n": _Comparing.key_array,
+    _UNORDERED_LIST: lambda comparing, payload: comparing.key_unordered(payload, "l"),
+    _UNORDERED_TUPLE: lambda comparing, payload: comparing.key_unordered(payload, "t"),
 }

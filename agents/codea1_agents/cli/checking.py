@@ -23,6 +23,7 @@ from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.secret import without_secrets
 
 _TOY_PROBLEMS = 3
+_MAX_REASONS = 10
 
 
 def run_check_problems(options: CheckProblemsOptions) -> None:
@@ -43,10 +44,14 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     if rows:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
     page.say(f"{problems.name}: {_counted(found, len(problems.skipped))}")
+    reasons = Counter(row.reason for row in problems.skipped)
+    for reason, n in reasons.most_common(_MAX_REASONS):
+        page.say(f"{n} skipped: {reason}")
     page.finish(
         problems=problems.name,
         counts=dict(Counter(each.status.value for each in found)),
         skipped=[asdict(row) for row in problems.skipped],
+        skipped_because=dict(reasons),
         not_ok=[asdict(each) for each in bad],
     )
     if rows:
@@ -89,11 +94,11 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     role = cast(Role, options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
         report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow)
-        rows = [(each.role, each.name, each.result.value, each.detail) for each in report.findings]
+        rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
         results = tally(Counter(each.result.value for each in report.findings).items())
         page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
-        tests = [asdict(each) | {"result": each.result.value} for each in report.findings]
+        tests = [asdict(each) for each in report.findings]
         page.finish(agent=report.agent, ok=report.ok, slowest_s=report.slowest_s, tests=tests)
     if not report.ok:
         raise typer.Exit(NOT_OK)

@@ -22,6 +22,7 @@ from codea1_env import values
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.facts.submissions import Suite
 from codea1_env.facts.verdicts import ValidCase, ValidSuite
+from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import SolutionValues, SuiteCalls, canonical_calls_of, limits_of_solutions
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.problems.problem import Problem
@@ -107,7 +108,7 @@ def export_tests(
             if suite is None:
                 exported.unavailable.append(problem.id)
                 continue
-            _add(exported, problem, _validated(problem, suite, solutions, task), task)
+            _add(exported, problem, _validated(problem, suite, solutions, sandbox, task), task)
     return exported
 
 
@@ -135,6 +136,7 @@ def _suites(
                 entry_point=problem.entry_point,
                 tests_per_suite=task.tests,
                 output=problem.script,
+                forms=problem.calls,
             )
             read[turn.tree].append(suite)
     return [_joined(suites) if suites else None for suites in read]
@@ -147,15 +149,19 @@ def _joined(suites: Sequence[Suite]) -> Suite:
     )
 
 
-def _validated(problem: Problem, suite: Suite, solutions: SolutionValues, task: ExportTask) -> ValidSuite:
+def _validated(
+    problem: Problem, suite: Suite, solutions: SolutionValues, sandbox: Sandbox, task: ExportTask
+) -> ValidSuite:
     calls = SuiteCalls.of(suite, Limits().value_bytes)
     (answers,) = solutions.answers([(problem, calls)])
-    validation = Validation.FILL if task.fill else Validation.DROP_WRONG
+    validation, comparison = Validation.FILL if task.fill else Validation.DROP_WRONG, preset("fixed").comparison
+    read = SuiteEvidence(problem, suite, calls.evidence(answers))
+    (evidence,) = accept_right_predictions([read], sandbox, Limits(), comparison)
     return validate(
         suite,
-        calls.evidence(answers),
+        evidence,
         validation=validation,
-        comparison=preset("fixed").comparison,
+        comparison=comparison,
         canonical=canonical_calls_of(problem),
         output=problem.script,
     )

@@ -21,6 +21,7 @@ from codea1_env.facts.entry_points import placeholder_program
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.facts.verdicts import GoldenFinding
+from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.judging.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
@@ -109,7 +110,14 @@ def sample_candidates(
 
 def _suites(problem: Problem, replies: Sequence[Reply], tests: int) -> tuple[Suite, ...]:
     return tuple(
-        read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, tests_per_suite=tests, output=problem.script)
+        read_suite(
+            reply,
+            Reading.STRICT,
+            entry_point=problem.entry_point,
+            tests_per_suite=tests,
+            output=problem.script,
+            forms=problem.calls,
+        )
         for reply in replies
         if isinstance(reply, str)
     )
@@ -143,13 +151,18 @@ def _record(selection: Selection, scores: tuple[int | None, ...]) -> SelectionRe
 def _scores(selections: Sequence[Selection], sandbox: Sandbox, comparison: Comparison) -> list[tuple[int | None, ...]]:
     tests = [unique_tests(selection.suites) for selection in selections]
     expected = _predictions(selections, tests, sandbox, _LIMITS)
-    jobs = [
-        program_job(selection.problem, candidate.program, map(call_of_case, cases), _LIMITS)
-        for selection, cases in zip(selections, tests, strict=True)
+    tasks = [
+        (selection.problem, right, program_job(selection.problem, candidate.program, map(call_of_case, cases), _LIMITS))
+        for selection, cases, right in zip(selections, tests, expected, strict=True)
         for candidate in selection.candidates
         if candidate.program
     ]
-    reports = iter(sandbox.run(jobs) if jobs else ())
+    reported = sandbox.run([job for *_, job in tasks]) if tasks else []
+    answered = [
+        AnsweredCalls(problem, job.calls, tuple(right), report)
+        for (problem, right, job), report in zip(tasks, reported, strict=True)
+    ]
+    reports = iter(accept_right_answers(answered, sandbox, _LIMITS, comparison))
     return [
         tuple(
             _score(next(reports).outcomes, right, comparison) if candidate.program else 0

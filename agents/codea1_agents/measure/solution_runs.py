@@ -16,6 +16,8 @@ from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.submissions import Rejection, RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.judging.golden import GOLDEN_LIMITS
+from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
+from codea1_env.judging.right_predictions import SuiteEvidence, accept_right_predictions
 from codea1_env.judging.solution_values import (
     SolutionValues,
     SuiteCalls,
@@ -72,9 +74,13 @@ def check_tests(
     solutions = SolutionValues(sandbox, bounds, finds_vacuous=rules.drop_vacuous)
     suite_calls = [SuiteCalls.of(suite, limits.value_bytes) for _, suite, _ in batch]
     answers = solutions.answers([(problem, calls) for (problem, _, _), calls in zip(batch, suite_calls, strict=True)])
+    suites = [
+        SuiteEvidence(problem, suite, calls.evidence(known))
+        for (problem, suite, _), calls, known in zip(batch, suite_calls, answers, strict=True)
+    ]
+    evidence_of_suites = accept_right_predictions(suites, sandbox, bounds, rules.comparison)
     found: list[tuple[ValidSuite, tuple[CheckedTest, ...]] | None] = []
-    for (problem, suite, tests), calls, known in zip(batch, suite_calls, answers, strict=True):
-        evidence = calls.evidence(known)
+    for (problem, suite, tests), evidence in zip(batch, evidence_of_suites, strict=True):
         check = partial(validate, validation=Validation.DROP_WRONG, comparison=rules.comparison, output=problem.script)
         canonical = canonical_calls_of(problem) if rules.drop_rewritten else None
         whole = check(suite, evidence, canonical=canonical)
@@ -138,8 +144,18 @@ def run_mutants(
         [program_job(problem, mutant.program, _calls(tests), _MUTANT_LIMITS) for mutant in found]
         for problem, tests, found in batch
     ]
-    jobs = [job for plan in plans for job in plan if job.calls]
-    reports = iter(sandbox.run(jobs) if jobs else ())
+    tasks = [
+        (problem, tests, job)
+        for (problem, tests, _), plan in zip(batch, plans, strict=True)
+        for job in plan
+        if job.calls
+    ]
+    reported = sandbox.run([job for *_, job in tasks]) if tasks else []
+    answered = [
+        AnsweredCalls(problem, job.calls, tuple(test.expected for test in tests if test.right), report)
+        for (problem, tests, job), report in zip(tasks, reported, strict=True)
+    ]
+    reports = iter(accept_right_answers(answered, sandbox, _MUTANT_LIMITS, comparison))
     runs = []
     for (_, tests, _), plan in zip(batch, plans, strict=True):
         killers = [_killer(next(reports), tests, comparison) if job.calls else None for job in plan]
@@ -196,10 +212,13 @@ def _n_run(tests: Sequence[CheckedTest]) -> int:
 
 def _coverage_jobs(problem: Problem, tests: Sequence[CheckedTest], solution: Instrumented) -> Iterator[Job]:
     """Yield a job that only loads the solution and one job per test, so that no test affects another."""
-    report_call, harness = Call(solution.report_call), Harness(problem.imports)
-    calls = [(), *((call_of_case(test.case),) for test in tests if test.case is not None)]
-    for before in calls:
-        yield Job(solution.program, problem.entry_point, (*before, report_call), harness=harness, limits=GOLDEN_LIMITS)
+    harness = Harness(problem.imports, is_trusted=not problem.calls.in_place)
+    calls = [Call(solution.report_call), *(call_of_case(test.case) for test in tests if test.case is not None)]
+    for call in calls:
+        # In the place of the call, since all calls in the program's process run before those in a harness.
+        report_call = Call(solution.report_call, place=call.place)
+        in_order = tuple(dict.fromkeys((call, report_call)))
+        yield Job(solution.program, problem.entry_point, in_order, harness=harness, limits=GOLDEN_LIMITS)
 
 
 def _coverage(

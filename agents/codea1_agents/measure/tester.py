@@ -83,7 +83,9 @@ class _ProblemTests:
             self.unavailable = True
             return
         problem = self.problem
-        suite = read_suite(reply, Reading.STRICT, entry_point=problem.entry_point, output=problem.script)
+        suite = read_suite(
+            reply, Reading.STRICT, entry_point=problem.entry_point, output=problem.script, forms=problem.calls
+        )
         cases = suite.cases[:wanted]
         fault = suite.rejections[0].reason if suite.rejections else RejectionReason.NO_CODE
         self.replies.append(reply)

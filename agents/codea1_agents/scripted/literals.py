@@ -29,6 +29,10 @@ def literal(value: object) -> str:
     raise ValueError(f"{type(value).__name__} has no literal")
 
 
+_CHANGED = "changed"
+_CHANGEABLE = (list, dict, set)
+
+
 def call_text(entry_point: str, arguments: Sequence[object], names: Sequence[str | None] = ()) -> str:
     """Return the source of one call.
 
@@ -43,6 +47,21 @@ def call_text(entry_point: str, arguments: Sequence[object], names: Sequence[str
         for value, name in zip(arguments, keywords, strict=False)
     )
     return f"{entry_point}({', '.join(parts)})"
+
+
+def effect_text(entry_point: str, arguments: Sequence[object], names: Sequence[str | None] = ()) -> str:
+    """Return the source of the first argument that can be changed, as it is after one call; see `call_text`.
+
+    Without such an argument, it is the source of the call.
+    """
+    changed = next((n for n, value in enumerate(arguments) if isinstance(value, _CHANGEABLE)), None)
+    if changed is None:
+        return call_text(entry_point, arguments, names)
+    keywords = [*names, *[None] * len(arguments)]
+    texts = [_CHANGED if n == changed else literal(value) for n, value in enumerate(arguments)]
+    parts = (text if name is None else f"{name}={text}" for text, name in zip(texts, keywords, strict=False))
+    call = f"{entry_point}({', '.join(parts)})"
+    return f"(lambda {_CHANGED}: ({call}, {_CHANGED})[1])({literal(arguments[changed])})"
 
 
 def unique(values: Iterable[object]) -> list[object]:

@@ -100,8 +100,26 @@ def example_calls(examples: str, entry_point: str, signature: Signature | None) 
 
     Calls with arguments other than literals, and calls that do not match the signature, are left out.
     """
-    nodes = (node for statement in example_statements(examples) for node in ast.walk(statement))
+    nodes = (node for statement in _with_values(example_statements(examples)) for node in ast.walk(statement))
     return _distinct(nodes, entry_point, signature)
+
+
+def _with_values(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements with the assigned expression in place of each name, as in `xs = [1]`, `f(xs)`."""
+    known = _Values()
+    for statement in statements:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                known.by_name[name] = known.visit(value)
+        yield known.visit(statement)
+
+
+class _Values(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self.by_name: dict[str, ast.expr] = {}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.by_name.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
 def mentioned_calls(text: str, entry_point: str, signature: Signature | None) -> tuple[Arguments, ...]:

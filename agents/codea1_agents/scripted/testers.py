@@ -18,7 +18,7 @@ import numpy as np
 
 from codea1_agents.prompts.fences import fenced
 from codea1_agents.scripted.input_texts import edge_texts, random_texts
-from codea1_agents.scripted.literals import call_text
+from codea1_agents.scripted.literals import call_text, effect_text
 from codea1_agents.scripted.oracle import Oracle, Subject
 from codea1_agents.scripted.randomness import SeededAgent
 from codea1_agents.scripted.signatures import (
@@ -31,6 +31,7 @@ from codea1_agents.scripted.signatures import (
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
 from codea1_env.agent import AgentContext, Info, Observation
+from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.problems.problem import ProblemKind
 
@@ -56,10 +57,12 @@ class ExamplesTester:
         """Return the first examples in a block; prose if there are none."""
         statements = list(example_statements(observation["examples"]))
         imports = [ast.unparse(node) for node in statements if isinstance(node, ast.Import | ast.ImportFrom)]
-        asserts = [ast.unparse(node) for node in statements if isinstance(node, ast.Assert)]
-        if not asserts:
+        others = [node for node in statements if not isinstance(node, ast.Import | ast.ImportFrom)]
+        ends = [position + 1 for position, node in enumerate(others) if isinstance(node, ast.Assert)]
+        if not ends:
             return "The statement gives no examples to test."
-        return fenced("\n".join([*imports, *asserts[: info["tests_per_suite"]]]), _SENTENCE)
+        kept = others[: ends[: info["tests_per_suite"]][-1]]  # with the assignments and calls that asserts need
+        return fenced("\n".join([*imports, *map(ast.unparse, kept)]), _SENTENCE)
 
 
 class Prediction(StrEnum):
@@ -136,7 +139,8 @@ class InputTester(SeededAgent, ABC):
         found: dict[str, _Case] = {}
         chunks = self._chunks(interface, _HUNTED if hunting else _TRIED_PER_TEST * wanted)
         for _, chunk in zip(range(_MAX_CHUNKS), chunks, strict=False):
-            texts = [call_text(interface.entry_point, arguments, interface.keywords) for arguments in chunk]
+            write = effect_text if self._problems.by_id(info["problem_id"]).calls.in_place else call_text
+            texts = [write(interface.entry_point, arguments, interface.keywords) for arguments in chunk]
             new = [text for text in dict.fromkeys(texts) if text not in found]
             found.update((case.call, case) for case in self._predicted(new, observation, info, hunting=hunting))
             if len(found) >= wanted:
@@ -155,7 +159,7 @@ class InputTester(SeededAgent, ABC):
         if hunting:
             expected, actual = self._oracle.outcomes_of_each([solution, program], calls)
             for call, right, other in zip(calls, expected, actual, strict=True):
-                yield from _written(call, right, beats=_differ(right, other))
+                yield from _written(call, right, beats=_differ(right, other, problem.answers))
         else:
             subject = solution if self._predict is Prediction.SOLUTION else program
             for call, outcome in zip(calls, self._oracle.outcomes(subject, calls), strict=True):
@@ -341,8 +345,18 @@ def _ascii(source: str) -> str:
     return source.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _differ(right: Outcome, other: Outcome) -> bool:
-    """Return whether the program is known to fail where the solution has a value."""
+def _differ(right: Outcome, other: Outcome, answers: AnswerRules) -> bool:
+    """Return whether the program is known to fail where the solution has a value; a checker's answer is not known."""
     if right.value is None or other.kind in (OutcomeKind.INTERNAL_ERROR, OutcomeKind.NOT_RUN):
         return False
-    return other.value is None or not values.equal(right.value, other.value, rel_tol=1e-9, abs_tol=1e-9, nan_equal=True)
+    if other.value is None or answers.checker:
+        return other.value is None
+    tolerance = max(1e-9, answers.tolerance)
+    return not values.equal(
+        right.value,
+        other.value,
+        rel_tol=tolerance,
+        abs_tol=tolerance,
+        nan_equal=True,
+        unordered_levels=answers.unordered_levels,
+    )

@@ -36,12 +36,15 @@ def is_direct_call(expression: str, entry_point: str) -> bool:
 
 def is_direct(node: ast.expr, entry_point: str) -> bool:
     """`is_direct_call` for a tree."""
-    if not is_call_of(node, entry_point):
-        return False
-    keywords = [keyword.arg for keyword in node.keywords]
-    if None in keywords or len(set(keywords)) < len(keywords):  # **mapping; a repeated name does not compile
+    if not is_call_of(node, entry_point) or not has_plain_keywords(node):
         return False
     return _all_literal([*node.args, *(keyword.value for keyword in node.keywords)])
+
+
+def has_plain_keywords(node: ast.Call) -> bool:
+    """Whether the keywords of a call are distinct names, without **mapping; a repeated name does not compile."""
+    keywords = [keyword.arg for keyword in node.keywords]
+    return None not in keywords and len(set(keywords)) == len(keywords)
 
 
 def is_call_of(node: ast.AST, entry_point: str) -> TypeGuard[ast.Call]:

@@ -81,6 +81,14 @@ class _Inliner:
         for node in nodes:
             self._callables.add(id(node.value if isinstance(node, ast.Starred) else node))
 
+    def _allow_held_callables(self, nodes: Iterable[ast.expr]) -> None:
+        """Allow functions in lists, tuples and dicts, which keep their order."""
+        for node in nodes:
+            held = node.values if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+            if not isinstance(node, ast.Set):
+                self.allow_callables(held)
+                self._allow_held_callables(held)
+
     def _check_callable(self, node: ast.expr, what: ast.expr) -> None:
         if isinstance(what, ast.Lambda | ast.GeneratorExp) and id(node) not in self._callables:
             raise _forbidden("functions and generators may only be passed to calls and loops")
@@ -118,6 +126,8 @@ class _Inliner:
         entry_point = node.func if name == self.scope.entry_point else self._method(node.func, bound)
         if entry_point is not None:
             self.calls_entry_point = True
+            if self.scope.functions:
+                self._allow_held_callables([*node.args, *(keyword.value for keyword in node.keywords)])
             keywords = [ast.keyword(k.arg, self.visit(k.value, bound, level + 1)) for k in node.keywords]
             return ast.Call(entry_point, self._sequence(node.args, bound, level), keywords)
         if name in _INSPECTORS and not node.keywords and self._is_builtin(name, bound):

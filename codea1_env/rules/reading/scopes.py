@@ -33,6 +33,10 @@ class AliasGroup:
             mine._invalidated_by = mine._invalidated_by or theirs._invalidated_by
             theirs._parent = mine
 
+    def is_merged_with(self, other: AliasGroup) -> bool:
+        """Whether both are one group by now."""
+        return self._root() is other._root()
+
     @property
     def invalidated_by(self) -> str:
         """The dropped statement that may have changed the values; empty if there is none."""
@@ -96,10 +100,12 @@ class Scope:
 
     entry_point: str
     names: dict[str, Inlined | Imported | Unusable] = field(default_factory=dict)
+    functions: bool = False
+    """Whether arguments of the entry point may hold functions (`CallForms.functions`)."""
 
     def child(self) -> Scope:
         """Return a copy of this scope; changes of the copy do not reach this one."""
-        return Scope(self.entry_point, dict(self.names))
+        return Scope(self.entry_point, dict(self.names), self.functions)
 
     def bind(self, name: str, value: Inlined | Imported | Unusable) -> None:
         """Set the value of `name` from now on."""

@@ -19,6 +19,9 @@ A call of the entry point is a call by its name: `f(1)`, not `solution.f(1)`, `S
 Asserts under `if`, `for`, `while`, `with` and `try`, in async or decorated functions, and in functions with parameters
 are not read (NOT_AN_ASSERT), because their meaning depends on running the file. The same holds for unittest's assert
 methods.
+
+If the entry point works in place (`CallForms.in_place`), a statement that calls it is read, too: later asserts get the
+argument as it is after the call (`in_place`).
 """
 
 from __future__ import annotations
@@ -28,12 +31,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import EllipsisType
 
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.facts.submissions import RejectionReason, TestCase
 from codea1_env.rules.reading.allowed_names import is_importable, may_be_imported_from
 from codea1_env.rules.reading.claims import is_built_in, plain_claim, sides_of_equality
 from codea1_env.rules.reading.dependence import vacuity_reason
 from codea1_env.rules.reading.direct_calls import calls_of, direct_calls_in, is_direct
+from codea1_env.rules.reading.function_calls import is_closed_call
+from codea1_env.rules.reading.in_place import apply_calls, is_call_statement
 from codea1_env.rules.reading.inlining import inline_names
 from codea1_env.rules.reading.plain import encoded_prediction, plain_call, read_plain_case
 from codea1_env.rules.reading.python_text import MAX_DEPTH, UnreadableError, write
@@ -52,6 +58,8 @@ class SuiteReader:
     """Most nodes in all cases with inlined names together, so that a short reply cannot become a huge suite."""
     prose_is_broken: bool = True
     """Whether text that is neither Python nor an assert is a SYNTAX_ERROR (in a block) or prose."""
+    forms: CallForms = PLAIN_CALLS
+    """What tests of the problem may do beside plain calls."""
     cases: list[TestCase] = field(default_factory=list)
     rejections: Rejections = field(default_factory=Rejections)
     scope: Scope = field(init=False)
@@ -59,7 +67,7 @@ class SuiteReader:
     """The function or the class that the program must define."""
 
     def __post_init__(self) -> None:
-        self.scope = Scope(self.entry_point)
+        self.scope = Scope(self.entry_point, functions=self.forms.functions)
         self.defined_name = read_entry_point(self.entry_point).name
 
     def read(self, pieces: Iterable[Piece]) -> None:
@@ -85,6 +93,13 @@ class SuiteReader:
                 self._simple(piece, scope)
 
     def _simple(self, statement: Statement, scope: Scope) -> None:
+        in_place = self.forms.in_place
+        if not (in_place and is_call_statement(statement.node, self.entry_point)):
+            self._one(statement, scope)
+        if in_place:
+            apply_calls(statement.node, scope, _first_line(statement.text))
+
+    def _one(self, statement: Statement, scope: Scope) -> None:
         match statement.node:
             case ast.Assert(test=condition):
                 self._assert(statement, condition, scope)
@@ -210,7 +225,7 @@ class SuiteReader:
         if inlined.size > self.node_budget:
             raise UnreadableError(RejectionReason.TOO_LONG, "too long once its names are inlined")
         claim = plain_claim(inlined.node, inlined.bindings)
-        vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings)
+        vacuous_because = vacuity_reason(claim, self.entry_point, inlined.bindings, in_place=self.forms.in_place)
         if vacuous_because:
             raise UnreadableError(RejectionReason.NO_ENTRY_POINT_CALL, vacuous_because)
         case = self._test_case(inlined, *(self._sides(claim) or (_call_bool(claim, inlined), ast.Constant(True))), line)
@@ -227,7 +242,7 @@ class SuiteReader:
 
     def _test_case(self, inlined: Inlined, expression: ast.expr, prediction: ast.expr, line: int) -> TestCase:
         text, predicted_text = _text(expression, inlined), _text(prediction, inlined)
-        direct = is_direct(expression, self.entry_point)
+        direct = is_direct(expression, self.entry_point) or self._is_closed(expression, inlined)
         return TestCase(
             expression=text,
             prediction=predicted_text,
@@ -237,6 +252,9 @@ class SuiteReader:
             predicted=encoded_prediction(prediction, predicted_text),
             calls=plain_call(expression, text) if direct else direct_calls_in(expression, self.entry_point),
         )
+
+    def _is_closed(self, expression: ast.expr, inlined: Inlined) -> bool:
+        return self.forms.functions and is_closed_call(expression, self.entry_point, inlined.imports)
 
 
 def holds_assert(pieces: Iterable[Piece]) -> bool:

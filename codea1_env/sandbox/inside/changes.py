@@ -51,8 +51,10 @@ class _CallContext(NamedTuple):
 
 def changed_answers(
     record: list[Recorded], number: int, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]
-) -> Callable[[Any, Any], Answered]:
-    """Return an entry point that takes positional and keyword arguments and returns the answer under a change.
+) -> Callable[[Any], Answered]:
+    """Return an entry point that takes (positional, keyword) arguments and returns the answer under a change.
+
+    For a call that was sent as text, it takes the text.
 
     Args:
         record: the solution's calls, at least one.
@@ -77,7 +79,8 @@ def changed_answers(
         position = numbers.setdefault(arguments, len(numbers))
         call = known.get(arguments) or in_order[position % len(in_order)]._replace(arguments=arguments, after=b"")
         if number < len(_CHANGES):
-            args, kwargs = decode(arguments)
+            given = decode(arguments)
+            args, kwargs = ((), {}) if type(given) is str else given
             context = _CallContext(decode(call.answer), position, [*args, *kwargs.values()], recorded)
             return _CHANGES[number](context), call.after
         change = _OF_ARGUMENTS[number - len(_CHANGES)]
@@ -90,8 +93,8 @@ def changed_answers(
     if not any(is_changed(call) for call in in_order):
         raise NoChange
 
-    def entry_point(args: Any, kwargs: Any) -> Answered:
-        value, after = answered(encode((args, kwargs)))
+    def entry_point(given: Any) -> Answered:
+        value, after = answered(encode(given))
         return Answered(iter(value) if in_order[0].is_iterator and type(value) is list else value, after)
 
     return entry_point
@@ -330,10 +333,13 @@ def _each(change: _Change) -> Callable[[Arguments, Arguments], Arguments]:
 _OF_ARGUMENTS: tuple[Callable[[Arguments, Arguments], Arguments], ...] = (
     lambda before, after: before,
     *map(_each, (_empty, _reversed, _with_back, _in_leaves(_more))),
+    _each(_with_odd_items),
 )
 
-N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS)
+N_CHANGES = len(_CHANGES) + len(_OF_ARGUMENTS) - 1
 """Number of changes; each is identified by its index."""
+N_CHANGES_IN_PLACE = N_CHANGES + 1
+"""The same for an entry point that works in place: the last change adds items to empty dicts and sets, too."""
 CHANGES_OF_ARGUMENTS = range(len(_CHANGES), N_CHANGES)
 """Indices of the changes that change only the arguments, not the answers."""
 N_DECISIVE = 4

@@ -40,7 +40,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     """Execute the harness's source once; then evaluate each call in a copy of its namespace."""
     stand_in = _StandIn(channel, job["value_bytes"])
     named = _Named(job["entry"], job["method"])
-    function = named.function(stand_in.call)
+    function = named.function(stand_in.call, stand_in.call_source)
     entry: Any = _Records(job["records"], named, job["words"]) if job["records"] else named.entry(function)
     names = {"candidate": function, job["entry"]: entry}
     module = ModuleType("harness")
@@ -184,11 +184,8 @@ class _StandIn:
         except Opaque as error:
             is_result = str(error) in _RESULTS  # a result of the program: not a fault of the harness
             self._raise((OpaqueResultUse if is_result else OpaqueArgument)(str(error)))
-        with self._lock:
-            self._channel.send(Tag.APPLY, APPLY, arguments)
-            frame = self._channel.receive()
+        answer = self._answer_to(arguments)
         try:
-            answer = Answer(frame.tag, frame.payload)
             if answer.tag == Tag.CHANGED:
                 changed = Changed.unpack(answer.payload)
                 answer = Answer(changed.tag, changed.payload)
@@ -199,6 +196,19 @@ class _StandIn:
             return self._result(answer)
         except Malformed as error:
             return self._raise(error)
+
+    def call_source(self, text: str) -> Any:
+        """Return or raise what the program answers to an expression."""
+        try:
+            return self._result(self._answer_to(encode(text, max_bytes=self._max_bytes)))
+        except Malformed as error:
+            return self._raise(error)
+
+    def _answer_to(self, arguments: bytes) -> Answer:
+        with self._lock:
+            self._channel.send(Tag.APPLY, APPLY, arguments)
+            frame = self._channel.receive()
+        return Answer(frame.tag, frame.payload)
 
     def _result(self, answer: Answer) -> Any:
         if answer.tag == Tag.VALUE:
@@ -240,13 +250,19 @@ class _Named:
         self._name = name
         self._method = method
 
-    def function(self, call: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Callable[..., Any]:
-        """Return the function that has the name of the function or the method."""
+    def function(
+        self, call: Callable[[tuple[Any, ...], dict[str, Any]], Any], call_source: Callable[[str], Any]
+    ) -> Callable[..., Any]:
+        """Return the function that has the name of the function or the method.
+
+        It has `source_call` for calls that are sent as text.
+        """
 
         def candidate(*args: Any, **kwargs: Any) -> Any:
             return call(args, kwargs)
 
         candidate.__name__ = candidate.__qualname__ = self._method or self._name
+        candidate.source_call = call_source  # type: ignore[attr-defined]
         return candidate
 
     def entry(self, function: Callable[..., Any]) -> Any:
@@ -296,13 +312,13 @@ class _Records:
         answered = self._changes.changed_answers(self._records[record], change, *codec)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            value, after = answered(args, kwargs)
+            value, after = answered((args, kwargs))
             value = _text_of(value) if self._are_words else value
             if after:
                 _update_arguments(args, kwargs, after)
             return value
 
-        return self._named.entry(self._named.function(call))
+        return self._named.entry(self._named.function(call, lambda text: answered(text)[0]))
 
 
 def _as_exception(reply: Answer) -> BaseException:

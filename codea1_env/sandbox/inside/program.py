@@ -58,16 +58,23 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
 
 
 def _apply(channel: Channel, number: int, entry: Any, encoded: bytes, job: dict[str, Any]) -> None:
-    """Call the entry point with encoded arguments; send its answer and, if `job["changes"]`, the changed arguments."""
+    """Call the entry point with encoded arguments; send its answer and, if `job["changes"]`, the changed arguments.
+
+    An encoded text is an expression that is evaluated instead.
+    """
     max_bytes = job["value_bytes"]
     args: Any = ()
     kwargs: Any = {}
     until = process_time() + job["items_s"]
     try:
-        args, kwargs = decode(encoded)
-        # A method is called on a new instance each time.
-        function = _getattr(entry(), job["method"]) if job["method"] else entry
-        answer = _answer(function(*args, **kwargs), max_bytes, until)
+        given = decode(encoded)
+        if type(given) is str:
+            value = _eval(_compile(given, "<call>", "eval"), {"__builtins__": BUILTINS, job["entry"]: entry})
+        else:
+            args, kwargs = given
+            # A method is called on a new instance each time.
+            value = (_getattr(entry(), job["method"]) if job["method"] else entry)(*args, **kwargs)
+        answer = _answer(value, max_bytes, until)
     except BaseException as error:  # noqa: BLE001  -- an untrusted program may raise anything
         answer = as_error_answer(error)
     if job["changes"] and not _NEVER_CHANGED.issuperset(map(type, (*args, *kwargs.values()))):

@@ -95,6 +95,7 @@ class Execution:
         """In earlier processes of the program."""
         self._allowed_idle_s = job.limits.wall_s
         self._applying = False
+        self._source_calls = frozenset(map(encode, job.harness.source_calls))
         self._program_fault: Outcome | None = None
         self._program: Process
         self._harness: Process | None = None
@@ -272,6 +273,8 @@ class Execution:
             self._fail_all_calls(_UNEXPECTED)
             return
         if frame.tag == Tag.APPLY:
+            if frame.payload[:1] == b'"' and frame.payload not in self._source_calls:
+                raise WireError("a source call that the job does not have")
             self._applying = True
             self._record_call(frame.payload)
             self._call_program(frame.payload)

@@ -12,6 +12,7 @@ from codea1_agents.checks.env_check import EnvFinding
 from codea1_agents.checks.sandbox_check import SandboxFinding
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.problems import GoldenCase, Problem, ProblemSet, dump_jsonl
+from codea1_env.problems.own_rows import problem_to_row
 
 RIGHT = Problem("P/right", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "1"),))
 WRONG = Problem("P/wrong", "def f(x): ...", "f", "def f(x):\n    return x\n", (GoldenCase("f(1)", "2"),))
@@ -29,15 +30,19 @@ def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(
 ) -> None:
     path = folder / "some.jsonl"
     dump_jsonl(ProblemSet("some", (RIGHT, WRONG)), path)
-    path.write_text(path.read_text() + "{broken\n")
+    interactive = json.dumps({**problem_to_row(RIGHT), "interactor": "print(1)"})
+    path.write_text(path.read_text() + "{broken\n" + f"{interactive}\n" * 2)
     result = codea1("check", "problems", path, "--json")
     assert result.exit_code == 1
+    because = "column 'interactor': interactive problems are not supported"
+    assert f"2 skipped: {because}" in result.stderr
     assert "P/wrong" in result.stderr
     assert "P/right" not in result.stderr
     data = one_object(result.stdout)
     assert data["counts"] == {"ok": 1, "wrong": 1}
     assert [(row["problem_id"], row["status"]) for row in data["not_ok"]] == [("P/wrong", "wrong")]
-    assert len(data["skipped"]) == 1
+    assert len(data["skipped"]) == 3
+    assert data["skipped_because"][because] == 2
 
 
 @pytest.mark.parametrize("source", ["nowhere", "nowhere.jsonl", "my_agents:lost"])

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from codea1_agents.measure.records import SelectionRecord
 from codea1_agents.measure.selection import select_candidates, selection_figures, unique_tests
+from codea1_env.facts.answers import AnswerRules
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox import Sandbox
 from tests.support.replies import bare
@@ -42,6 +44,19 @@ def test_wrong_tests_count_as_they_were_written(
     _, coder = scripted(lambda observation, info: PROGRAMS[info["sample"]])
     _, tester = scripted(lambda observation, info: written(["assert sign(0) == 1", "assert sign(-5) == undefined"]))
     assert record_of(problems, sandbox, coder, tester, suites=1).scores == (1, 0, 0, 0)
+
+
+def test_other_right_answers_pass_the_tests_of_testers(
+    problems: ProblemSet, sandbox: Sandbox, scripted: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    checker = "def check(arguments, expected, answer):\n    return type(answer) is int and answer * arguments[0] > 0"
+    loose = replace(problems[1], answers=AnswerRules(checker=checker))
+    programs = ["def sign(n):\n    return 3 * n", "def sign(n):\n    return -n"]
+    _, coder = scripted(lambda observation, info: programs[info["sample"]])
+    _, tester = scripted(lambda observation, info: written(["assert sign(5) == 1", "assert sign(-2) == -1"]))
+    batches = select_candidates([loose], coder, tester, sandbox, candidates=2, suites=1)
+    (record,) = [each for batch in batches for each in batch]
+    assert record.scores == (2, 0)
 
 
 def test_equal_tests_are_one_and_other_predictions_are_another() -> None:

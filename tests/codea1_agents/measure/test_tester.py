@@ -12,10 +12,13 @@ from codea1_agents.measure.solution_runs import drawn_mutants
 from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.measure.tester_figures import figure_by_problem, figure_names, figures_of_tester
 from codea1_agents.scripted.mutation import mutants
+from codea1_env.facts.answers import AnswerRules
+from codea1_env.facts.call_forms import CallForms
 from codea1_env.problems import load_problems
-from codea1_env.problems.problem import ProblemSet
+from codea1_env.problems.problem import Problem, ProblemSet
 from codea1_env.sandbox import Sandbox
 
+ANY_TWO = "def check(arguments, expected, answer):\n    return type(answer) is list and len(answer) == 2"
 TASK = TesterTask(tests=2, mode=Mode.SUITE)
 
 
@@ -94,6 +97,39 @@ def test_coverage_grows_with_the_tests_and_right_ones_are_counted_apart(
     assert found.branches == (1, 2)
     assert found.right_lines == (0, 3)
     assert found.right_branches == (0, 1)
+
+
+def test_tests_in_a_harness_count_for_coverage(
+    problems: ProblemSet, scripted: Callable[..., Any], records_of: Callable[..., Any], written: Callable[..., str]
+) -> None:
+    _, named = scripted(lambda observation, info: written(["assert larger(1, 2) > 1", "assert larger(2, 1) < 3"]))
+    (record,) = records_of(problems[:1], named)
+    assert record.coverage is not None
+    assert record.coverage.lines == (3, 4)
+
+
+def test_changes_of_arguments_kill_mutants(scripted: Callable[..., Any], records_of: Callable[..., Any]) -> None:
+    solution = "def push(xs, n):\n    if n > 2:\n        xs.append(n + 1)\n"
+    problem = Problem("push", "Append n + 1.", "push", solution, (), calls=CallForms(in_place=True))
+    tests = "xs = [1]\npush(xs, 3)\nassert xs == [1, 4]\nys = [1]\npush(ys, 2)\nassert ys == [1]"
+    _, named = scripted(lambda observation, info: f"```python\n{tests}\n```")
+    (record,) = records_of(ProblemSet("push", (problem,)), named)
+    assert [test.right for test in record.tests] == [True, True]
+    assert set(record.killed_by) == {0, 1}
+    assert record.coverage is not None
+    assert record.coverage.lines[-1] == record.coverage.n_lines
+
+
+def test_mutants_with_other_right_answers_live(scripted: Callable[..., Any], records_of: Callable[..., Any]) -> None:
+    solution = "def spread(n):\n    return [n + 1, n - 1]\n"
+    problem = Problem("spread", "Return both neighbours of n.", "spread", solution, ())
+    loose = replace(problem, id="loose", answers=AnswerRules(checker=ANY_TWO))
+    _, named = scripted(
+        lambda observation, info: "```python\nassert spread(3) == [4, 2]\nassert spread(0) == [1, -1]\n```"
+    )
+    strict, tolerant = records_of(ProblemSet("spread", (problem, loose)), named)
+    assert set(strict.killed_by) == {0}
+    assert None in tolerant.killed_by
 
 
 def test_an_unavailable_tester_is_masked_and_counted_never_zero(

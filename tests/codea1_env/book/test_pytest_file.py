@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from codea1_env import values
 from codea1_env.book.pytest_file import export_pytest
 from codea1_env.book.store import StoredEntry
+from codea1_env.facts.answers import AnswerRules
 from codea1_env.problems.problem import ProblemSet
 from tests.support.books import entry, filled, identity
 
@@ -97,3 +99,14 @@ def test_integers_that_no_float_holds_are_compared_and_integers_are_exact(tmp_pa
     (folder / "toy_f.py").write_text(program.format(**wrong))
     assert run_pytest(suite) == {"failed": 4, "passed": 1}
     assert "OverflowError" not in run_text(suite)
+
+
+def test_cases_of_a_problem_with_several_right_answers_are_not_written(tmp_path):
+    loose = replace(identity("toy/f", "f"), answers=AnswerRules(order="unordered"))
+    problems = ProblemSet("toys", (loose, identity("toy/g", "g")))
+    with filled(entry("f([1])", [1]), problem_id="toy/f") as book:
+        book.absorb([StoredEntry("toy/g", entry("g(1)", 1))], {})
+        report = export_pytest(book, tmp_path / "test_book.py", problems)
+    assert report.written == 1
+    assert [row.place for row in report.skipped] == ["toy/f"]
+    assert "f([1])" not in (tmp_path / "test_book.py").read_text()

@@ -1,0 +1,65 @@
+"""Which answers of an entry point are right beside the solution's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codea1_env.errors import UnknownName, UserError
+
+CHECK = "check"
+"""Name of the function that a checker defines."""
+
+
+class AnswerOrder(StrEnum):
+    """Whether the order of an answer's items matters."""
+
+    FIXED = "fixed"
+    """It does."""
+    UNORDERED = "unordered"
+    """The items of a list or tuple may have any order; each occurs as often as in the solution's answer."""
+    UNORDERED_ROWS = "unordered_rows"
+    """So may the items of each list or tuple in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRules:
+    """The right answers of one problem. By default only an answer that equals the solution's is right.
+
+    Raises:
+        UserError: the order is unknown, the tolerance is negative or not finite, or a checker is given together with
+            another rule.
+    """
+
+    order: str = AnswerOrder.FIXED
+    """An `AnswerOrder`."""
+    tolerance: float = 0.0
+    """Numbers within it of an expected float are right, relative or absolute; at least that of the ruleset applies."""
+    checker: str = ""
+    """Source of a program that defines `check(arguments, expected, answer)` and returns whether the answer is right.
+
+    `arguments` is the tuple of the arguments in the order of the solution's parameters, `expected` the solution's
+    answer. It runs in a process of its own, and only for an answer that does not equal the solution's."""
+
+    def __post_init__(self) -> None:
+        if self.order not in list(AnswerOrder):
+            raise UnknownName.of("order of answers", str(self.order), map(str, AnswerOrder))
+        if type(self.tolerance) not in (int, float) or not 0 <= self.tolerance < math.inf:
+            raise UserError(f"the tolerance of answers must be a finite number of at least 0, not {self.tolerance!r}")
+        if self.checker and (self.order != AnswerOrder.FIXED or self.tolerance):
+            raise UserError("answers have a checker together with an order or a tolerance; the checker decides alone")
+
+    @property
+    def accepts_others(self) -> bool:
+        """Whether answers that do not equal the solution's can be right."""
+        return bool(self.checker or self.tolerance) or self.order != AnswerOrder.FIXED
+
+    @property
+    def unordered_levels(self) -> int:
+        """How many outer levels of lists and tuples have no order: 0, 1 or 2."""
+        return list(AnswerOrder).index(AnswerOrder(self.order))
+
+
+EQUAL_ANSWERS = AnswerRules()
+"""Only answers that equal the solution's are right."""

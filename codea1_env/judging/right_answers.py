@@ -1,0 +1,265 @@
+"""Other right answers: replaces each answer that a problem accepts (`Problem.answers`) by the solution's answer.
+
+Everything that compares values afterwards, such as verdicts, golden tests and selection, then needs no rule of its own.
+Answers are values of the entry point: of a direct call, of encoded arguments, or of a harness expression that is a call
+of the entry point as a whole. The value of any other expression is compared as it is.
+
+Values are compared here under an order or a tolerance. A checker is a program of the problem's author: it runs in the
+sandbox, as its own job, in no process with a candidate, and gets plain data only. Each program's answers have their own
+job, so no program's answer can use up the checker's resources for another one. A checker that raises, hangs, or returns
+anything but True or False gives an INTERNAL_ERROR, which is masked and no verdict about anyone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from codea1_env import values
+from codea1_env.facts.answers import CHECK, AnswerRules
+from codea1_env.facts.outcomes import EntryPointCall, Outcome, OutcomeKind
+from codea1_env.judging.value_budget import ValueBudget
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.canonical_calls import parameters_of
+from codea1_env.rules.reading.direct_calls import is_call_of, is_literal
+from codea1_env.rules.reading.literals import LiteralError, encoded_literal
+from codea1_env.rules.reading.python_text import UnreadableError, parse
+from codea1_env.rules.ruleset import Comparison
+from codea1_env.sandbox.interface import Call, Job, JobReport, Limits, Place, Sandbox
+from codea1_env.values import tree
+
+_ENTRY = "checked_answer"
+_WRAPPER = """
+
+def {entry}(args, kwargs, expected, answer):
+    def arguments({parameters}):
+        return {names}
+    return {check}(arguments(*args, **kwargs), expected, answer)
+"""
+_TRUE, _FALSE = values.encode(True), values.encode(False)
+
+
+class AnswerPair(NamedTuple):
+    """One answer of a program beside the solution's, both encoded."""
+
+    arguments: bytes
+    """Encoded pair of positional and keyword arguments."""
+    expected: bytes
+    actual: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredCalls:
+    """The report on one program's calls of one problem."""
+
+    problem: Problem
+    calls: tuple[Call, ...]
+    expected: tuple[bytes | None, ...]
+    """One per call: the right value, encoded; None where it is unknown."""
+    report: JobReport
+
+    def pairs(self) -> Iterator[tuple[int, AnswerPair]]:
+        """Yield the answers that differ from the expected ones, each with the position of its call."""
+        budget = ValueBudget()
+        for position, (call, expected) in enumerate(zip(self.calls, self.expected, strict=True)):
+            outcome = self.report.outcomes[position]
+            if expected is None or outcome.value is None or outcome.value == expected:
+                continue
+            if budget.take(outcome, Outcome(OutcomeKind.VALUE, expected)) is outcome:
+                arguments = arguments_of(call, self.problem.entry_point, self.record(position))
+                if arguments is not None:
+                    yield position, AnswerPair(arguments, expected, outcome.value)
+
+    def record(self, position: int) -> tuple[EntryPointCall, ...]:
+        """Return the calls of the entry point that a harness call made; () if they are not recorded."""
+        records = self.report.entry_point_calls
+        return records[position] if records else ()
+
+
+def accept_right_answers(
+    answered: Sequence[AnsweredCalls], sandbox: Sandbox, limits: Limits, comparison: Comparison
+) -> list[JobReport]:
+    """Return the reports, with the solution's answer in place of each other right one.
+
+    Args:
+        answered: one per program; those of problems without rules of answers are returned as they are.
+        sandbox: where checkers run.
+        limits: of a checker, per answer.
+        comparison: of the ruleset.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in answered]
+    questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(answered, found, strict=True)]
+    judged = judged_answers(questions, sandbox, limits, comparison)
+    return [
+        _with_outcomes(each.report, [position for position, _ in pairs], outcomes)
+        for each, pairs, outcomes in zip(answered, found, judged, strict=True)
+    ]
+
+
+def judged_answers(
+    batches: Sequence[tuple[Problem, Sequence[AnswerPair]]], sandbox: Sandbox, limits: Limits, comparison: Comparison
+) -> list[list[Outcome]]:
+    """Return the outcome of each answer: the expected value if it is right, its own value if it is wrong.
+
+    An answer that equals the expected one under the problem's order and tolerance is right; so is one that its checker
+    accepts. If the checker fails, the outcome is an INTERNAL_ERROR.
+
+    Args:
+        batches: a problem and answers of one program each; a checker runs once per batch.
+        sandbox: where checkers run.
+        limits: of a checker, per answer.
+        comparison: of the ruleset.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    found = [[_compared(pair, problem.answers, comparison) for pair in pairs] for problem, pairs in batches]
+    open_pairs = [
+        [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_sound(pair)]
+        if problem.answers.checker
+        else []
+        for (problem, pairs), outcomes in zip(batches, found, strict=True)
+    ]
+    jobs = [
+        checker_job(problem, [pairs[n] for n in positions], limits)
+        for (problem, pairs), positions in zip(batches, open_pairs, strict=True)
+        if positions
+    ]
+    reports = iter(sandbox.run(jobs) if jobs else ())
+    for (_, pairs), positions, outcomes in zip(batches, open_pairs, found, strict=True):
+        for n, said in zip(positions, next(reports).outcomes if positions else (), strict=True):
+            outcomes[n] = _accepted(said, pairs[n])
+    return found
+
+
+def checker_job(problem: Problem, pairs: Sequence[AnswerPair], limits: Limits) -> Job:
+    """Return the job in which a problem's checker answers True or False about each pair."""
+    calls = tuple(Call(arguments=_encoded(pair)) for pair in pairs)
+    program = _checker_program(problem.answers.checker, problem.solution, problem.entry_point)
+    return Job(program, _ENTRY, calls, problem.imports, limits=limits)
+
+
+def checker_fault(said: Outcome) -> str:
+    """Return why a checker gave no answer, as a clause; empty if it answered True or False."""
+    if said.value in (_TRUE, _FALSE):
+        return ""
+    if said.value is not None:
+        return f"the checker returned {values.describe(said.value)}, not True or False"
+    return f"the checker failed: {said.summary}"
+
+
+def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] = ()) -> bytes | None:
+    """Return the encoded arguments of the call whose answer is the value of `call`; None if its value is no answer.
+
+    They are empty where they hold a function, so that they cannot be encoded.
+    """
+    if call.arguments:
+        return call.arguments
+    if call.place is Place.PROGRAM:
+        return _literal_arguments(call.expression, entry_point) or b""
+    return record[-1].arguments if record and _is_call(call.expression, entry_point) else None
+
+
+def _with_outcomes(report: JobReport, positions: Sequence[int], outcomes: Sequence[Outcome]) -> JobReport:
+    if not positions:
+        return report
+    replaced = list(report.outcomes)
+    for position, outcome in zip(positions, outcomes, strict=True):
+        replaced[position] = outcome
+    return replace(report, outcomes=tuple(replaced))
+
+
+def _compared(pair: AnswerPair, rules: AnswerRules, comparison: Comparison) -> Outcome:
+    try:
+        is_right = values.equal(
+            pair.expected,
+            pair.actual,
+            rel_tol=max(rules.tolerance, comparison.rel_tol),
+            abs_tol=max(rules.tolerance, comparison.abs_tol),
+            nan_equal=comparison.nan_equal,
+            strict_types=comparison.strict_types,
+            unordered_levels=rules.unordered_levels,
+        )
+    except values.Malformed:  # the bytes of a record have not been checked before
+        is_right = False
+    return Outcome(OutcomeKind.VALUE, pair.expected if is_right else pair.actual)
+
+
+def _accepted(said: Outcome, pair: AnswerPair) -> Outcome:
+    fault = checker_fault(said)
+    if fault:
+        return Outcome(OutcomeKind.INTERNAL_ERROR, message=fault[:300])
+    return Outcome(OutcomeKind.VALUE, pair.expected if said.value == _TRUE else pair.actual)
+
+
+def _encoded(pair: AnswerPair) -> bytes:
+    """Return the encoded arguments of `_WRAPPER`: (args, kwargs, expected, answer), and no keyword arguments."""
+    args_and_kwargs = pair.arguments.removeprefix(b'{"t":[').removesuffix(b"]}")
+    return b'{"t":[{"t":[%b,%b,%b]},{"d":[]}]}' % (args_and_kwargs, pair.expected, pair.actual)
+
+
+def _is_sound(pair: AnswerPair) -> bool:
+    """Whether the bytes of a pair, which a process may have forged, are arguments and values within the budget."""
+    try:
+        arguments = tree.parse(pair.arguments)
+        tree.parse(pair.actual)
+    except values.Malformed:
+        return False
+    match arguments:
+        case tree.Tagged("t", [tree.Tagged("t", _), tree.Tagged("d", _)]):
+            return True
+    return False
+
+
+@lru_cache(maxsize=1024)
+def _checker_program(checker: str, solution: str, entry_point: str) -> str:
+    found = parameters_of(solution, entry_point)
+    parameters, names = ("*args, **kwargs", "(*args, *kwargs.values())") if found is None else _signature(found)
+    return checker + _WRAPPER.format(entry=_ENTRY, check=CHECK, parameters=parameters, names=names)
+
+
+def _signature(found: ast.arguments) -> tuple[str, str]:
+    """Return parameters without annotations, and the tuple of their values, as source."""
+    named = [*found.posonlyargs, *found.args, *found.kwonlyargs]
+    starred = [found.vararg] if found.vararg else []
+    for argument in [*named, *starred, *([found.kwarg] if found.kwarg else [])]:
+        argument.annotation = None
+    found.defaults = [default if is_literal(default) else ast.Constant(None) for default in found.defaults]
+    found.kw_defaults = [d if d is None or is_literal(d) else ast.Constant(None) for d in found.kw_defaults]
+    names = [argument.arg for argument in named] + [f"*{argument.arg}" for argument in starred]
+    names += [f"*{found.kwarg.arg}.values()"] if found.kwarg else []
+    return ast.unparse(found), f"({''.join(f'{name}, ' for name in names)})"
+
+
+@lru_cache(maxsize=65_536)
+def _literal_arguments(expression: str, entry_point: str) -> bytes | None:
+    """Return the encoded arguments of a direct call; None if its text is no call with literal arguments."""
+    node = _expression(expression)
+    if node is None or not is_call_of(node, entry_point):
+        return None
+    try:
+        args = b",".join(map(encoded_literal, node.args))
+        kwargs = b",".join(b"[%b,%b]" % (values.encode(k.arg), encoded_literal(k.value)) for k in node.keywords)
+    except LiteralError:
+        return None
+    return b'{"t":[{"t":[%b]},{"d":[%b]}]}' % (args, kwargs)
+
+
+@lru_cache(maxsize=4096)
+def _is_call(expression: str, entry_point: str) -> bool:
+    node = _expression(expression)
+    return node is not None and is_call_of(node, entry_point)
+
+
+def _expression(text: str) -> ast.expr | None:
+    try:
+        (statement,) = parse(text).body
+    except (UnreadableError, ValueError):
+        return None
+    return statement.value if isinstance(statement, ast.Expr) else None

@@ -1,0 +1,75 @@
+"""Right predictions of testers: replaces each predicted answer that a problem accepts by the solution's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from codea1_env.facts.outcomes import Outcome
+from codea1_env.facts.submissions import Suite, TestCase
+from codea1_env.judging.right_answers import AnswerPair, arguments_of, judged_answers
+from codea1_env.judging.solution_values import call_of_case
+from codea1_env.problems.problem import Problem
+from codea1_env.rules.ruleset import Comparison
+from codea1_env.rules.validation import SolutionEvidence
+from codea1_env.sandbox.interface import Limits, Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteEvidence:
+    """A suite of one problem with the solution's outcomes."""
+
+    problem: Problem
+    suite: Suite
+    evidence: Sequence[SolutionEvidence]
+    """One per case."""
+
+    def pairs(self) -> Iterator[tuple[int, AnswerPair]]:
+        """Yield the predictions that differ from the solution's answers, each with the position of its case."""
+        for position, (case, item) in enumerate(zip(self.suite.cases, self.evidence, strict=True)):
+            expected, predicted = item.first.value, _predicted(case, item)
+            if expected is None or predicted is None or predicted == expected:
+                continue
+            arguments = arguments_of(call_of_case(case), self.problem.entry_point, item.entry_point_calls)
+            if arguments is not None:
+                yield position, AnswerPair(arguments, expected, predicted)
+
+
+def accept_right_predictions(
+    suites: Sequence[SuiteEvidence], sandbox: Sandbox, limits: Limits, comparison: Comparison
+) -> list[Sequence[SolutionEvidence]]:
+    """Return the evidence of each suite, with the solution's answer as the prediction where the problem accepts it.
+
+    If a checker fails, the prediction's outcome is an INTERNAL_ERROR.
+
+    Args:
+        suites: of any problems; the evidence of those without rules of answers is returned as it is.
+        sandbox: where checkers run.
+        limits: of a checker, per prediction.
+        comparison: of the ruleset.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in suites]
+    questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(suites, found, strict=True)]
+    judged = judged_answers(questions, sandbox, limits, comparison)
+    return [
+        _with_predictions(each.evidence, [position for position, _ in pairs], outcomes)
+        for each, pairs, outcomes in zip(suites, found, judged, strict=True)
+    ]
+
+
+def _predicted(case: TestCase, item: SolutionEvidence) -> bytes | None:
+    return case.predicted if item.prediction is None else item.prediction.value
+
+
+def _with_predictions(
+    evidence: Sequence[SolutionEvidence], positions: Sequence[int], outcomes: Sequence[Outcome]
+) -> Sequence[SolutionEvidence]:
+    if not positions:
+        return evidence
+    replaced = list(evidence)
+    for position, outcome in zip(positions, outcomes, strict=True):
+        replaced[position] = replaced[position]._replace(prediction=outcome)
+    return replaced

@@ -1,0 +1,119 @@
+"""Calls with functions: arguments that are written as lambdas or built-in functions, and calls of returned functions.
+
+A function cannot be sent between processes as data. But a call such as `apply(lambda x: x + 1, 3)` is closed: its text
+says all about it. So the text is sent, and the program's process evaluates it. A closed call is a chain of calls, such
+as `make_adder(2)(3)`, that begins with the entry point. Its arguments are literals, lambdas without state, built-in
+functions, methods of built-in classes, closed calls, and displays of these, all without imported names.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from codea1_env.rules.reading.allowed_names import SAFE_BUILTINS
+from codea1_env.rules.reading.direct_calls import has_plain_keywords, is_call_of, is_direct, is_literal
+from codea1_env.rules.reading.python_text import UnreadableError, parse
+
+SOURCE_CALL = "source_call"
+"""Attribute of the stand-in for the entry point: it sends the text of a closed call."""
+
+
+def is_closed_call(node: ast.expr, entry_point: str, imports: Iterable[str] = ()) -> bool:
+    """Whether a tree is a closed call, outside of which no name of its own is bound.
+
+    Args:
+        node: an expression of a test, whose names may all be used.
+        entry_point: its name.
+        imports: the import statements of the test.
+    """
+    return _is_chain(node, entry_point) and _free_names(node) <= SAFE_BUILTINS - _imported(imports) | {entry_point}
+
+
+@lru_cache(maxsize=65_536)
+def with_source_calls(expression: str, imports: tuple[str, ...], entry_point: str) -> str:
+    """Return a harness expression that sends its closed calls as text, except those with literal arguments only."""
+    try:
+        (statement,) = parse(expression).body
+    except (UnreadableError, ValueError):
+        return expression
+    sending = _Sending(entry_point, imports)
+    tree = sending.visit(statement)
+    return ast.unparse(tree) if sending.texts else expression
+
+
+@lru_cache(maxsize=65_536)
+def source_calls(expression: str, imports: tuple[str, ...], entry_point: str) -> tuple[str, ...]:
+    """Return the texts that `with_source_calls` sends."""
+    try:
+        (statement,) = parse(expression).body
+    except (UnreadableError, ValueError):
+        return ()
+    sending = _Sending(entry_point, imports)
+    sending.visit(statement)
+    return tuple(sending.texts)
+
+
+class _Sending(ast.NodeTransformer):
+    def __init__(self, entry_point: str, imports: tuple[str, ...]) -> None:
+        self._entry_point = entry_point
+        self._imports = imports
+        self.texts: list[str] = []
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if is_direct(node, self._entry_point) or not is_closed_call(node, self._entry_point, self._imports):
+            return self.generic_visit(node)
+        text = ast.unparse(node)
+        self.texts.append(text)
+        send = ast.Attribute(ast.Name(self._entry_point, ast.Load()), SOURCE_CALL, ast.Load())
+        return ast.Call(send, [ast.Constant(text)], [])
+
+
+def _is_chain(node: ast.expr, entry_point: str) -> bool:
+    if not isinstance(node, ast.Call) or not has_plain_keywords(node):
+        return False
+    arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    if not all(_is_sendable(argument, entry_point) for argument in arguments):
+        return False
+    return is_call_of(node, entry_point) or _is_chain(node.func, entry_point)
+
+
+def _is_sendable(node: ast.expr, entry_point: str) -> bool:
+    match node:
+        case ast.Name() | ast.Attribute(value=ast.Name()):
+            return True
+        case ast.Lambda():
+            return not _has_state(node)
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            return all(_is_sendable(item, entry_point) for item in items)
+        case ast.Dict(keys=keys, values=items):
+            return all(key is not None and _is_sendable(key, entry_point) for key in keys) and all(
+                _is_sendable(item, entry_point) for item in items
+            )
+    return is_literal(node) or _is_chain(node, entry_point)
+
+
+def _has_state(function: ast.Lambda) -> bool:
+    """Whether a lambda has a default that it could change, so that a result would depend on the number of its calls."""
+    lambdas = [part for part in ast.walk(function) if isinstance(part, ast.Lambda)]
+    defaults = [default for each in lambdas for default in (*each.args.defaults, *each.args.kw_defaults)]
+    return not all(default is None or isinstance(default, ast.Constant) for default in defaults)
+
+
+def _free_names(node: ast.expr) -> set[str]:
+    """Return the names that a tree reads and does not bind anywhere."""
+    names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+    bound = {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    bound |= {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+    return {name.id for name in names} - bound
+
+
+def _imported(imports: Iterable[str]) -> set[str]:
+    return {name for statement in imports for name in _bound_by(statement)}
+
+
+def _bound_by(statement: str) -> Iterator[str]:
+    for node in ast.walk(parse(statement)):
+        if isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]

@@ -1,0 +1,155 @@
+"""Calls that change their arguments: the names of a test file after such a call.
+
+Reading executes nothing. So after `f(xs)`, the name `xs` stands for an expression that makes the call and then gives
+the argument: `(lambda xs: (f(xs), xs)[1])(VALUE)`, where VALUE is what the name stood for before. Later calls nest.
+Each use of the name evaluates the expression anew, with new arguments.
+
+Other names that may hold the same object become unusable. A copy stays usable if it shares no mutable part with the
+argument: a sorted or sliced list of numbers does not change with the original.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+
+from codea1_env.rules.reading.direct_calls import calls_of, is_call_of, is_direct
+from codea1_env.rules.reading.inlining import inline_names
+from codea1_env.rules.reading.lengths import COMPREHENSIONS
+from codea1_env.rules.reading.python_text import UnreadableError, parse, write
+from codea1_env.rules.reading.scopes import AliasGroup, Inlined, Scope, Unusable
+
+_MAY_BE_SKIPPED = (ast.Lambda, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)
+_COLLECTIONS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
+
+
+def is_call_statement(node: ast.stmt, entry_point: str) -> bool:
+    """Whether a statement is a call of the entry point whose result is not used."""
+    return isinstance(node, ast.Expr) and is_call_of(node.value, entry_point)
+
+
+def apply_calls(statement: ast.stmt, scope: Scope, text: str) -> None:
+    """Give the names that a statement passes to the entry point their values after its calls.
+
+    Args:
+        statement: an expression, an assignment or an assert that has been read.
+        scope: changed in place.
+        text: the statement's source, for messages.
+    """
+    certain = list(_certain_calls(statement, scope.entry_point))
+    for call in calls_of(statement, scope.entry_point):
+        if any(call is each for each in certain):
+            _apply(call, scope, text)
+        else:
+            for name in _names_in(call):
+                scope.invalidate(name, rebound=name in scope.names, by=text)
+
+
+def called_in_place(expression: str, entry_point: str) -> tuple[str, ...]:
+    """Return the calls with literal arguments whose arguments an expression reads afterwards; () if it makes others."""
+    try:
+        tree = parse(expression)
+    except UnreadableError:
+        return ()
+    found = [call for node in ast.walk(tree) if (call := _call_within(node)) is not None]
+    if len(found) < len(calls_of(tree, entry_point)) or not all(is_direct(call, entry_point) for call in found):
+        return ()
+    return tuple(sorted({write(call, shared=True) for call in found}))
+
+
+def _call_within(node: ast.AST) -> ast.expr | None:
+    """Return the call of `(lambda xs: (f(xs), xs)[1])(VALUE)` with the value as its argument; None for other trees."""
+    match node:
+        case ast.Call(
+            func=ast.Lambda(
+                args=ast.arguments(args=[ast.arg(name)]), body=ast.Subscript(value=ast.Tuple(elts=[call, _]))
+            ),
+            args=[value],
+        ):
+            found: ast.expr = _Replacing(name, value).visit(copy.deepcopy(call))
+            return found
+    return None
+
+
+class _Replacing(ast.NodeTransformer):
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self._name = name
+        self._value = value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._value if node.id == self._name else node
+
+
+def _certain_calls(node: ast.AST, entry_point: str) -> Iterator[ast.Call]:
+    """Yield the calls that take place whenever a statement runs, without those in the arguments of other calls."""
+    for child in ast.iter_child_nodes(node):
+        if is_call_of(child, entry_point):
+            yield child
+        elif not isinstance(child, _MAY_BE_SKIPPED):
+            yield from _certain_calls(child, entry_point)
+
+
+def _apply(call: ast.Call, scope: Scope, text: str) -> None:
+    names = [name for name in _names_in(call) if _is_mutable(scope.names.get(name))]
+    after = {name: _value_after(call, name, scope) for name in names}
+    for name in names:
+        _separate(name, scope, text)
+    for name, value in after.items():
+        scope.bind(name, value)
+
+
+def _names_in(call: ast.Call) -> list[str]:
+    parts = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return sorted({node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)})
+
+
+def _is_mutable(value: object) -> bool:
+    return isinstance(value, Inlined) and value.aliases is not None
+
+
+def _value_after(call: ast.Call, name: str, scope: Scope) -> Inlined | Unusable:
+    argument = ast.Name(name, ast.Load())
+    parameters = ast.arguments([], [ast.arg(name)], None, [], [], None, [])
+    pair = ast.Tuple([call, argument], ast.Load())
+    function = ast.Lambda(parameters, ast.Subscript(pair, ast.Constant(1), ast.Load()))
+    try:
+        found = inline_names(ast.Call(function, [argument], []), scope)
+    except UnreadableError as error:
+        return Unusable(error.reason, error.detail)
+    return replace(found, aliases=AliasGroup())
+
+
+def _separate(name: str, scope: Scope, text: str) -> None:
+    """Make the names unusable that may hold the same object as `name`, and keep the others."""
+    value = scope.names[name]
+    if not isinstance(value, Inlined) or value.aliases is None or value.aliases.invalidated_by:
+        return
+    is_flat = _depth(value.node) <= 1
+    for other, theirs in list(scope.names.items()):
+        if isinstance(theirs, Inlined) and theirs.aliases is not None and theirs.aliases.is_merged_with(value.aliases):
+            is_result = is_call_of(theirs.node, scope.entry_point)
+            if is_result or (is_flat and theirs.node is not value.node and _is_copy(theirs.node)):
+                scope.bind(other, replace(theirs, aliases=AliasGroup()))
+    value.aliases.invalidate(text)
+
+
+def _is_copy(node: ast.expr) -> bool:
+    """Whether an expression makes a new object that holds none of the containers in it."""
+    match node:
+        case ast.Call(func=ast.Name()) | ast.Call(func=ast.Attribute(attr="copy" | "count" | "index")):
+            return True
+        case ast.Subscript(slice=ast.Slice()) | ast.BinOp():
+            return True
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return all(isinstance(item, ast.Starred | ast.Constant) for item in items)
+    return isinstance(node, COMPREHENSIONS)
+
+
+def _depth(node: ast.AST) -> int:
+    """Return how deeply an expression nests collections, outside of functions."""
+    if isinstance(node, ast.Lambda):
+        return 0
+    deepest = max(map(_depth, ast.iter_child_nodes(node)), default=0)
+    return deepest + isinstance(node, _COLLECTIONS)

@@ -1,0 +1,225 @@
+"""Problems with functions as arguments and results (`functions.toml`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codea1_env.errors import UserError
+from codea1_env.facts.answers import AnswerRules
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.problem_check import CheckStatus, check_problems
+from codea1_env.problems import Problem
+from codea1_env.problems.layouts import read_row
+from codea1_env.problems.own_rows import problem_to_row
+from codea1_env.rules.reading.function_calls import source_calls, with_source_calls
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox.interface import BROKEN_HARNESS, Call, Harness, Job, Place
+from tests.support.several_answers import Example, examples_of, judged, passes_in_python, verdicts
+
+EXAMPLES = examples_of(Path(__file__).with_name("functions.toml"))
+each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
+FUNCTIONS = CallForms(functions=True)
+
+
+def test_all_problems_are_in_order(sandbox: Sandbox) -> None:
+    assert len(EXAMPLES) == 10
+    assert all(len(each.problem.wrong_programs) == 3 for each in EXAMPLES)
+    found = check_problems([each.problem for each in EXAMPLES], sandbox)
+    assert [(each.problem_id, each.detail) for each in found if each.status is not CheckStatus.OK] == []
+
+
+@each_example
+def test_right_programs_pass_and_wrong_ones_fail_the_golden_tests(sandbox: Sandbox, example: Example) -> None:
+    wrong = [each.program for each in example.problem.wrong_programs]
+    programs = [(example.problem, program) for program in [*example.right, *wrong]]
+    found = run_golden(programs, sandbox, preset("fixed").comparison)
+    assert [each.passed for each in found] == [True] * 5 + [False] * 3
+
+
+@each_example
+def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
+    """Tests as they are, and as conditions, which run in a harness."""
+    conditions = [
+        " == ".join(f"repr({side})" for side in test.removeprefix("assert ").rsplit(" == ", 1))
+        for test in example.golden
+    ]
+    tests = [*example.golden, *(f"assert {condition}" for condition in conditions)]
+    wrong = [each.program for each in example.problem.wrong_programs]
+    programs = [example.problem.solution, *example.right, *wrong]
+    for program, report in zip(programs, judged(sandbox, example.problem, programs, tests), strict=True):
+        for test, suite in zip(tests, report.suites, strict=True):
+            assert suite.cases, test
+            assert not suite.suite.rejections
+            passed = all(case.verdict is Verdict.PASSED for case in suite.cases)
+            assert passed == passes_in_python(program, test), (program, test)
+
+
+# -- reading --
+
+
+def read(text: str, forms: CallForms = FUNCTIONS) -> list[tuple[str, bool]]:
+    """Each case with whether it is direct, and the reasons of the rejections."""
+    suite = read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f", forms=forms)
+    return [(case.expression, case.direct) for case in suite.cases] + [
+        (each.reason.value, False) for each in suite.rejections
+    ]
+
+
+@pytest.mark.parametrize(
+    ("test", "found"),
+    [
+        ("assert f(lambda x: x + 1, 3) == 4", ("f(lambda x: x + 1, 3)", True)),
+        ("assert f([3, 1], key=len) == 4", ("f([3, 1], key=len)", True)),
+        (
+            "assert f([lambda x: x, (len, str.upper)], {'a': abs}) == 4",
+            ("f([lambda x: x, (len, str.upper)], {'a': abs})", True),
+        ),
+        ("g = lambda x: x\nassert f(g)(2) == 2", ("f(lambda x: x)(2)", True)),
+        ("h = f(2)\nassert h(3) == 5", ("f(2)(3)", True)),
+        ("assert f(f(len), str) == 5", ("f(f(len), str)", True)),
+        ("assert f(lambda x: x)(3) > 5", ("bool(f(lambda x: x)(3) > 5)", False)),
+        ("assert [f(lambda x: x + k)(3) for k in [1]] == [4]", ("[f(lambda x: x + k)(3) for k in [1]]", False)),
+        ("import operator\nassert f(operator.add, 3) == 5", ("f(operator.add, 3)", False)),
+        ("assert f(list(range(3))) == 5", ("f(list(range(3)))", False)),
+        ("assert f(lambda x, seen=[]: seen, 3) == 5", ("f(lambda x, seen=[]: seen, 3)", False)),
+        ("assert f(open) == 5", ("forbidden_name", False)),
+        ("assert f(lambda x: x.__class__) == 5", ("forbidden_name", False)),
+        ("assert f(lambda x: eval(x)) == 5", ("forbidden_name", False)),
+        ("assert f(lambda: f) == 5", ("forbidden_name", False)),
+        ("assert f({lambda x: x}) == 5", ("forbidden_name", False)),
+        ("assert f(lambda x: (yield)) == 5", ("syntax_error", False)),
+        ("def g(x): return x\nassert f(g) == 5", ("forbidden_name", False)),
+    ],
+)
+def test_closed_calls_are_direct(test: str, found: tuple[str, bool]) -> None:
+    assert found in read(test)
+
+
+def test_other_problems_are_read_as_before() -> None:
+    tests = "assert f(lambda x: x + 1, 3) == 4\nassert f(2)(3) == 5\nassert f([lambda x: x]) == 5"
+    assert read(tests, PLAIN_CALLS) == [
+        ("f(lambda x: x + 1, 3)", False),
+        ("f(2)(3)", False),
+        ("forbidden_name", False),
+    ]
+
+
+def test_closed_calls_in_an_expression_are_sent_as_text() -> None:
+    expression = "bool(f(lambda x: x)(3) > f(1) and g(f(k) for k in [f(len)]))"
+    sent = with_source_calls(expression, (), "f")
+    assert sent == "bool(f.source_call('f(lambda x: x)(3)') > f(1) and g((f(k) for k in [f.source_call('f(len)')])))"
+    assert source_calls(expression, (), "f") == ("f(lambda x: x)(3)", "f(len)")
+    assert source_calls("f(len)", ("from math import floor as len",), "f") == ()
+    assert with_source_calls("f([1], k=2)", (), "f") == "f([1], k=2)"
+
+
+# -- judging --
+
+ADDER = Problem("toy/adder", "Add.", "f", "def f(n): return lambda x: x + n", (), calls=FUNCTIONS)
+
+
+def test_what_cannot_be_sent_is_rejected_and_does_not_count(sandbox: Sandbox) -> None:
+    tests = [
+        "assert f(2) == 3",
+        "assert [f(k)(3) for k in [1]] == [4]",
+        "import operator\nassert f(operator.add)(1) == 2",
+    ]
+    (report,) = judged(sandbox, ADDER, [ADDER.solution], tests)
+    found = [each for suite in report.suites for each in suite.suite.rejections]
+    assert [each.reason for each in found[:2]] == [RejectionReason.OPAQUE_VALUE] * 2
+    assert sum(suite.suite.n_invalid for suite in report.suites[:2]) == 0
+
+
+def test_a_relation_of_the_same_calls_is_a_duplicate(sandbox: Sandbox) -> None:
+    text = "assert f(2)(3) == 5\nassert f(2)(3) > 4\nassert f(n=2)(4) == 6\nassert f(1)(4) >= 5"
+    (report,) = judged(sandbox, ADDER, [ADDER.solution], [text])
+    assert [case.case.case.expression for case in report.suites[0].cases] == [
+        "f(2)(3)",
+        "f(n=2)(4)",
+        "bool(f(1)(4) >= 5)",
+    ]
+    assert [each.reason for each in report.suites[0].suite.rejections] == [RejectionReason.DUPLICATE]
+
+
+def test_a_test_of_a_returned_function_that_always_holds_is_vacuous(sandbox: Sandbox) -> None:
+    (report,) = judged(
+        sandbox, ADDER, [ADDER.solution], ["assert f(2)(3) < 9 or f(2)(3) >= 9", "assert f(2)(3) != 'xy'"]
+    )
+    assert [s.suite.rejections[0].reason for s in report.suites] == [RejectionReason.VACUOUS] * 2
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f(n): return n + 3",
+        "def f(n): return lambda x: (lambda: x + n)",
+        "class A:\n    __eq__ = __gt__ = __call__ = lambda *_: A()\ndef f(n): return A()",
+        "def f(n):\n    def g(x):\n        while True: pass\n    return g",
+        "import builtins\nbuiltins.len = lambda _: 0\ndef f(n): return len",
+        "def f(n): return lambda x: [0] * 10_000_000",
+        "def f(n): raise SystemExit",
+    ],
+)
+def test_hostile_functions_fail(sandbox: Sandbox, program: str) -> None:
+    (report,) = judged(sandbox, ADDER, [program], ["assert f(2)(3) == 5", "assert f(2)(3) > 4", "assert f(1)(8) == 9"])
+    assert all(verdict.is_failure for verdict in verdicts(report))
+
+
+def test_equal_answers_pass_whatever_a_test_does_with_them(sandbox: Sandbox) -> None:
+    program = "def f(n): return lambda x: float(x + n)"
+    (report,) = judged(sandbox, ADDER, [program, program], ["assert str(f(2)(3)) == '5'", "assert f(2)(3) == 5"])[:1]
+    assert verdicts(report) == [Verdict.PASSED] * 2
+    assert report.rechecks.equal_answers == 1
+
+
+def test_orders_apply_to_answers_of_functions(sandbox: Sandbox) -> None:
+    answers = AnswerRules(order="unordered")
+    solution = "def f(g, xs): return [g(x) for x in xs]"
+    row = problem_to_row(replace(ADDER, solution=solution, answers=answers))
+    problem = read_row(row | {"golden": ["assert f(lambda x: x + 1, [1, 2]) == [2, 3]", "assert f(abs, [1]) == [1]"]})
+    program = "def f(g, xs): return [g(x) for x in reversed(xs)]"
+    tests = ["assert f(lambda x: x + 1, [1, 2]) == [3, 2]", "assert f(abs, [4, -5])[0] == 4"]
+    (report,) = judged(sandbox, problem, [program], tests)
+    assert verdicts(report) == [Verdict.PASSED] * 2
+    assert report.suites[0].cases[0].case.prediction_right
+    assert run_golden([(problem, program)], sandbox, preset("fixed").comparison)[0].passed
+
+
+def test_a_harness_may_send_only_the_texts_of_its_job(sandbox: Sandbox) -> None:
+    calls = (Call("f.source_call('f(1)')", (), Place.HARNESS), Call("f.source_call('f(2)')", (), Place.HARNESS))
+    harness = Harness(is_trusted=False, source_calls=frozenset({"f(1)"}))
+    (report,) = sandbox.run([Job("def f(x): return x", "f", calls, harness=harness)])
+    first, second = report.outcomes
+    assert first.value == b"1"
+    assert second.error_type == BROKEN_HARNESS
+
+
+@pytest.mark.parametrize(
+    ("calls", "answers", "said"),
+    [
+        ({"functions": 1}, {}, "functions must be true or false, not 1"),
+        ({"inplace": True}, {}, "unknown field 'inplace': did you mean 'in_place'?"),
+        (
+            {"functions": True},
+            {"checker": "def check(a, e, x): return True"},
+            "a checker is not supported where arguments",
+        ),
+        (
+            {"in_place": True},
+            {"order": "unordered"},
+            "rules of answers are not supported for functions that work in place",
+        ),
+    ],
+)
+def test_unsupported_rows_are_refused(calls: dict[str, object], answers: dict[str, object], said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_row(problem_to_row(ADDER) | {"calls": calls, "answers": answers})
+    assert said in str(caught.value)

@@ -1,0 +1,131 @@
+"""Problems whose functions change their arguments (`in_place.toml`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
+from codea1_env.facts.submissions import RejectionReason
+from codea1_env.facts.verdicts import Verdict
+from codea1_env.judging.golden_runs import run_golden
+from codea1_env.judging.problem_check import CheckStatus, check_problems
+from codea1_env.problems import Problem
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.sandbox import Sandbox
+from tests.support.several_answers import Example, examples_of, judged, passes_in_python, verdicts
+
+EXAMPLES = examples_of(Path(__file__).with_name("in_place.toml"))
+each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
+IN_PLACE = CallForms(in_place=True)
+
+
+def test_all_problems_are_in_order(sandbox: Sandbox) -> None:
+    assert len(EXAMPLES) == 10
+    assert all(len(each.problem.wrong_programs) == 3 for each in EXAMPLES)
+    found = check_problems([each.problem for each in EXAMPLES], sandbox)
+    assert [(each.problem_id, each.detail) for each in found if each.status is not CheckStatus.OK] == []
+
+
+@each_example
+def test_right_programs_pass_and_wrong_ones_fail_the_golden_tests(sandbox: Sandbox, example: Example) -> None:
+    wrong = [each.program for each in example.problem.wrong_programs]
+    programs = [(example.problem, program) for program in [*example.right, *wrong]]
+    found = run_golden(programs, sandbox, preset("fixed").comparison)
+    assert [each.passed for each in found] == [True] * 5 + [False] * 3
+
+
+@each_example
+def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) -> None:
+    wrong = [each.program for each in example.problem.wrong_programs]
+    programs = [example.problem.solution, *example.right, *wrong]
+    for program, report in zip(programs, judged(sandbox, example.problem, programs, example.golden), strict=True):
+        for test, suite in zip(example.golden, report.suites, strict=True):
+            assert suite.cases, test
+            assert not [each for each in suite.suite.rejections if each.reason is not RejectionReason.DUPLICATE]
+            passed = all(case.verdict is Verdict.PASSED for case in suite.cases)
+            assert passed == passes_in_python(program, test), (program, test)
+
+
+def read(text: str, forms: CallForms = IN_PLACE) -> list[str]:
+    """The asserts of a suite, as the cases state them, and the reasons of its rejections."""
+    suite = read_suite(f"```python\n{text}\n```", Reading.STRICT, entry_point="f", forms=forms)
+    return [case.to_assert() for case in suite.cases] + [each.reason.value for each in suite.rejections]
+
+
+AFTER = "(lambda xs: (f(xs), xs)[1])([3, 1])"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("xs = [3, 1]\nf(xs)\nassert xs == [1, 3]", [f"assert {AFTER} == [1, 3]"]),
+        (
+            "xs = [3, 1]\nr = f(xs)\nassert xs == [1, 3]\nassert r == 2",
+            [f"assert {AFTER} == [1, 3]", "assert f([3, 1]) == 2"],
+        ),
+        (
+            "xs = [3, 1]\nassert f(xs) is None\nassert xs == [1, 3]",
+            ["assert f([3, 1]) == None", f"assert {AFTER} == [1, 3]"],
+        ),
+        ("xs = [3, 1]\nold = xs[:]\nf(xs)\nassert xs == sorted(old)", [f"assert {AFTER} == sorted([3, 1][:])"]),
+        ("xs = [3, 1]\nsame = xs\nf(xs)\nassert same == [1, 3]", ["forbidden_name"]),
+        ("xs = [3, 1]\nheld = [xs, 1]\nf(xs)\nassert f(held) == 1", ["forbidden_name"]),
+        ("xs = [[3], [1]]\nold = list(xs)\nf(xs)\nassert f(old) == 1", ["forbidden_name"]),
+        (
+            "xs = [3, 1]\nassert all(f(xs) for _ in [0])\nassert f(xs) == 1",
+            ["assert bool(all((f([3, 1]) for _ in [0]))) == True", "forbidden_name"],
+        ),
+        ("f([1])\nassert f([2]) == 1", ["assert f([2]) == 1"]),
+        ("xs = [1]\nf(xs)\nassert (f(xs), 5)[1] == 5", ["no_entry_point_call"]),
+        ("assert (lambda xs: (f([1]), xs)[1])([2]) == [2]", ["no_entry_point_call"]),
+        ("open = [1]\nf(open)\nassert open == [1]", ["assert (lambda open: (f(open), open)[1])([1]) == [1]"]),
+        ("f(__import__)\nassert f([1]) == 1", ["assert f([1]) == 1"]),
+    ],
+)
+def test_reading_turns_statements_into_cases(text: str, found: list[str]) -> None:
+    assert read(text) == found
+
+
+def test_other_problems_are_read_as_before() -> None:
+    text = "xs = [3, 1]\nf(xs)\nassert xs == [1, 3]\nassert f([1]) == 1\nassert (lambda x: (f(x), x)[1])([1]) == [1]"
+    assert read(text, PLAIN_CALLS) == [
+        "assert f([1]) == 1",
+        "not_an_assert",
+        "forbidden_name",
+        "no_entry_point_call",
+    ]
+
+
+SORT = Problem("toy/sort", "Sort xs in place.", "f", "def f(xs): xs.sort()", (), calls=IN_PLACE)
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [
+        ("def f(xs):\n    xs.sort()\n    return xs", Verdict.PASSED),
+        ("def f(xs): xs[:] = [float(x) for x in sorted(xs)]", Verdict.PASSED),
+        ("def f(xs): return sorted(xs)", Verdict.WRONG_ANSWER),
+        ("def f(xs):\n    while True: xs.append(1)", Verdict.MEMORY_LIMIT),
+        ("def f(xs): xs[:] = [0] * 1_000_000", None),
+        ("def f(xs): xs.append(xs)", None),
+        ("class A:\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]", None),
+        ("class A(int):\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]", None),
+    ],
+)
+def test_hostile_changes_fail(sandbox: Sandbox, program: str, verdict: Verdict | None) -> None:
+    (report,) = judged(sandbox, SORT, [program], ["xs = [3, 1, 2]\nf(xs)\nassert xs == [1, 2, 3]"])
+    (found,) = verdicts(report)
+    assert found is verdict if verdict is not None else found.is_failure
+
+
+def test_effects_are_tests_beside_results_and_no_duplicates(sandbox: Sandbox) -> None:
+    problem = replace(SORT, solution="def f(xs):\n    xs.sort()\n    return len(xs)")
+    text = "xs = [3, 1]\nassert f(xs) == 2\nassert xs == [1, 3]\nassert xs[0] == 1\nassert len(xs) < 10 ** 9"
+    (report,) = judged(sandbox, problem, ["def f(xs): return len(xs)"], [text])
+    assert verdicts(report) == [Verdict.PASSED, Verdict.WRONG_ANSWER]
+    reasons = [each.reason for each in report.suites[0].suite.rejections]
+    assert reasons == [RejectionReason.DUPLICATE, RejectionReason.VACUOUS]

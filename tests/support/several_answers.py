@@ -1,0 +1,86 @@
+"""Problems of the project's tests that are not one pure function with one right answer, and programs for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.facts.submissions import Candidate
+from codea1_env.facts.verdicts import CandidateReport, Verdict
+from codea1_env.judging.judge import Duel, Judge
+from codea1_env.problems import Problem
+from codea1_env.problems.layouts import read_row
+from codea1_env.rules.replies import read_suite
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+
+_STYLES = (
+    "{program}",
+    "{program}\n_inner = {name}\n\ndef {name}(*args, **kwargs):\n    return _inner(*args, **kwargs)\n",
+    "{program}\n_inner = {name}\n{name} = lambda *args, **kwargs: _inner(*args, **kwargs)\n",
+    "{program}\n_inner = {name}\n\nclass Solver:\n    def __call__(self, *args, **kwargs):\n"
+    "        return _inner(*args, **kwargs)\n\n{name} = Solver()\n",
+    "import functools\n{program}\n\ndef plain(function):\n    @functools.wraps(function)\n"
+    "    def called(*args, **kwargs):\n        return function(*args, **kwargs)\n    return called\n\n"
+    "{name} = plain({name})\n",
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One problem with right programs in several styles; the wrong ones are in `problem.wrong_programs`."""
+
+    problem: Problem
+    other: str
+    """A right program whose answers or ways differ from the solution's."""
+    golden: tuple[str, ...]
+    """The golden tests as text."""
+
+    @property
+    def right(self) -> list[str]:
+        """The other program in five styles."""
+        name = self.problem.entry_point
+        return [style.format(program=self.other, name=name) for style in _STYLES]
+
+
+def examples_of(path: Path) -> list[Example]:
+    """Return the problems of a TOML file."""
+    rows = tomllib.loads(path.read_text("utf-8"))["problem"]
+    return [_example(row) for row in rows]
+
+
+def _example(row: dict[str, object]) -> Example:
+    other, wrong = str(row.pop("other")), row.pop("wrong")
+    assert isinstance(wrong, list)
+    notes = [{"program": program, "note": f"wrong program {n}", "subtlety": 2} for n, program in enumerate(wrong)]
+    golden = row["golden"]
+    assert isinstance(golden, list)
+    return Example(read_row(row | {"wrong_programs": notes}), other, tuple(golden))
+
+
+def judged(sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str]) -> list[CandidateReport]:
+    """Judge programs by one suite per test, so that none counts as a duplicate."""
+    rules = preset("fixed")
+    suites = [
+        read_suite(f"```python\n{text}\n```", rules.reading, entry_point=problem.entry_point, forms=problem.calls)
+        for text in tests
+    ]
+    (report,) = Judge(sandbox, rules).judge(
+        [Duel.crossed(problem, [Candidate(program) for program in programs], suites)]
+    )
+    return list(report.candidates)
+
+
+def verdicts(report: CandidateReport) -> list[Verdict]:
+    """Return the verdicts on a candidate, in the order of the tests."""
+    return [case.verdict for suite in report.suites for case in suite.cases]
+
+
+def passes_in_python(program: str, test: str) -> bool:
+    """Whether a program passes a test in plain Python, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", f"{program}\n{test}"], capture_output=True, check=False)
+    return done.returncode == 0
