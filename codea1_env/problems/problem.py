@@ -10,6 +10,7 @@ from typing import overload
 from codea1_env.errors import UnknownName, UserError, of_type
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.problems.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class SkippedRow:
     place: str
     """File and row, e.g. `train.jsonl row 17`."""
     reason: str
+    cause: Refusal = Refusal.BROKEN
 
 
 @dataclass(frozen=True, slots=True)
