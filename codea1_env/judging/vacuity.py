@@ -103,7 +103,7 @@ class _Trial:
         )
         records = tuple(answers[call].entry_point_calls for call in self.calls)
         program, harness = placeholder_program(entry_point), Harness(imports, is_trusted=False, records=records)
-        return Job(program, entry_point, calls, "", harness, limits)
+        return Job(program, entry_point, calls, "", harness, limits, self.problem.script)
 
 
 def _trials(

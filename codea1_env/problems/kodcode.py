@@ -48,7 +48,7 @@ def problem_from_row(row: Row) -> Problem:
 
 
 def _entry_point(solution: ast.Module, test: ast.Module) -> str:
-    imported = sorted(set(solution_names(test)))
+    imported = sorted(set(solution_names(test)) - {"*"})
     if len(imported) > 1:
         raise RefusedRow(
             Refusal.SEVERAL_FUNCTIONS, f"column 'test' imports {', '.join(imported)}; a problem has one entry point"

@@ -106,7 +106,7 @@ class Harness:
     records: tuple[tuple[EntryPointCall, ...], ...] = ()
     """Recorded answers of a program. If given, no program is called: `ENTRY_POINT.changed(record, change)`, with the
     indices of a record and of a change, returns an entry point that gives changed answers (`inside.changes`). Each
-    answer must be a value, or have items."""
+    answer must be a value, or have items. Of a script, the words of an output are changed."""
 
 
 @dataclass(frozen=True, slots=True)

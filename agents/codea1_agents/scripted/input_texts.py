@@ -1,8 +1,8 @@
 """Inputs of programs on standard input, made from the examples of a statement.
 
 An input is a text of lines of words. Most inputs begin with counts: of the lines that follow, of the words in a line,
-of the letters in a word. A number that agrees with such a count is taken for it, and is corrected when the counted things
-change. So most of the new inputs still have the format of the example.
+of the letters in a word. A number that agrees with such a count is taken for it, and is corrected when the counted
+things change. So most of the new inputs still have the format of the example.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def run(channel: Channel, job: dict[str, Any]) -> None:
     stand_in = _StandIn(channel, job["value_bytes"])
     named = _Named(job["entry"], job["method"])
     function = named.function(stand_in.call)
-    entry: Any = _Records(job["records"], named) if job["records"] else named.entry(function)
+    entry: Any = _Records(job["records"], named, job["words"]) if job["records"] else named.entry(function)
     names = {"candidate": function, job["entry"]: entry}
     module = ModuleType("harness")
     sys.modules["harness"] = sys.modules["__main__"] = module
@@ -265,20 +265,39 @@ def _changed(value: Any) -> bytes:
     return encode(value, max_bytes=_MAX_CHANGED_BYTES)
 
 
+def _decoded_words(data: bytes) -> Any:
+    """Return the output of a program as its words, whole numbers among them as integers; other values as they are."""
+    value = decode(data)
+    if type(value) is not str:
+        return value
+    return [int(word) if word.isdecimal() and str(int(word)) == word else word for word in value.split()]
+
+
+def _text_of(words: Any) -> str:
+    return " ".join(map(str, words)) if type(words) is list else str(words)
+
+
+def _encoded_words(value: Any) -> bytes:
+    return _changed(value if type(value) is tuple else _text_of(value))
+
+
 class _Records:
     """Replaces the entry point if answers are recorded; a call selects one record and one change of it."""
 
-    def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], named: _Named) -> None:
+    def __init__(self, records: list[list[tuple[bytes, bytes, bool, bytes]]], named: _Named, are_words: bool) -> None:
         self._changes = _loaded_changes()
+        self._are_words = are_words
         self._records = [[self._changes.Recorded(*call) for call in record] for record in records]
         self._named = named
 
     def changed(self, record: int, change: int) -> Any:
         """Return the entry point that returns the changed answers of a record; see `changed_answers`."""
-        answered = self._changes.changed_answers(self._records[record], change, decode, _changed)
+        codec = (_decoded_words, _encoded_words) if self._are_words else (decode, _changed)
+        answered = self._changes.changed_answers(self._records[record], change, *codec)
 
         def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             value, after = answered(args, kwargs)
+            value = _text_of(value) if self._are_words else value
             if after:
                 _update_arguments(args, kwargs, after)
             return value

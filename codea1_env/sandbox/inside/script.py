@@ -142,13 +142,18 @@ def _finish(namespace: dict[str, Any], stdout: Any) -> int:
         if "threading" in _modules:
             _modules["threading"]._shutdown()
         atexit._run_exitfuncs()
-        namespace.clear()  # ends objects of the program that write when they end
-        for stream in (sys.stdout, stdout):
-            if stream is not None and not getattr(stream, "closed", False):
-                stream.flush()
+        _flush(stdout)
+        namespace.clear()  # ends objects of the program, some of which write when they end
+        _flush(stdout)
     except BaseException:  # noqa: BLE001  -- an untrusted program may raise anything
         return _FLUSH_FAILED
     return 0
+
+
+def _flush(stdout: Any) -> None:
+    for stream in (sys.stdout, stdout):
+        if stream is not None and not getattr(stream, "closed", False):
+            stream.flush()
 
 
 def _write(note: bytes) -> None:

@@ -389,6 +389,7 @@ class Execution:
             source=plain(job.harness.source),
             trusted=job.harness.is_trusted,
             records=[[*map(_recorded, record)] for record in job.harness.records],
+            words=job.script is not None,
             calls=[(index, plain(call.expression), [*map(plain, call.imports)]) for index, call in calls],
         )
         self._program_fault = None

@@ -25,6 +25,11 @@ def test_a_question_that_shows_a_call_is_the_statement() -> None:
     assert read_row(KODCODE | {"question": question}).statement == question
 
 
+def test_a_test_may_import_everything() -> None:
+    everything = KODCODE["test"].replace("import doubled", "import *")
+    assert read_row(KODCODE | {"test": everything}).entry_point == "doubled"
+
+
 def test_a_helper_beside_the_entry_point_is_no_entry_point() -> None:
     helped = (
         "def twice(n):\n    return 2 * n\n\ndef doubled(numbers):\n    return [twice(n) for n in numbers if n >= 0]\n"

@@ -1,0 +1,74 @@
+"""The kinds of problems in the project's own layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codea1_env.errors import BrokenInput, UserError
+from codea1_env.facts.outputs import OutputForm
+from codea1_env.problems import GoldenCase, Problem
+from codea1_env.problems.own_rows import problem_from_row, problem_to_row
+from codea1_env.problems.problem import ProblemKind
+
+SCRIPT: dict[str, Any] = {"id": "s", "kind": "stdin", "statement": "Add.", "solution": "print(1)"}
+METHOD: dict[str, Any] = {
+    "id": "m",
+    "statement": "Add.",
+    "entry_point": "Solution().add",
+    "solution": "class Solution:\n    def add(self, a): ...",
+}
+FUNCTION: dict[str, Any] = {"id": "f", "statement": "Add.", "entry_point": "add", "solution": "def add(a): ..."}
+
+
+def test_a_program_on_standard_input_needs_no_entry_point() -> None:
+    problem = problem_from_row(SCRIPT | {"golden": [{"input": "1 2\n", "output": "3\n"}, "assert run('') == '0'"]})
+    assert (problem.entry_point, problem.script) == ("run", OutputForm.WORDS)
+    assert problem.golden == (GoldenCase("run('1 2\\n')", "'3\\n'"), GoldenCase("run('')", "'0'"))
+    assert problem_from_row(SCRIPT | {"output": "exact"}).script is OutputForm.EXACT
+
+
+def test_a_method_is_recognised_by_its_entry_point() -> None:
+    assert problem_from_row(METHOD).kind is ProblemKind.METHOD
+    assert problem_from_row(METHOD | {"kind": "method"}) == problem_from_row(METHOD)
+    assert problem_from_row(FUNCTION).kind is ProblemKind.FUNCTION
+    assert problem_from_row(METHOD).script is None
+
+
+@pytest.mark.parametrize("row", [SCRIPT, SCRIPT | {"output": "exact"}, METHOD, FUNCTION])
+def test_a_row_is_read_back(row: dict[str, Any]) -> None:
+    problem = problem_from_row(row)
+    assert problem_from_row(problem_to_row(problem)) == problem
+
+
+def test_the_row_of_a_function_has_no_new_fields() -> None:
+    assert not {"kind", "output"} & problem_to_row(problem_from_row(FUNCTION)).keys()
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (SCRIPT | {"kind": "stdn"}, "column 'kind': unknown kind 'stdn': did you mean 'stdin'"),
+        (SCRIPT | {"output": "word"}, "column 'output': unknown output 'word': did you mean 'words'"),
+        (SCRIPT | {"solution": "print("}, "column 'solution' is not Python"),
+        (SCRIPT | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3 4'. == '7'"),
+        (SCRIPT | {"golden": [{"input": 1, "output": "1"}]}, "'input' of a golden test holds int"),
+        (SCRIPT | {"golden": [{"input": "1"}]}, "an item of 'golden' is neither"),
+        (FUNCTION | {"golden": [{"input": "1", "output": "1"}]}, 'needs a program on standard input: "kind": "stdin"'),
+        (FUNCTION | {"kind": "method"}, "entry point 'add' is not a method such as Solution"),
+        (METHOD | {"kind": "function"}, "entry point 'Solution...add' is not a Python name"),
+        (METHOD | {"solution": "class Solution: ..."}, "the solution does not define add"),
+        (FUNCTION | {"entry_point": ""}, "'entry_point' is empty"),
+    ],
+)
+def test_a_broken_row_says_what_would_make_it_right(row: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        problem_from_row(row)
+
+
+def test_a_problem_is_checked_however_it_is_made() -> None:
+    with pytest.raises(UserError, match="is not a Python name"):
+        Problem("x", "Add.", "run()", "print()", ())
+    with pytest.raises(BrokenInput):
+        problem_from_row(SCRIPT | {"kind": 3})

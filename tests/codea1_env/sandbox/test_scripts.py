@@ -1,0 +1,174 @@
+"""Programs on standard input in the local sandbox: a process of its own for each input, the output and the exit status
+decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
+from codea1_env.facts.outputs import OutputForm
+from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox.interface import Call, Job, Limits, Place
+from codea1_env.values import encode
+
+ADD = "print(sum(map(int, input().split())))\n"
+LIMITS = Limits(cpu_s=0.5, wall_s=1.0, value_bytes=4096)
+
+
+def outcomes_of(
+    sandbox: Sandbox, program: str, *calls: Call | str, form: OutputForm = OutputForm.WORDS, limits: Limits = LIMITS
+) -> tuple[Outcome, ...]:
+    made = tuple(Call(call) if isinstance(call, str) else call for call in calls)
+    (report,) = sandbox.run([Job(program, "run", made, limits=limits, script=form)])
+    return report.outcomes
+
+
+RIGHT = {
+    "input": ADD,
+    "read": "import sys\nprint(sum(map(int, sys.stdin.read().split())))",
+    "lines without their last character": "import sys\nprint(sum(map(int, sys.stdin.readline()[:-1].split())))",
+    "bytes": "import sys\nsys.stdout.buffer.write(b'%d' % sum(map(int, sys.stdin.buffer.read().split())))",
+    "descriptors": "import os\nos.write(1, b'%d' % sum(map(int, os.read(0, 99).split())))\nos._exit(0)",
+    "open": "print(sum(map(int, open(0).read().split())))",
+    "main": f"def main():\n    {ADD}\nif __name__ == '__main__':\n    main()",
+    "exit": f"{ADD}exit()",
+    "quit": f"{ADD}quit(0)",
+    "status 0": f"import sys\n{ADD}sys.exit(0)",
+    "status 256, of which the system keeps eight bits": f"{ADD}raise SystemExit(256)",
+    "thread": f"import threading\ndef main():\n    {ADD}\nthreading.Timer(0.01, main).start()",
+    "exit handler": "import atexit\natexit.register(lambda: print(sum(map(int, input().split()))))",
+    "a stream that is not closed": "out = open(1, 'w')\nout.write(str(sum(map(int, input().split()))))",
+    "standard error": f"import sys\nprint('x' * 9999, file=sys.stderr)\n{ADD}",
+    "white space": "import sys\nsys.stdout.write('\\r\\n \\t%d\\r\\n\\n' % sum(map(int, input().split())))",
+    "names of our own": f"run = 5\nchannel = None\n{ADD}",
+    "patched streams": f"import sys\nsys.__stdout__ = sys.__stdin__ = None\n{ADD}",
+}
+
+FAILING = {
+    "status": (f"{ADD}raise SystemExit(3)", OutcomeKind.ERROR, "SystemExit: 3"),
+    "message": (f"{ADD}raise SystemExit('no')", OutcomeKind.ERROR, "SystemExit: no"),
+    "os status": (
+        f"{ADD}import os, sys\nsys.stdout.flush()\nos._exit(1)",
+        OutcomeKind.ERROR,
+        "SystemExit: exit status 1",
+    ),
+    "exception": (f"{ADD}1 / 0", OutcomeKind.ERROR, "ZeroDivisionError: division by zero"),
+    "too little input": (f"{ADD}input()", OutcomeKind.ERROR, "EOFError: EOF when reading a line"),
+    "no text": ("import sys\nsys.stdout.buffer.write(b'\\xff')", OutcomeKind.ERROR, "UnicodeDecodeError"),
+    "flood": ("while True:\n    print('x' * 500)", OutcomeKind.OUTPUT_LIMIT, "printed more than 4,096 bytes"),
+    "loop": (f"{ADD}while True:\n    pass", OutcomeKind.TIME_LIMIT, "more than 0.5 s"),
+    "sleep": (f"{ADD}import time\ntime.sleep(60)", OutcomeKind.TIME_LIMIT, "Slept"),
+    "signal": (f"{ADD}import os\nos.abort()", OutcomeKind.CRASHED, "SIGABRT"),
+    "memory": (f"{ADD}x = bytearray(10**10)", OutcomeKind.MEMORY_LIMIT, "MemoryError"),
+    "a closed output": (f"{ADD}import os\nos.close(1)", OutcomeKind.ERROR, "SystemExit: exit status 120"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_program_reads_and_writes_as_it_likes(sandbox: Sandbox, name: str) -> None:
+    arguments = Call(arguments=encode((("30 4\n",), {})))
+    found = outcomes_of(sandbox, RIGHT[name], "run('3 4')", arguments, "run('-1 -1\\r\\n')")
+    assert [outcome.value for outcome in found] == [b'"7"', b'"34"', b'"-2"'], found
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_run_that_does_not_end_well_has_failed_and_the_next_run_is_not_harmed(sandbox: Sandbox, name: str) -> None:
+    program, kind, summary = FAILING[name]
+    first, second = outcomes_of(sandbox, f"import sys\n{program}", "run('3 4')", "run('5 6')")
+    assert first.kind is second.kind is kind
+    assert first.summary.startswith(summary), first
+
+
+def test_an_input_is_not_in_the_next_process_and_no_state_remains(sandbox: Sandbox) -> None:
+    program = "import builtins\nseen = getattr(builtins, 'seen', 0)\nbuiltins.seen = seen + 1\nprint(seen, input())"
+    assert [each.value for each in outcomes_of(sandbox, program, "run('a')", "run('b')")] == [b'"0 a"', b'"0 b"']
+
+
+def test_an_input_longer_than_a_pipe_is_read_or_left(sandbox: Sandbox) -> None:
+    call = Call(arguments=encode(((" ".join(["1"] * 200_000),), {}), max_bytes=1 << 20))
+    for program in (RIGHT["read"], RIGHT["bytes"], "print(200_000)"):
+        assert outcomes_of(sandbox, program, call)[0].value == b'"200000"'
+
+
+def test_a_long_output_is_whole(sandbox: Sandbox) -> None:
+    limits = Limits(value_bytes=1 << 21)
+    (found,) = outcomes_of(sandbox, "print('ab ' * 500_000)", "run('')", form=OutputForm.EXACT, limits=limits)
+    assert found.value == encode("ab " * 500_000, max_bytes=1 << 21)
+
+
+def test_an_exact_output_keeps_its_lines(sandbox: Sandbox) -> None:
+    (found,) = outcomes_of(sandbox, "print(' a')\nprint('b  c')", "run('')", form=OutputForm.EXACT)
+    assert found.value == encode(" a\nb  c")
+
+
+def test_a_harness_calls_the_program_as_often_as_it_likes(sandbox: Sandbox) -> None:
+    place = Place.HARNESS
+    calls = (
+        Call("int(run('1 2')) + int(run('3 4'))", place=place),
+        Call("run('5 6')"),
+        Call("run('x')", place=place),
+        Call("[run(text) for text in ('1', '2')]", place=place),
+        Call("run(7)", place=place),
+    )
+    (report,) = sandbox.run([Job(ADD, "run", calls, limits=LIMITS, script=OutputForm.WORDS)])
+    total, direct, failed, both, no_text = report.outcomes
+    assert (total.value, direct.value, both.value) == (b"10", b'"11"', encode(["1", "2"]))
+    assert failed.kind is OutcomeKind.ERROR
+    assert failed.error_type == "ValueError"
+    assert no_text.error_type == "TypeError"
+    assert [len(record) for record in report.entry_point_calls] == [2, 0, 1, 2, 1]
+
+
+def test_a_harness_goes_on_after_a_run_that_hangs_floods_or_crashes(sandbox: Sandbox) -> None:
+    program = (
+        "what = input()\nif what == 'hang':\n    while True: pass\nif what == 'flood':\n    print('x' * 9999)\n"
+        "if what == 'crash':\n    import os; os.abort()\nprint(what)"
+    )
+    calls = [Call(f"run({what!r})", place=Place.HARNESS) for what in ("a", "hang", "b", "flood", "crash", "c")]
+    kinds = [outcome.kind for outcome in outcomes_of(sandbox, program, *calls)]
+    ends = OutcomeKind.TIME_LIMIT, OutcomeKind.OUTPUT_LIMIT, OutcomeKind.CRASHED
+    value = OutcomeKind.VALUE
+    assert kinds == [value, ends[0], value, ends[1], ends[2], value]
+
+
+def test_loading_only_compiles(sandbox: Sandbox) -> None:
+    programs = ["raise SystemExit(1)", "while True: pass", "print(", ""]
+    reports = sandbox.run([Job(program, "run", limits=LIMITS, script=OutputForm.WORDS) for program in programs])
+    assert [report.loaded for report in reports] == [True, True, False, True]
+    assert reports[2].load.error_type == "SyntaxError"
+
+
+def test_many_hanging_runs_end_the_job(sandbox: Sandbox) -> None:
+    calls = [f"run('{number}')" for number in range(8)]
+    kinds = [outcome.kind for outcome in outcomes_of(sandbox, "while True: pass", *calls)]
+    assert kinds == [OutcomeKind.TIME_LIMIT] * 4 + [OutcomeKind.NOT_RUN] * 4
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "sys.stdout.buffer.write(frame_bytes(b'V', 0, b'\"7\"'))",
+        "os.write(1, frame_bytes(b'V', 0, b'\"7\"'))",
+        "os.write(1, end_note(b'V', b'\"7\"', 0))\nos._exit(1)",
+        "os.write(1, end_note(b'V', b'\"7\"', 0))",
+        "[os.write(fd, frame_bytes(b'V', 0, b'\"7\"')) for fd in (0, 2, 3, 4, 5)]",
+    ],
+)
+def test_frames_in_the_output_are_output(sandbox: Sandbox, forged: str) -> None:
+    head = (
+        "import os, struct, sys\n"
+        "def frame_bytes(tag, call, payload):\n    return struct.pack('<cIQI', tag, call, 0, len(payload)) + payload\n"
+        "def end_note(tag, payload, call):\n    note = frame_bytes(tag, call, payload)\n"
+        "    return note + struct.pack('<I', len(note))\n"
+    )
+    (found,) = outcomes_of(sandbox, head + forged, "run('3 4')")
+    assert found.value != b'"7"'
+
+
+def test_a_forged_note_states_an_error_at_most(sandbox: Sandbox) -> None:
+    note = "import json, os, struct\npayload = json.dumps(['Mine', 'Mine', 'hello', False]).encode()\n"
+    note += "frame = struct.pack('<cIQI', b'E', 0, 0, len(payload)) + payload\n"
+    (found,) = outcomes_of(
+        sandbox, note + "os.write(1, b'7' + frame + struct.pack('<I', len(frame)))\nos._exit(1)", "run('')"
+    )
+    assert found.summary == "Mine: hello"
