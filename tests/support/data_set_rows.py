@@ -5,6 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hypothesis import strategies as st
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["f", "def f(): ...", "a\0"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
 _DOUBLE = "def double(x):\n    return 2 * x\n"
 
 KODCODE: dict[str, Any] = {

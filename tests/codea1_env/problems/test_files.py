@@ -15,6 +15,7 @@ from codea1_env.errors import BrokenInput, MissingExtra, UserError
 from codea1_env.problems import GoldenCase, GoldenHarness, Problem, WrongProgram, dump_jsonl, humaneval, load_file
 from codea1_env.problems.files import find_rows
 from codea1_env.problems.layouts import LAYOUTS, read_row
+from tests.support.data_set_rows import JSON_VALUES
 
 OWN = {"id": "mine/1", "statement": "Double it.", "entry_point": "f", "solution": "def f(x):\n    return 2 * x\n"}
 FULL = Problem(
@@ -248,15 +249,8 @@ def test_parquet_without_pyarrow_names_the_pip_line(tmp_path: Path, monkeypatch:
         load_file(path)
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["f", "def f(): ...", "a\0"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
-
-
 @given(
-    st.sampled_from(LAYOUTS).flatmap(lambda layout: st.fixed_dictionaries(dict.fromkeys(layout.columns, json_values)))
+    st.sampled_from(LAYOUTS).flatmap(lambda layout: st.fixed_dictionaries(dict.fromkeys(layout.columns, JSON_VALUES)))
 )
 def test_no_row_raises_anything_but_a_user_error(row: dict[str, Any]) -> None:
     try:

@@ -7,14 +7,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from codea1_env.errors import BrokenInput
+from codea1_env.errors import BrokenInput, UserError
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import load_file
 from codea1_env.problems.layouts import LAYOUTS, read_row
 from codea1_env.problems.refusals import Refusal
 from codea1_env.sandbox.interface import Sandbox
-from tests.support.data_set_rows import APPS, KODCODE, LIVE_CODE_BENCH, MBPP, PUBLISHED, ULT
+from tests.support.data_set_rows import APPS, JSON_VALUES, KODCODE, LIVE_CODE_BENCH, MBPP, PUBLISHED, ULT
 
 ROWS = [(name, row) for name, rows in PUBLISHED.items() for row in rows]
 
@@ -67,6 +69,21 @@ def test_a_published_row_with_an_empty_column_says_what_it_lacks(
     assert skipped.place == "rows.jsonl line 2"
     assert reason in skipped.reason
     assert skipped.cause is cause
+
+
+@given(st.sampled_from([row for _, row in ROWS]), st.data())
+def test_a_published_row_with_other_values_raises_nothing_but_user_errors(
+    row: dict[str, Any], data: st.DataObject
+) -> None:
+    columns = data.draw(st.sets(st.sampled_from(sorted(row)), min_size=1, max_size=2))
+    hostile = JSON_VALUES | JSON_VALUES.map(json.dumps)
+    reason = "it is read"
+    try:
+        read_row(row | {column: data.draw(hostile) for column in columns})
+    except UserError as error:
+        reason = str(error)
+    assert reason
+    assert "\n" not in reason
 
 
 def test_a_row_without_the_columns_of_any_layout_is_broken_and_the_nearest_is_named() -> None:
