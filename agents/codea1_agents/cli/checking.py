@@ -47,7 +47,7 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
         problems=problems.name,
         counts=dict(Counter(each.status.value for each in found)),
         skipped=[asdict(row) for row in problems.skipped],
-        skipped_because=_causes(problems.skipped),
+        skipped_by_cause=_causes(problems.skipped),
         not_ok=[asdict(each) for each in bad],
     )
     if rows:

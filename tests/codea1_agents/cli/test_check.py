@@ -38,7 +38,7 @@ def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(
     assert data["counts"] == {"ok": 1, "wrong": 1}
     assert [(row["problem_id"], row["status"]) for row in data["not_ok"]] == [("P/wrong", "wrong")]
     assert len(data["skipped"]) == 1
-    assert data["skipped_because"] == {"broken": 1}
+    assert data["skipped_by_cause"] == {"broken": 1}
     assert "some.jsonl: 1 ok, 1 wrong, 1 skipped (1 broken)" in result.stderr
 
 
