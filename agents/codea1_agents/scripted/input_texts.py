@@ -53,10 +53,10 @@ def edge_texts(examples: Sequence[str]) -> list[str]:
 
 def _random_text(example: str, rng: np.random.Generator) -> str:
     lines = _lines(example)
-    counts = _counts(lines)
-    for count in counts:
-        if count.counted != _LETTERS and rng.random() < 0.5:
-            _resize(lines, count, 1 + _below(2 * int(lines[count.line][count.word]) + 1, rng), rng)
+    counts = [count for count in _counts(lines) if count.counted != _LETTERS]
+    if counts and rng.random() < 0.7:
+        count = counts[_below(len(counts), rng)]
+        _resize(lines, count, 1 + _below(2 * int(lines[count.line][count.word]) + 1, rng), rng)
     if not counts and rng.random() < 0.5:
         lines = _rearranged(lines, rng)
     share, words = rng.random(), [word for line in lines for word in line]
@@ -86,7 +86,13 @@ def _changed(word: str, known: Sequence[str], rng: np.random.Generator) -> str:
 def _changed_number(number: int, known: Sequence[int], rng: np.random.Generator) -> int:
     low, high = min(0, *known), max(known)
     near = [number + step for step in _NEARBY]
-    choices = [*near, known[_below(len(known), rng)], 0, 1, *(low + _below(2 * high - low + 2, rng) for _ in range(4))]
+    choices = [
+        *near,
+        known[_below(len(known), rng)],
+        0,
+        1,
+        *(low + _below(max(1, 2 * high - low + 2), rng) for _ in range(4)),
+    ]
     return max(low, choices[_below(len(choices), rng)])
 
 

@@ -1,0 +1,43 @@
+"""Two steps of training on methods and on programs that read standard input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.grpo import ON_RAY, tiny_config
+from tests.support.language_models import phrase_folder
+
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+pytestmark = ON_RAY
+
+REPLIES = {
+    "stdin": (
+        ["```python\nprint(0)\n```", "```python\nprint(len(open(0).read()))\n```"],
+        ["assert run('1\\n7\\n') == '7'", "assert run('0\\n\\n') == '0'"],
+    ),
+    "methods": (
+        ["class Solution:\n    balance_point = lambda self, weights: -1", "def balance_point(weights): return 0"],
+        ["assert Solution().balance_point([4]) == 0", "assert Solution().balance_point([1, 2]) == -1"],
+    ),
+}
+
+
+@pytest.mark.parametrize("part", REPLIES)
+def test_both_roles_learn(part: str, tmp_path: Path) -> None:
+    roles = zip(("coder", "tester"), REPLIES[part], strict=True)
+    models = {role: phrase_folder(tmp_path / role, phrases, n) for n, (role, phrases) in enumerate(roles)}
+    algorithm = tiny_config(models, f"starter:{part}").build_algo()
+    try:
+        steps = [algorithm.train() for _ in range(2)]
+    finally:
+        algorithm.stop()
+    assert (
+        sum(step["env_runners"]["new_tests"] for step in steps) > 0 if "new_tests" in steps[0]["env_runners"] else True
+    )
+    assert all(0 <= step["env_runners"]["coder_reward"] <= 1 for step in steps)
+    assert sum(step["responses_trained"] for step in steps) > 0
