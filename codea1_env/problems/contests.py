@@ -261,14 +261,13 @@ def _private_tests(row: Row) -> list[Mapping[str, object]]:
 
 
 def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called: _Called) -> list[GoldenCase]:
-    inputs, outputs = ([checked_text(test.get(name), f"a test's {name}") for test in tests] for name in _TEXTS)
+    inputs, outputs = (
+        [checked_text(test.get(name), f"a test's {name}") for test in tests] for name in ("input", "output")
+    )
     if not called.function:
         return printed_cases(inputs, outputs, "the tests")
     arguments = [[parsed_json(line, "an input line") for line in given.split("\n") if line.strip()] for given in inputs]
     return call_cases(solved.entry_point, arguments, [parsed_json(each, "an output") for each in outputs], "the tests")
-
-
-_TEXTS = ("input", "output")
 
 
 def _wrong(what: str, found: object, expected: str) -> BrokenInput:

@@ -103,7 +103,7 @@ def refuse_objects(starter_code: str) -> None:
     if found := _OBJECTS.search(starter_code):
         raise RefusedRow(
             Refusal.OBJECTS,
-            f"its tests pass objects of the class {found.group()}; only plain data is sent between processes",
+            f"column 'starter_code' names the class {found.group()}, whose objects cannot be sent between processes",
         )
 
 

@@ -84,7 +84,7 @@ def test_private_tests_of_live_code_bench_are_used_if_they_are_json_and_never_un
         (CODE_CONTESTS | {"solutions": {}}, "no Python 3 solution", "no solution"),
         (
             TACO | {"starter_code": "def tail(head: ListNode):\n"},
-            "its tests pass objects of the class ListNode",
+            "column 'starter_code' names the class ListNode",
             "objects",
         ),
     ],
