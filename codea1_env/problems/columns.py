@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from codea1_env.errors import BrokenInput
 
 Row = Mapping[str, Any]
+
+_LONGEST_JSON = 64 << 20
+"""Characters of one JSON text."""
 
 
 def text(row: Row, column: str) -> str:
@@ -47,6 +51,45 @@ def checked_text(value: object, what: str) -> str:
     except UnicodeEncodeError as error:
         raise BrokenInput(f"{what} holds half of a surrogate pair") from error
     return value
+
+
+def identifier(row: Row, column: str) -> str:
+    """Return a column that must contain a number or a text that identifies the row.
+
+    Raises:
+        BrokenInput: as `text`.
+    """
+    value = row.get(column)
+    return str(value) if type(value) is int else text(row, column)
+
+
+def json_value(row: Row, column: str) -> Any:
+    """Return the value of a column that contains JSON as text; a column that has been parsed already is returned as is.
+
+    Raises:
+        BrokenInput: it is missing or empty, or as `parsed_json`.
+    """
+    if row.get(column) is not None and not isinstance(row[column], str):
+        return row[column]
+    return parsed_json(text(row, column), f"column {column!r}")
+
+
+def parsed_json(content: str, what: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        BrokenInput: it is longer than 64 MiB or no JSON, or holds NaN or an infinity; the message calls it `what`.
+    """
+    if len(content) > _LONGEST_JSON:
+        raise BrokenInput(f"{what} holds {len(content):,} characters of JSON; the limit is {_LONGEST_JSON:,}")
+    try:
+        return json.loads(content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise BrokenInput(f"{what} is not JSON: {error}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def sub_row(row: Row, column: str) -> Row:

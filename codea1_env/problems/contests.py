@@ -1,55 +1,98 @@
-"""Contest problems, whose programs read standard input: rows of APPS, CodeContests and LiveCodeBench.
+"""Contest problems: rows of APPS, TACO, CodeContests and LiveCodeBench.
 
-The statement's samples become examples, all tests golden tests. Of several solutions the first that is Python 3 is
-used; `codea1 check problems` shows whether it passes the tests. Outputs are compared by their words. A row whose
-statement accepts several outputs is refused, since its tests state only one of them.
+Most are programs on standard input, whose outputs are compared by their words. Rows that name a function are read as
+functions or methods. The statement's samples become examples, all tests golden tests. Of several solutions the first
+that is Python 3 is used; `codea1 check problems` shows whether it passes the tests.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
-from typing import Any
 
 from codea1_env.errors import BrokenInput
-from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
+from codea1_env.facts.entry_points import is_method
+from codea1_env.problems.assumed_imports import assumed_imports
+from codea1_env.problems.columns import (
+    Row,
+    checked_text,
+    identifier,
+    json_value,
+    optional_text,
+    parsed_json,
+    sub_row,
+    text,
+)
+from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
 from codea1_env.problems.problem import RUN, GoldenCase, Problem, ProblemKind
-from codea1_env.problems.python_source import require_program
+from codea1_env.problems.python_source import require_definition, require_program, with_starter_code
+from codea1_env.problems.refusals import Refusal, RefusedRow, no_solution, playable_statement, refuse_objects
 
 _PYTHON_3 = 3  # the number of the language in CodeContests
-_N_EXAMPLES = 3  # of APPS, where samples and other tests are not distinguished
-_SEVERAL_OUTPUTS = re.compile(
-    r"\b(?:(?:print|output|return|find|report|display)\s+any\b|any\s+(?:one\s+)?of\s+(?:them|these|the)\b"
-    r"|(?:multiple|several|many)\s+(?:\w+\s+)?(?:answers|solutions|outputs|ways)\b[^.]{0,60}\b(?:any|either)\b)",
-    re.IGNORECASE,
-)
+_N_EXAMPLES = 3  # of APPS and TACO, where samples and other tests are not distinguished
+_LONGEST_EXAMPLE = 1_000  # characters
+_MOST_PROGRAMS = 64  # solutions that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a problem comes from."""
+
+    id: str
+    source: str
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """How programs are called."""
+
+    function: str = ""
+    """The function or method that tests call; empty for a program on standard input."""
+    starter_code: str = ""
+
+    @property
+    def entry_points(self) -> tuple[str, ...]:
+        """The entry points that a solution may define: the form of the starter code, if there is one."""
+        if not self.function:
+            return (RUN,)
+        method = f"Solution().{self.function}"
+        if "class Solution" in self.starter_code:
+            return (method,)
+        return (self.function,) if self.starter_code.strip() else (method, self.function)
+
+
+@dataclass(frozen=True, slots=True)
+class _Solved:
+    """A solution and the entry point that it defines."""
+
+    entry_point: str
+    program: str
 
 
 def apps_problem(row: Row) -> Problem:
     """Return the problem of a row of APPS with `problem_id`, `question`, `solutions` and `input_output`.
 
     Raises:
-        BrokenInput: a column is missing or no JSON, no solution is Python 3, or several outputs are right.
+        BrokenInput: a column is missing, or holds something else than JSON of the published form.
+        RefusedRow: no solution is Python 3, or the problem cannot be played.
     """
-    tests = _json(row, "input_output")
-    if not isinstance(tests, Mapping):
-        raise _wrong("input_output", tests, 'an object such as {"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
-    if tests.get("fn_name"):
-        raise BrokenInput(
-            f"column 'input_output' tests the function {tests['fn_name']!r} and not a program on standard input; write"
-            " the row in the project's own layout, with fn_name as the entry point"
-        )
-    golden = _cases(tests.get("inputs"), tests.get("outputs"), "column 'input_output'")
-    return _problem(
-        f"APPS/{row['problem_id']}",
-        _statement(row, "question"),
-        _first_program(_solutions(_json(row, "solutions")), "column 'solutions'"),
-        golden,
-        golden[:_N_EXAMPLES],
-        source="APPS",
-    )
+    return _input_output_problem(row, _Origin(f"APPS/{identifier(row, 'problem_id')}", "APPS", "MIT"))
+
+
+def taco_problem(row: Row) -> Problem:
+    """Return the problem of a row of TACO, which has the columns of APPS without `problem_id`.
+
+    Its id is a digest of the question.
+
+    Raises:
+        BrokenInput: as `apps_problem`.
+        RefusedRow: likewise.
+    """
+    name = sha256(text(row, "question").encode()).hexdigest()[:12]
+    return _input_output_problem(row, _Origin(f"TACO/{name}", "TACO", "Apache-2.0"))
 
 
 def code_contests_problem(row: Row) -> Problem:
@@ -58,139 +101,174 @@ def code_contests_problem(row: Row) -> Problem:
     `private_tests` and `generated_tests` are read if they are there.
 
     Raises:
-        BrokenInput: a column is missing or of another form, no solution is Python 3, the program would read or write a
-            file, or several outputs are right.
+        BrokenInput: a column is missing or of another form.
+        RefusedRow: no solution is Python 3, the program would read or write a file, or the problem cannot be played.
     """
     for column in ("input_file", "output_file"):
         if optional_text(row, column):
-            raise BrokenInput(f"column {column!r} names a file, and programs have only standard input and output")
+            raise RefusedRow(
+                Refusal.FILES, f"column {column!r} names a file, and programs have only standard input and output"
+            )
     solutions = sub_row(row, "solutions")
-    languages, programs = solutions.get("language") or (), solutions.get("solution") or ()
-    in_python = [program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3]
-    public = _column_cases(row, "public_tests")
+    languages, programs = (_items(solutions.get(name), f"{name!r} of 'solutions'") for name in ("language", "solution"))
+    in_python = (program for language, program in zip(languages, programs, strict=False) if language == _PYTHON_3)
+    public, private, generated = (
+        _column_cases(row, column) for column in ("public_tests", "private_tests", "generated_tests")
+    )
     return _problem(
-        f"CodeContests/{text(row, 'name')}",
-        _statement(row, "description"),
-        _first_program(in_python, "column 'solutions'"),
-        [*public, *_column_cases(row, "private_tests"), *_column_cases(row, "generated_tests")],
+        _Origin(f"CodeContests/{text(row, 'name')}", "CodeContests", "CC-BY-4.0"),
+        playable_statement(row, "description"),
+        _first_solution(in_python, _Called()),
+        [*public, *private, *generated],
         public,
-        source="CodeContests",
-        licence="CC-BY-4.0",
     )
 
 
 def live_code_bench_problem(row: Row) -> Problem:
     """Return the problem of a row of LiveCodeBench to which a column `solution` has been added.
 
+    Private tests are used where they are JSON. The compressed form is a pickle, which is never read: loading it would
+    run code of the file.
+
     Raises:
-        BrokenInput: a column is missing or no JSON, a test calls a function, or several outputs are right.
+        BrokenInput: a column is missing, or holds something else than JSON of the published form.
+        RefusedRow: there is no solution, or the problem cannot be played.
     """
     if not optional_text(row, "solution").strip():
-        raise BrokenInput("LiveCodeBench has no solutions, which the game needs: add the column 'solution', a program")
-    public = _listed_cases(row, "public_test_cases")
-    private = _listed_cases(row, "private_test_cases") if optional_text(row, "private_test_cases").strip() else []
+        raise no_solution("LiveCodeBench publishes no solutions: add the column 'solution', a program, to the row")
+    statement = playable_statement(row, "question_content")
+    called = _Called(_function_name(row), optional_text(row, "starter_code"))
+    solved = _first_solution([text(row, "solution")], called)
+    public, private = _listed_tests(row, "public_test_cases"), _private_tests(row)
     return _problem(
-        f"LiveCodeBench/{text(row, 'question_id')}",
-        _statement(row, "question_content"),
-        _first_program([text(row, "solution")], "column 'solution'"),
-        [*public, *private],
-        public,
-        source="LiveCodeBench",
+        _Origin(f"LiveCodeBench/{text(row, 'question_id')}", "LiveCodeBench"),
+        statement,
+        solved,
+        _listed_cases([*public, *private], solved, called),
+        _listed_cases(public, solved, called),
+        called,
     )
+
+
+def _input_output_problem(row: Row, origin: _Origin) -> Problem:
+    statement, what = playable_statement(row, "question"), "column 'input_output'"
+    programs = _programs(row)
+    tests = json_value(row, "input_output")
+    if not isinstance(tests, Mapping):
+        raise _wrong(what, tests, 'an object such as {"inputs": ["1 2\\n"], "outputs": ["3\\n"]}')
+    function = checked_text(tests.get("fn_name") or "", f"fn_name of {what}")
+    called = _Called(function, optional_text(row, "starter_code"))
+    solved = _first_solution(programs, called)
+    inputs, outputs = tests.get("inputs"), tests.get("outputs")
+    if function:
+        golden = call_cases(solved.entry_point, inputs, unwrapped(outputs), what)
+    else:
+        golden = printed_cases(inputs, outputs, what)
+    return _problem(origin, statement, solved, golden, golden[:_N_EXAMPLES], called)
 
 
 def _problem(
-    name: str,
+    origin: _Origin,
     statement: str,
-    solution: str,
+    solved: _Solved,
     golden: Iterable[GoldenCase],
     examples: Iterable[GoldenCase],
-    *,
-    source: str,
-    licence: str = "",
+    called: _Called = _Called(),
 ) -> Problem:
+    refuse_objects(called.starter_code)
+    is_call = bool(called.function)
+    kind = ProblemKind.METHOD if is_method(solved.entry_point) else ProblemKind.FUNCTION
     return Problem(
-        id=name,
-        statement=statement,
-        entry_point=RUN,
-        solution=solution,
+        id=origin.id,
+        statement=with_starter_code(statement, called.starter_code) if is_call else statement,
+        entry_point=solved.entry_point,
+        solution=solved.program,
         golden=tuple(dict.fromkeys(golden)),
-        examples=tuple(f"assert {case.expression} == {case.expected}" for case in examples),
-        source=source,
-        licence=licence,
-        kind=ProblemKind.STDIN,
+        imports=assumed_imports(solved.program, f"{called.starter_code.rstrip()} pass"),
+        examples=tuple(_example(case) for case in examples if len(case.expression) <= _LONGEST_EXAMPLE),
+        source=origin.source,
+        licence=origin.licence,
+        kind=kind if is_call else ProblemKind.STDIN,
     )
 
 
-def _statement(row: Row, column: str) -> str:
-    statement = text(row, column)
-    found = _SEVERAL_OUTPUTS.search(statement)
-    if found:
-        raise BrokenInput(
-            f"column {column!r} accepts several outputs ({' '.join(found.group().split())!r}), and the tests state one:"
-            " such a problem needs a checker"
-        )
-    return statement
+def _example(case: GoldenCase) -> str:
+    return f"assert {case.expression} == {case.expected}"
 
 
-def _json(row: Row, column: str) -> Any:
-    try:
-        return json.loads(text(row, column))
-    except (ValueError, RecursionError) as error:
-        raise BrokenInput(f"column {column!r} is not JSON: {error}") from error
+def _programs(row: Row) -> Iterator[str]:
+    if row.get("solutions") in (None, ""):
+        raise no_solution("column 'solutions' is empty")
+    found = json_value(row, "solutions")
+    return (checked_text(each, "an item of 'solutions'") for each in _items(found, "column 'solutions'"))
 
 
-def _solutions(found: object) -> Iterator[str]:
-    if not isinstance(found, list):
-        raise _wrong("solutions", found, "a list of programs")
-    return (checked_text(each, "an item of 'solutions'") for each in found)
+def _items(found: object, what: str) -> Sequence[object]:
+    if found is None:
+        return ()
+    if not isinstance(found, list | tuple):
+        raise _wrong(what, found, "a list")
+    return found
 
 
-def _first_program(programs: Iterable[str], what: str) -> str:
-    reason = f"{what} holds no Python 3 program"
-    for program in islice(programs, 64):
-        try:
-            require_program(program, what)
-        except BrokenInput as error:
-            reason = f"{what} holds no Python 3 program; the first: {error}"
-        else:
-            return program
-    raise BrokenInput(reason)
+def _first_solution(programs: Iterable[object], called: _Called) -> _Solved:
+    """Return the first program that is Python 3 and defines the entry point."""
+    reason = "the row has no Python 3 solution"
+    for number, program in enumerate(islice(programs, _MOST_PROGRAMS), start=1):
+        source = checked_text(program, f"solution {number}")
+        for entry_point in called.entry_points:
+            try:
+                _require(source, entry_point, called, f"solution {number}")
+            except BrokenInput as error:
+                reason = f"the row has no Python 3 solution that can be used; the last: {error}"
+            else:
+                return _Solved(entry_point, source)
+    raise no_solution(reason)
+
+
+def _require(program: str, entry_point: str, called: _Called, what: str) -> None:
+    if called.function:
+        require_definition(program, entry_point, what)
+    else:
+        require_program(program, what)
 
 
 def _column_cases(row: Row, column: str) -> list[GoldenCase]:
     tests = sub_row(row, column)
-    return _cases(tests.get("input") or [], tests.get("output") or [], f"column {column!r}")
+    return printed_cases(tests.get("input") or [], tests.get("output") or [], f"column {column!r}")
 
 
-def _listed_cases(row: Row, column: str) -> list[GoldenCase]:
-    try:
-        tests = _json(row, column)
-    except BrokenInput as error:
-        raise BrokenInput(
-            f"{error}; a compressed column must be unpacked before, since that runs code of its file"
-        ) from error
+def _function_name(row: Row) -> str:
+    """Return `func_name` of LiveCodeBench's metadata; empty for a program on standard input."""
+    metadata = json_value(row, "metadata") if optional_text(row, "metadata").strip() else {}
+    if not isinstance(metadata, Mapping):
+        raise _wrong("column 'metadata'", metadata, 'an object such as {"func_name": "twoSum"}')
+    return checked_text(metadata.get("func_name") or "", "func_name of column 'metadata'")
+
+
+def _listed_tests(row: Row, column: str) -> list[Mapping[str, object]]:
+    tests = json_value(row, column)
     if not isinstance(tests, list) or not all(isinstance(test, Mapping) for test in tests):
-        raise _wrong(column, tests, 'a list such as [{"input": "1 2\\n", "output": "3\\n", "testtype": "stdin"}]')
-    if any(test.get("testtype", "stdin") != "stdin" for test in tests):
-        raise BrokenInput(f"column {column!r} tests a function and not a program on standard input")
-    return _cases([test.get("input") for test in tests], [test.get("output") for test in tests], f"column {column!r}")
-
-
-def _cases(inputs: object, outputs: object, what: str) -> list[GoldenCase]:
-    lists = inputs, outputs
-    if not all(isinstance(each, Sequence) and not isinstance(each, str | bytes) for each in lists):
-        raise BrokenInput(f"{what}: inputs and outputs must be lists of texts")
-    given, printed = list(inputs), list(outputs)  # type: ignore[call-overload]  # just checked
-    if len(given) != len(printed):
-        raise BrokenInput(f"{what} has {len(given)} inputs, but {len(printed)} outputs; each input needs one")
-    return [
-        GoldenCase(
-            f"{RUN}({checked_text(one, f'an input of {what}')!r})", repr(checked_text(other, f"an output of {what}"))
+        raise _wrong(
+            f"column {column!r}", tests, 'a list such as [{"input": "1 2\\n", "output": "3\\n", "testtype": "stdin"}]'
         )
-        for one, other in zip(given, printed, strict=True)
-    ]
+    return tests
 
 
-def _wrong(column: str, found: object, expected: str) -> BrokenInput:
-    return BrokenInput(f"column {column!r} holds {type(found).__name__}; expected {expected}")
+def _private_tests(row: Row) -> list[Mapping[str, object]]:
+    is_json = optional_text(row, "private_test_cases").lstrip().startswith("[")
+    return _listed_tests(row, "private_test_cases") if is_json else []
+
+
+def _listed_cases(tests: Sequence[Mapping[str, object]], solved: _Solved, called: _Called) -> list[GoldenCase]:
+    inputs, outputs = (
+        [checked_text(test.get(name), f"a test's {name}") for test in tests] for name in ("input", "output")
+    )
+    if not called.function:
+        return printed_cases(inputs, outputs, "the tests")
+    arguments = [[parsed_json(line, "an input line") for line in given.split("\n") if line.strip()] for given in inputs]
+    return call_cases(solved.entry_point, arguments, [parsed_json(each, "an output") for each in outputs], "the tests")
+
+
+def _wrong(what: str, found: object, expected: str) -> BrokenInput:
+    return BrokenInput(f"{what} holds {type(found).__name__}; expected {expected}")

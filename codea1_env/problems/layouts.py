@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.problems import bigcodebench, contests, evalplus, humaneval, leetcode, own_rows, release_rows
+from codea1_env.problems import (
+    bigcodebench,
+    contests,
+    evalplus,
+    humaneval,
+    kodcode,
+    leetcode,
+    mbpp,
+    own_rows,
+    release_rows,
+    ult,
+)
 from codea1_env.problems.columns import Row
 from codea1_env.problems.problem import Problem, ProblemSet, SkippedRow
+from codea1_env.problems.refusals import cause_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +53,18 @@ LAYOUTS = (
         bigcodebench.problem_from_row,
     ),
     Layout(
+        "KodCode", frozenset({"question_id", "question", "solution", "test", "test_info"}), kodcode.problem_from_row
+    ),
+    Layout("MBPP", frozenset({"task_id", "text", "code", "test_list"}), mbpp.problem_from_row),
+    Layout("MBPP sanitized", frozenset({"task_id", "prompt", "code", "test_list"}), mbpp.sanitized_problem),
+    Layout("ULT", frozenset({"task_id", "prompt", "code", "func_name"}), ult.problem_from_row),
+    Layout(
         "LeetCodeDataset",
         frozenset({"task_id", "problem_description", "completion", "entry_point", "test"}),
         leetcode.problem_from_row,
     ),
     Layout("APPS", frozenset({"problem_id", "question", "solutions", "input_output"}), contests.apps_problem),
+    Layout("TACO", frozenset({"question", "solutions", "input_output", "skill_types"}), contests.taco_problem),
     Layout(
         "CodeContests",
         frozenset({"name", "description", "public_tests", "solutions"}),
@@ -86,7 +105,7 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
         except UserError as error:
             if strict:
                 raise BrokenInput(f"{item.place}: {error}") from error
-            skipped.append(SkippedRow(item.place, str(error)))
+            skipped.append(SkippedRow(item.place, str(error), cause_of(error)))
             continue
         places[problem.id] = item.place
         problems.append(problem)
@@ -105,10 +124,12 @@ def read_row(row: Row) -> Problem:
         UserError: the row has no known layout, or is broken.
     """
     columns = {column for column, value in row.items() if value is not None and value != ""}
-    for layout in LAYOUTS:
-        if layout.columns <= columns:
-            return layout.read(row)
-    raise BrokenInput(_no_layout(sorted(map(str, columns))))
+    # Published data sets contain rows in which a required column is empty; their layout says what they lack.
+    for found in (columns, row.keys()):
+        for layout in LAYOUTS:
+            if layout.columns <= found:
+                return layout.read(row)
+    raise BrokenInput(_no_layout(columns))
 
 
 def _read(item: FoundRow) -> Problem:
@@ -121,6 +142,8 @@ def _read(item: FoundRow) -> Problem:
     return read_row(item.row)
 
 
-def _no_layout(columns: list[str]) -> str:
-    known = "; ".join(f"{layout.name} ({', '.join(sorted(layout.columns))})" for layout in LAYOUTS)
-    return f"unknown layout with the columns {', '.join(columns)[:300] or 'none'}; known layouts are {known}"
+def _no_layout(columns: Set[object]) -> str:
+    nearest = max(LAYOUTS, key=lambda layout: len(layout.columns & columns) / len(layout.columns))
+    listed = ", ".join(sorted(map(str, columns)))[:300] or "none"
+    lacks = ", ".join(sorted(nearest.columns - columns))
+    return f"unknown layout with the columns {listed}; the nearest known layout, {nearest.name}, also needs {lacks}"

@@ -8,9 +8,17 @@ from collections.abc import Iterator
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import is_method
-from codea1_env.problems.columns import Row, optional_text, text
+from codea1_env.problems.columns import Row, identifier, optional_text, text
 from codea1_env.problems.problem import Problem, ProblemKind
-from codea1_env.problems.python_source import expression, joined, literal, require_definition, unparse
+from codea1_env.problems.python_source import (
+    expression,
+    joined,
+    literal,
+    require_definition,
+    unparse,
+    with_starter_code,
+)
+from codea1_env.problems.refusals import playable_statement, refuse_objects, solution_text
 from codea1_env.problems.snippets import read_test
 
 _EXAMPLE = re.compile(r"\**Input:?\**:?\s*(?P<given>[^\n]+)\s*\n\s*\**Output:?\**:?\s*(?P<value>[^\n]+)")
@@ -24,21 +32,21 @@ def problem_from_row(row: Row) -> Problem:
     statement ends with `starter_code`. The golden test is the row's `check(candidate)`. Examples of the form
     `Input: nums = [2,7], target = 9` with `Output: [0,1]` become asserts.
 
-    Rows whose arguments are objects, such as linked lists and trees, cannot be tested: only plain data is sent between
-    processes (`codea1 check problems` names such rows).
-
     Raises:
         BrokenInput: a column is missing, or the solution does not define the method.
+        RefusedRow: there is no solution, arguments are objects such as linked lists and trees, or the statement accepts
+            several answers.
     """
     entry_point = text(row, "entry_point")
     if not is_method(entry_point):
         raise BrokenInput(f"column 'entry_point' holds {entry_point!r}; expected a method such as Solution().twoSum")
-    description, before = text(row, "problem_description"), optional_text(row, "prompt")
-    solution = text(row, "completion")
+    description, before = playable_statement(row, "problem_description"), optional_text(row, "prompt")
+    solution, starter_code = solution_text(row, "completion"), optional_text(row, "starter_code")
+    refuse_objects(starter_code)
     require_definition(solution, entry_point, "column 'completion'")
     return Problem(
-        id=f"LeetCode/{text(row, 'task_id')}",
-        statement="\n\n".join(filter(None, (description.strip(), optional_text(row, "starter_code").rstrip()))),
+        id=f"LeetCode/{identifier(row, 'task_id')}",
+        statement=with_starter_code(description, starter_code),
         entry_point=entry_point,
         solution=solution,
         golden=read_test(joined(before, text(row, "test")), "", entry_point),

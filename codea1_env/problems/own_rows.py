@@ -22,6 +22,7 @@ from codea1_env.problems.problem import (
     WrongProgram,
 )
 from codea1_env.problems.python_source import require_definition, require_program
+from codea1_env.problems.refusals import Refusal, RefusedRow
 from codea1_env.problems.snippets import read_snippet
 
 _T = TypeVar("_T")
@@ -29,11 +30,11 @@ _T = TypeVar("_T")
 _FIELDS = tuple(field.name for field in fields(Problem))
 _Member = TypeVar("_Member", ProblemKind, OutputForm)
 _UNSUPPORTED = {
-    "interactor": "interactive problems",
-    "files": "problems with files",
-    "modules": "programs of several modules",
+    "interactor": Refusal.INTERACTIVE,
+    "files": Refusal.FILES,
+    "modules": Refusal.SEVERAL_MODULES,
 }
-"""Columns of problems that are not functions of plain data, with their names for the message."""
+"""Columns of problems that cannot be played."""
 _ADDED = {
     field.name: field.default for field in fields(Problem) if field.name in ("kind", "output", "answers", "calls")
 }
@@ -60,7 +61,7 @@ def problem_from_row(row: Row) -> Problem:
         UserError: a field is unknown, missing or of the wrong type, or the solution does not define the entry point.
     """
     for name in _UNSUPPORTED.keys() & {name for name, value in row.items() if value}:
-        raise BrokenInput(f"column {name!r}: {_UNSUPPORTED[name]} are not supported")
+        raise RefusedRow(_UNSUPPORTED[name], f"column {name!r}: problems with {name} are not supported")
     if unknown := sorted(set(row) - set(_FIELDS)):
         raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
     kind = _kind(row)

@@ -12,6 +12,7 @@ from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.problems.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class SkippedRow:
     place: str
     """File and row, e.g. `train.jsonl row 17`."""
     reason: str
+    cause: Refusal = Refusal.BROKEN
 
 
 @dataclass(frozen=True, slots=True)

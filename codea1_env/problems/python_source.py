@@ -131,6 +131,26 @@ def functions_of(tree: ast.Module) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
+def declared(statement: str, solution: ast.Module, name: str) -> str:
+    """Return a statement that names the function: its declaration is added if the statement shows neither a call nor
+    the quoted name."""
+    if re.search(rf"\b{re.escape(name)}\s*\(|[`'\"*]{re.escape(name)}[`'\"*]", statement):
+        return statement
+    found = (node for node in solution.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    lines = [_declaration(node) for node in found]
+    return "\n\n".join([statement.rstrip(), *lines]) + "\n"
+
+
+def with_starter_code(statement: str, starter_code: str) -> str:
+    """Return a statement that ends with the code with which programs begin, if there is any."""
+    return "\n\n".join(filter(None, (statement.strip(), starter_code.rstrip())))
+
+
+def _declaration(function: ast.FunctionDef) -> str:
+    bare = ast.FunctionDef(function.name, function.args, [ast.Pass()], [], function.returns, lineno=1)
+    return unparse(bare).partition("\n")[0]
+
+
 def functions_of_text(source: str) -> list[str]:
     """Return the names of the top-level functions of a text; none if it is not a program."""
     return functions_of(parse(source, "")) if _parses(source) else []

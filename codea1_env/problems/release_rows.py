@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,15 +10,13 @@ from codea1_env.problems.columns import Row, checked_text, optional_text, sub_ro
 from codea1_env.problems.examples import find_examples
 from codea1_env.problems.problem import GoldenTest, Problem
 from codea1_env.problems.python_source import (
-    calls_of,
-    functions_of,
     functions_of_text,
     imports_of,
     parse,
     require_definition,
     whole_solution,
 )
-from codea1_env.problems.snippets import read_test, solution_names
+from codea1_env.problems.snippets import read_test, tested_function
 
 _LICENCES = {
     "humanevalplus": "MIT AND Apache-2.0",
@@ -63,7 +60,8 @@ def training_problem(row: Row) -> Problem:
     tree = parse(solution, "column 'GT_code'")
     snippets = _snippets(row)
     named = optional_text(sub_row(row, "extra_info"), "function_name").strip()
-    entry_point = named or _entry_point(tree, snippets)
+    tests = (parse(snippet, f"snippet {position} of GT_test") for position, snippet in enumerate(snippets, start=1))
+    entry_point = named or tested_function(tree, tests)
     require_definition(solution, entry_point, "column 'GT_code'")
     golden: list[GoldenTest] = []
     for position, snippet in enumerate(snippets, start=1):
@@ -125,17 +123,3 @@ def _last_message(row: Row) -> str:
         case _:
             raise BrokenInput("neither column 'clean_description' nor a chat in 'prompt' states the problem")
     return checked_text(message, "column 'prompt'").rpartition("Question:\n")[2]
-
-
-def _entry_point(tree: ast.Module, snippets: Sequence[str]) -> str:
-    functions = functions_of(tree)
-    if not functions:
-        raise BrokenInput("the solution defines no top-level function")
-    votes = dict.fromkeys(functions, 0)
-    for position, snippet in enumerate(snippets, start=1):
-        test = parse(snippet, f"snippet {position} of GT_test")
-        for name in [*solution_names(test), *calls_of(test).elements()]:
-            if name in votes:
-                votes[name] += 1
-    # Of equal counts the last function, which usually uses the others.
-    return max(reversed(votes), key=votes.__getitem__)

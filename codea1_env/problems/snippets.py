@@ -10,14 +10,14 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
 from codea1_env.problems import pytest_stand_in
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest
-from codea1_env.problems.python_source import before_function, calls_of, joined, literal, parse, unparse
+from codea1_env.problems.python_source import before_function, calls_of, functions_of, joined, literal, parse, unparse
 
 _SOLUTION_MODULE = "solution"
 """KodCode's tests contain `from solution import f`."""
@@ -68,6 +68,24 @@ def read_test(
 def solution_names(tree: ast.Module) -> list[str]:
     """Return the names that a test imports from the solution's module."""
     return [alias.name for alias in _solution_aliases(tree)]
+
+
+def tested_function(solution: ast.Module, tests: Iterable[ast.Module]) -> str:
+    """Return the top-level function of a solution that its tests import or call most.
+
+    Raises:
+        BrokenInput: the solution defines no function.
+    """
+    functions = functions_of(solution)
+    if not functions:
+        raise BrokenInput("the solution defines no top-level function")
+    votes = dict.fromkeys(functions, 0)
+    for test in tests:
+        for name in [*solution_names(test), *calls_of(test).elements()]:
+            if name in votes:
+                votes[name] += 1
+    # Of equal counts the last function, which usually uses the others.
+    return max(reversed(votes), key=votes.__getitem__)
 
 
 def _case(snippet: str, node: ast.stmt, entry_point: str, *, functions: bool) -> GoldenCase | None:

@@ -18,12 +18,11 @@ from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.judging.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.plugins import resolve
-from codea1_env.problems import load_problems
+from codea1_env.problems import SkippedRow, load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.secret import without_secrets
 
 _TOY_PROBLEMS = 3
-_MAX_REASONS = 10
 
 
 def run_check_problems(options: CheckProblemsOptions) -> None:
@@ -43,15 +42,12 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
     rows += [(each.problem_id, each.status.value, each.detail) for each in bad]
     if rows:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
-    page.say(f"{problems.name}: {_counted(found, len(problems.skipped))}")
-    reasons = Counter(row.reason for row in problems.skipped)
-    for reason, n in reasons.most_common(_MAX_REASONS):
-        page.say(f"{n} skipped: {reason}")
+    page.say(f"{problems.name}: {_counted(found, problems.skipped)}")
     page.finish(
         problems=problems.name,
         counts=dict(Counter(each.status.value for each in found)),
         skipped=[asdict(row) for row in problems.skipped],
-        skipped_because=dict(reasons),
+        skipped_by_cause=_causes(problems.skipped),
         not_ok=[asdict(each) for each in bad],
     )
     if rows:
@@ -141,7 +137,13 @@ def _sandbox(name: str, require: str) -> Sandbox:
     return LocalSandbox(require=require)
 
 
-def _counted(found: Sequence[ProblemCheck], n_skipped: int) -> str:
+def _counted(found: Sequence[ProblemCheck], skipped: Sequence[SkippedRow]) -> str:
     counts = Counter(each.status for each in found)
-    parts = [(status.value, counts[status]) for status in CheckStatus] + [("skipped", n_skipped)]
-    return tally((name, n) for name, n in parts if n)
+    parts = [(status.value, counts[status]) for status in CheckStatus] + [("skipped", len(skipped))]
+    because = f" ({tally(_causes(skipped).items())})" if skipped else ""
+    return tally((name, n) for name, n in parts if n) + because
+
+
+def _causes(skipped: Sequence[SkippedRow]) -> dict[str, int]:
+    """Return how many rows were skipped for each cause, the most frequent first."""
+    return dict(Counter(row.cause.value for row in skipped).most_common())

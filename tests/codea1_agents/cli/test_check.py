@@ -34,15 +34,13 @@ def test_rows_that_are_not_ok_are_told_with_their_reasons_and_exit_with_1(
     path.write_text(path.read_text() + "{broken\n" + f"{interactive}\n" * 2)
     result = codea1("check", "problems", path, "--json")
     assert result.exit_code == 1
-    because = "column 'interactor': interactive problems are not supported"
-    assert f"2 skipped: {because}" in result.stderr
     assert "P/wrong" in result.stderr
     assert "P/right" not in result.stderr
     data = one_object(result.stdout)
     assert data["counts"] == {"ok": 1, "wrong": 1}
     assert [(row["problem_id"], row["status"]) for row in data["not_ok"]] == [("P/wrong", "wrong")]
     assert len(data["skipped"]) == 3
-    assert data["skipped_because"][because] == 2
+    assert data["skipped_by_cause"] == {"interactive": 2, "broken": 1}
 
 
 @pytest.mark.parametrize("source", ["nowhere", "nowhere.jsonl", "my_agents:lost"])

@@ -1,110 +1,142 @@
-"""Rows made from the published descriptions of APPS, CodeContests and LiveCodeBench; the problems are our own."""
-
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
 import pytest
 
 from codea1_env.errors import BrokenInput
-from codea1_env.facts.outputs import OutputForm
-from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import GoldenCase
 from codea1_env.problems.layouts import read_row
 from codea1_env.problems.problem import ProblemKind
-from codea1_env.sandbox import Sandbox
+from codea1_env.problems.refusals import Refusal, RefusedRow
+from tests.support.data_set_rows import (
+    APPS,
+    APPS_METHOD,
+    CODE_CONTESTS,
+    LIVE_CODE_BENCH,
+    LIVE_CODE_BENCH_METHOD,
+    TACO,
+)
 
-ADD, PYTHON_2 = "a, b = map(int, input().split())\nprint(a + b)\n", "print raw_input()"
-APPS = {
-    "problem_id": 17,
-    "question": "Print the sum of two integers.",
-    "solutions": json.dumps([PYTHON_2, ADD]),
-    "input_output": json.dumps({"inputs": ["1 2\n", "3 4\n"], "outputs": ["3\n", "7\n"]}),
-    "difficulty": "introductory",
-    "url": "",
-    "starter_code": "",
-}
-CODE_CONTESTS = {
-    "name": "1_A. Sum",
-    "description": "Print the sum of two integers.",
-    "public_tests": {"input": ["1 2\n"], "output": ["3\n"]},
-    "private_tests": {"input": ["3 4\n"], "output": ["7\n"]},
-    "generated_tests": {"input": [], "output": []},
-    "solutions": {"language": [2, 1, 3], "solution": ["int main() {}", PYTHON_2, ADD]},
-    "input_file": "",
-    "output_file": "",
-}
-LIVE = {
-    "question_id": "abc1",
-    "question_content": "Print the sum of two integers.",
-    "public_test_cases": json.dumps([{"input": "1 2\n", "output": "3\n", "testtype": "stdin"}]),
-    "private_test_cases": json.dumps([{"input": "3 4\n", "output": "7\n", "testtype": "stdin"}]),
-    "starter_code": "",
-    "solution": ADD,
-}
-ROWS = {"APPS/17": APPS, "CodeContests/1_A. Sum": CODE_CONTESTS, "LiveCodeBench/abc1": LIVE}
+DEEP = "[" * 99 + "]" * 99
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_row_becomes_a_problem_on_standard_input_that_its_solution_passes(name: str, sandbox: Sandbox) -> None:
-    problem = read_row(ROWS[name])
-    assert problem.id == name
-    assert problem.kind is ProblemKind.STDIN
-    assert problem.output is OutputForm.WORDS
-    assert problem.solution == ADD
-    assert problem.golden == (GoldenCase("run('1 2\\n')", "'3\\n'"), GoldenCase("run('3 4\\n')", "'7\\n'"))
-    assert problem.examples[0] == "assert run('1 2\\n') == '3\\n'"
-    assert [check.status for check in check_problems([problem], sandbox)] == [CheckStatus.OK]
+def input_output(**changes: Any) -> str:
+    return json.dumps({"inputs": ["2\n"], "outputs": ["4\n"]} | changes)
 
 
-def without(row: dict[str, Any], column: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != column}
+def test_the_first_solution_that_is_python_3_is_used_and_lines_are_joined() -> None:
+    problem = read_row(APPS)
+    assert (problem.id, problem.kind, problem.licence) == ("APPS/7", ProblemKind.STDIN, "MIT")
+    assert problem.solution == "print(2 * int(input()))"
+    assert problem.golden == (GoldenCase("run('2\\n')", "'4\\n'"), GoldenCase("run('5\\n')", "'10'"))
+    assert problem.examples[0] == "assert run('2\\n') == '4\\n'"
 
 
-PICKLED = base64.b64encode(b"x\x9c").decode()
-TWO_INPUTS = json.dumps({"inputs": ["1 2", "3 4"], "outputs": ["3"]})
-FUNCTION = json.dumps({"inputs": [[1, 2]], "outputs": [3], "fn_name": "add"})
-CALLS = json.dumps([{"input": "1\n2", "output": "3", "testtype": "functional"}])
+def test_a_named_function_is_called_in_the_form_of_the_starter_code() -> None:
+    method, function = read_row(APPS_METHOD), read_row(TACO)
+    assert (method.kind, method.entry_point) == (ProblemKind.METHOD, "Solution().total")
+    assert method.statement.endswith("def total(self, words: List[str]) -> int:")
+    assert set(method.imports.splitlines()) == {"from typing import List", "from collections import Counter"}
+    assert (function.kind, function.entry_point) == (ProblemKind.FUNCTION, "tail")
+    assert function.golden[0] == GoldenCase("tail([1, 2, 3])", "[2, 3]")  # unwrapped, since all outputs are [..]
+
+
+def test_without_starter_code_the_solution_shows_the_form() -> None:
+    assert read_row(TACO | {"starter_code": ""}).entry_point == "tail"
+    assert read_row(APPS_METHOD | {"starter_code": ""}).entry_point == "Solution().total"
+    with pytest.raises(
+        RefusedRow, match=r"no Python 3 solution that can be used; the last: .* does not define Solution"
+    ):
+        read_row(APPS_METHOD | {"solutions": json.dumps(["def total(words):\n    return 0\n"])})
+
+
+def test_outputs_that_are_not_all_lists_of_one_item_are_taken_as_they_are() -> None:
+    outputs = {"fn_name": "tail", "inputs": [[[1, 2]], [[1]]], "outputs": [[2], []]}
+    assert [case.expected for case in read_row(TACO | {"input_output": json.dumps(outputs)}).golden] == ["[2]", "[]"]
+
+
+def test_equal_questions_have_equal_ids_in_taco_and_others_other_ids() -> None:
+    assert read_row(TACO).id == read_row(TACO | {"difficulty": "HARD"}).id
+    assert read_row(TACO).id != read_row(TACO | {"question": "Return the rest."}).id
+
+
+def test_long_tests_are_golden_but_no_examples() -> None:
+    problem = read_row(APPS | {"input_output": input_output(inputs=["7" * 5_000], outputs=["1"])})
+    assert (len(problem.golden), problem.examples) == (1, ())
+
+
+def test_private_tests_of_live_code_bench_are_used_if_they_are_json_and_never_unpickled() -> None:
+    assert len(read_row(LIVE_CODE_BENCH).golden) == 2
+    assert read_row(LIVE_CODE_BENCH_METHOD).golden == (GoldenCase("Solution().scaled([1, 2], 3)", "[3, 6]"),)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason", "refusal"),
+    [
+        (APPS | {"solutions": json.dumps(["print 1"])}, "no Python 3 solution .*Missing parentheses", "no solution"),
+        (APPS | {"solutions": "[]"}, "no Python 3 solution; without", "no solution"),
+        (APPS | {"question": "Print any of the numbers."}, "accepts several answers", "several right answers"),
+        (APPS | {"question": "This is an interactive problem."}, "describes an interactive program", "interactive"),
+        (APPS | {"question": "Read from the file doubles.in."}, "names an input or output file", "files"),
+        (CODE_CONTESTS | {"input_file": "in.txt"}, "column 'input_file' names a file", "files"),
+        (CODE_CONTESTS | {"solutions": {}}, "no Python 3 solution", "no solution"),
+        (
+            TACO | {"starter_code": "def tail(head: ListNode):\n"},
+            "column 'starter_code' names the class ListNode",
+            "objects",
+        ),
+    ],
+)
+def test_a_row_that_cannot_be_played_is_refused_with_its_cause(row: dict[str, Any], reason: str, refusal: str) -> None:
+    with pytest.raises(RefusedRow, match=reason) as caught:
+        read_row(row)
+    assert caught.value.refusal is Refusal(refusal)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (APPS | {"solutions": "[]x"}, "column 'solutions' is not JSON"),
-        (APPS | {"solutions": json.dumps([PYTHON_2])}, "column 'solutions' holds no Python 3 program; the first"),
-        (APPS | {"solutions": "{}"}, "column 'solutions' holds dict; expected a list of programs"),
-        (APPS | {"input_output": "[1]"}, "column 'input_output' holds list; expected an object such as"),
+        (APPS | {"problem_id": [1]}, "column 'problem_id' holds list, not text"),
+        (APPS | {"solutions": "{"}, "column 'solutions' is not JSON"),
+        (APPS | {"solutions": "7"}, "column 'solutions' holds int; expected a list"),
+        (APPS | {"solutions": "[7]"}, "solution.* holds int, not text"),
+        (APPS | {"input_output": "[" * 100_000}, "column 'input_output' is not JSON: maximum recursion depth"),
+        (APPS | {"input_output": "9" * 5_000}, "column 'input_output' is not JSON: Exceeds the limit"),
+        (APPS | {"input_output": "[]"}, "column 'input_output' holds list; expected an object such as"),
+        (APPS | {"input_output": input_output(inputs=None)}, "inputs and outputs must be lists, not NoneType"),
+        (APPS | {"input_output": input_output(outputs=[])}, "has 1 inputs, but 0 outputs"),
+        (APPS | {"input_output": input_output(inputs=[7])}, "an input of column 'input_output' holds int, not text"),
+        (APPS | {"input_output": input_output(outputs=[["\0"]])}, "a line of an output .* holds a NUL character"),
+        (TACO | {"input_output": input_output(fn_name=["tail"])}, "fn_name of .* holds list, not text"),
         (
-            APPS | {"input_output": TWO_INPUTS},
-            "column 'input_output' has 2 inputs, but 1 outputs; each input needs one",
+            TACO | {"input_output": input_output(fn_name="tail")},
+            "the input of a call holds str, not a list of arguments",
         ),
-        (APPS | {"input_output": FUNCTION}, "tests the function 'add' and not a program on standard input"),
-        (APPS | {"question": "Print any of them."}, "several outputs .'Print any'.*: such a problem needs a checker"),
         (
-            CODE_CONTESTS | {"description": "If there are several answers, print any."},
-            "column 'description' accepts several outputs",
+            TACO | {"input_output": '{"fn_name": "tail", "inputs": [[DEEP]], "outputs": [1]}'.replace("DEEP", DEEP)},
+            "holds a value of more than 64 levels",
         ),
-        (CODE_CONTESTS | {"input_file": "in.txt"}, "column 'input_file' names a file"),
-        (CODE_CONTESTS | {"solutions": {"language": [2], "solution": [""]}}, "column 'solutions' holds no Python 3"),
         (
-            CODE_CONTESTS | {"public_tests": {"input": [1], "output": ["1"]}},
-            "an input of column 'public_tests' holds int",
+            TACO | {"input_output": '{"fn_name": "tail", "inputs": [[NaN]], "outputs": [1]}'},
+            "is not JSON: NaN is no JSON value",
         ),
-        (without(LIVE, "solution"), "LiveCodeBench has no solutions.*add the column 'solution'"),
-        (LIVE | {"public_test_cases": CALLS}, "column 'public_test_cases' tests a function"),
-        (LIVE | {"private_test_cases": PICKLED}, "column 'private_test_cases' is not JSON.*must be unpacked before"),
+        (CODE_CONTESTS | {"solutions": {"language": 3, "solution": ["x"]}}, "'language' of 'solutions' holds int"),
+        (CODE_CONTESTS | {"public_tests": {"input": 3, "output": []}}, "must be lists, not int"),
+        (LIVE_CODE_BENCH | {"public_test_cases": "[1]"}, "column 'public_test_cases' holds list; expected a list such"),
+        (LIVE_CODE_BENCH | {"metadata": "[]"}, "column 'metadata' holds list; expected an object such as"),
+        (LIVE_CODE_BENCH_METHOD | {"metadata": '{"func_name": "other"}'}, "does not define other"),
+        (
+            LIVE_CODE_BENCH_METHOD
+            | {"public_test_cases": json.dumps([{"input": "oops", "output": "1", "testtype": "functional"}])},
+            "an input line is not JSON",
+        ),
     ],
 )
-def test_a_row_that_cannot_be_played_says_why(row: dict[str, Any], reason: str) -> None:
-    with pytest.raises(BrokenInput, match=reason):
+def test_a_hostile_row_gets_one_sentence(row: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BrokenInput, match=reason) as caught:
         read_row(row)
-
-
-@pytest.mark.parametrize(
-    "statement",
-    ["Print the number of ways.", "Is there any of length 3?", "Find the only answer.", "Any two numbers differ."],
-)
-def test_a_statement_with_one_right_output_is_not_refused(statement: str) -> None:
-    assert read_row(APPS | {"question": statement}).statement == statement
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500

@@ -1,0 +1,91 @@
+"""Converts the inputs and outputs of contest data into golden cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.columns import checked_text
+from codea1_env.problems.problem import RUN, GoldenCase
+
+_DEEPEST = 64
+"""Levels of lists in one value; Python's parser refuses about 200 levels of brackets."""
+
+
+def printed_cases(inputs: object, outputs: object, what: str) -> list[GoldenCase]:
+    """Return one case per input of a program on standard input.
+
+    Args:
+        inputs: one text per case, or one list of lines.
+        outputs: likewise.
+        what: the column, for messages.
+
+    Raises:
+        BrokenInput: they are not lists of equal length of texts.
+    """
+    return [
+        GoldenCase(f"{RUN}({_lines(given, f'an input of {what}')!r})", repr(_lines(printed, f"an output of {what}")))
+        for given, printed in _pairs(inputs, outputs, what)
+    ]
+
+
+def call_cases(entry_point: str, arguments: object, answers: object, what: str) -> list[GoldenCase]:
+    """Return one case per call of an entry point.
+
+    Args:
+        entry_point: of the problem.
+        arguments: one list of plain values per call.
+        answers: one plain value per call.
+        what: the column, for messages.
+
+    Raises:
+        BrokenInput: they are not lists of equal length, or a value is nested too deeply.
+    """
+    return [
+        GoldenCase(f"{entry_point}({_arguments(given, what)})", _source(answer, what))
+        for given, answer in _pairs(arguments, answers, what)
+    ]
+
+
+def unwrapped(answers: object) -> object:
+    """Return the answers of APPS and TACO, which some of their sources store as lists of one item each."""
+    if isinstance(answers, list) and all(isinstance(answer, list) and len(answer) == 1 for answer in answers):
+        return [answer[0] for answer in answers]
+    return answers
+
+
+def _pairs(inputs: object, outputs: object, what: str) -> list[tuple[Any, Any]]:
+    for each in (inputs, outputs):
+        if not isinstance(each, Sequence) or isinstance(each, str | bytes):
+            raise BrokenInput(f"{what}: inputs and outputs must be lists, not {type(each).__name__}")
+    given, shown = list(inputs), list(outputs)  # type: ignore[call-overload]  # just checked
+    if len(given) != len(shown):
+        raise BrokenInput(f"{what} has {len(given)} inputs, but {len(shown)} outputs; each input needs one")
+    return list(zip(given, shown, strict=True))
+
+
+def _lines(value: object, what: str) -> str:
+    if isinstance(value, list):
+        return "\n".join(checked_text(line, f"a line of {what}") for line in value)
+    return checked_text(value, what)
+
+
+def _arguments(given: object, what: str) -> str:
+    if not isinstance(given, list):
+        raise BrokenInput(f"{what}: the input of a call holds {type(given).__name__}, not a list of arguments")
+    return ", ".join(_source(each, what) for each in given)
+
+
+def _source(value: object, what: str) -> str:
+    _refuse_depth(value, _DEEPEST, what)
+    return repr(value)
+
+
+def _refuse_depth(value: object, levels: int, what: str) -> None:
+    if not isinstance(value, list | dict):
+        return
+    if not levels:
+        raise BrokenInput(f"{what} holds a value of more than {_DEEPEST} levels")
+    for item in value.values() if isinstance(value, dict) else value:
+        _refuse_depth(item, levels - 1, what)

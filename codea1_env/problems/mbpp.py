@@ -1,0 +1,75 @@
+"""MBPP, its sanitized part, and MBPP+ as published by EvalPlus on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import ast
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.columns import Row, checked_text, identifier, optional_text
+from codea1_env.problems.examples import find_examples
+from codea1_env.problems.problem import GoldenTest, Problem
+from codea1_env.problems.python_source import imports_of, joined, parse, require_definition
+from codea1_env.problems.refusals import Refusal, RefusedRow, playable_statement, solution_text
+from codea1_env.problems.snippets import read_test, tested_function
+
+
+def problem_from_row(row: Row) -> Problem:
+    """Return the problem of a row with `task_id`, `text`, `code` and `test_list`; see `sanitized_problem`.
+
+    `challenge_test_list` is read if it is there.
+
+    Raises:
+        BrokenInput: as `sanitized_problem`.
+        RefusedRow: likewise; or `test_setup_code` makes objects of the solution's classes.
+    """
+    setup = optional_text(row, "test_setup_code")
+    if any(not isinstance(node, ast.Import | ast.ImportFrom) for node in parse(setup, "column 'test_setup_code'").body):
+        raise RefusedRow(
+            Refusal.OBJECTS, "column 'test_setup_code' makes objects that the tests pass; only plain data is sent"
+        )
+    return _problem(row, "text", setup)
+
+
+def sanitized_problem(row: Row) -> Problem:
+    """Return the problem of a row with `task_id`, `prompt`, `code` and `test_list`.
+
+    The statement is the sentence with the first test, which shows the function's name and its arguments. The tests of
+    `test_list`, and of MBPP+'s `test`, are golden; they begin with `test_imports`.
+
+    Raises:
+        BrokenInput: a column is missing or of another type, or a test or the solution is not Python.
+        RefusedRow: there is no solution, or the statement accepts several answers.
+    """
+    return _problem(row, "prompt", "\n".join(_texts(row, "test_imports")))
+
+
+def _problem(row: Row, column: str, setup: str) -> Problem:
+    solution, tests = solution_text(row, "code"), _texts(row, "test_list")
+    if not tests:
+        raise BrokenInput("column 'test_list' is empty")
+    tests = [*tests, *_texts(row, "challenge_test_list"), *filter(None, [optional_text(row, "test")])]
+    tree = parse(solution, "column 'code'")
+    entry_point = tested_function(tree, [parse(test, "a test") for test in tests[:1]])
+    require_definition(solution, entry_point, "column 'code'")
+    statement = f"{playable_statement(row, column).rstrip()}\n\n{tests[0].strip()}\n"
+    golden: list[GoldenTest] = []
+    for number, test in enumerate(tests, start=1):
+        golden.extend(read_test(joined(setup, test), "", entry_point, f"test {number}"))
+    return Problem(
+        id=f"Mbpp/{identifier(row, 'task_id')}",
+        statement=statement,
+        entry_point=entry_point,
+        solution=solution,
+        golden=tuple(dict.fromkeys(golden)),
+        imports=imports_of(setup),
+        examples=find_examples(statement, entry_point),
+        source="MBPP",
+        licence="CC-BY-4.0 AND Apache-2.0" if optional_text(row, "test") else "CC-BY-4.0",
+    )
+
+
+def _texts(row: Row, column: str) -> list[str]:
+    items = row.get(column)
+    if items is not None and not isinstance(items, list | tuple):
+        raise BrokenInput(f"column {column!r} holds {type(items).__name__}, not a list")
+    return [checked_text(item, f"an item of {column!r}") for item in items or ()]

@@ -1,0 +1,126 @@
+"""Why rows of data sets are refused, and the statements that make a row unplayable."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems.columns import Row, text
+
+
+class Refusal(StrEnum):
+    """The cause for which a row is refused."""
+
+    BROKEN = "broken"
+    """It cannot be read: a column is missing or holds something else than its data set publishes."""
+    NO_SOLUTION = "no solution"
+    """It has no solution that could be the ground truth."""
+    SEVERAL_ANSWERS = "several right answers"
+    """Its statement accepts several answers, and its tests state one."""
+    SEVERAL_FUNCTIONS = "several functions"
+    """Its tests call several functions or a class; a problem has one entry point."""
+    OBJECTS = "objects"
+    """Its tests pass objects, such as linked lists and trees; only plain data is sent between processes."""
+    INTERACTIVE = "interactive"
+    """The program would converse with its judge."""
+    FILES = "files"
+    """The program would read or write files."""
+    SEVERAL_MODULES = "several modules"
+    """The program would have several modules."""
+
+
+class RefusedRow(BrokenInput):
+    """A row that can be read but not be played.
+
+    Args:
+        refusal: the cause.
+        reason: one sentence about this row.
+    """
+
+    def __init__(self, refusal: Refusal, reason: str) -> None:
+        super().__init__(refusal, reason)
+        self.refusal = refusal
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def cause_of(error: BaseException) -> Refusal:
+    """Return the cause for which a row is refused with this error."""
+    return error.refusal if isinstance(error, RefusedRow) else Refusal.BROKEN
+
+
+_ANSWERS = r"(?:answer|output|result|solution|list|array|string|sequence|permutation|way|path|them|integer)s?\b"
+_SIGNS = (
+    (
+        Refusal.SEVERAL_ANSWERS,
+        "accepts several answers, and the tests state one: such a problem needs a checker",
+        re.compile(
+            r"\b(?:print|output|return)\s+any\b(?!thing)"
+            r"|\b(?:any|either)\s+(?:one\s+)?of\s+(?:them|these)\b"
+            r"|\b(?:print|output|return|report|answers?|results?|solutions?)\b[^.\n]{0,60}\bin\s+(?:any|arbitrary)\s+order\b"
+            r"|\border\s+of\s+(?:the\s+|your\s+)?(?:output|answer|result)s?\b[^.\n]{0,20}(?:\bnot|n't)\s+matter\b"
+            rf"|\b(?:multiple|several|many|more\s+than\s+one)\s+(?:\w+\s+){{0,2}}{_ANSWERS}[^.]{{0,60}}\b(?:any|either)\b"
+            rf"|\bany\s+(?:valid|correct|possible|suitable|optimal)\s+{_ANSWERS}",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        Refusal.INTERACTIVE,
+        "describes an interactive program; programs get their whole input at once",
+        re.compile(r"\binteractive\s+(?:problem|task)\b|\b(?:problem|task)\s+is\s+interactive\b", re.IGNORECASE),
+    ),
+    (
+        Refusal.FILES,
+        "names an input or output file; programs have only standard input and output",
+        re.compile(r"\bfiles?\s+(?:named\s+|called\s+)?['\"`]?\w+\.(?:in|out|txt)\b", re.IGNORECASE),
+    ),
+)
+
+_OBJECTS = re.compile(r"\b(?:ListNode|TreeNode|Node|NestedInteger)\b")
+
+
+def playable_statement(row: Row, column: str) -> str:
+    """Return the statement of a problem that has one right answer and needs no judge and no files.
+
+    Raises:
+        RefusedRow: the statement says otherwise.
+        BrokenInput: the column is missing, empty or no text.
+    """
+    statement = text(row, column)
+    for refusal, because, sign in _SIGNS:
+        if found := sign.search(statement):
+            raise RefusedRow(refusal, f"column {column!r} {because} ({' '.join(found.group().split())!r})")
+    return statement
+
+
+def refuse_objects(starter_code: str) -> None:
+    """Refuse a row whose starter code takes or returns objects of a class.
+
+    Raises:
+        RefusedRow: it does.
+    """
+    if found := _OBJECTS.search(starter_code):
+        raise RefusedRow(
+            Refusal.OBJECTS,
+            f"column 'starter_code' names the class {found.group()}, whose objects cannot be sent between processes",
+        )
+
+
+def solution_text(row: Row, column: str) -> str:
+    """Return the solution.
+
+    Raises:
+        RefusedRow: there is none.
+        BrokenInput: it is no text.
+    """
+    if row.get(column) in (None, "", "[]"):
+        raise no_solution(f"column {column!r} is {'empty' if column in row else 'missing'}")
+    return text(row, column)
+
+
+def no_solution(reason: str) -> RefusedRow:
+    """Return the error of a row without a solution."""
+    return RefusedRow(Refusal.NO_SOLUTION, f"{reason}; without a solution there is no ground truth")

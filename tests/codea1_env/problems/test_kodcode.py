@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from codea1_env.errors import BrokenInput
+from codea1_env.judging.golden import ExpectedValues, golden_jobs, golden_results
+from codea1_env.problems.layouts import read_row
+from codea1_env.problems.refusals import Refusal, RefusedRow
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox.interface import Sandbox
+from tests.support.data_set_rows import KODCODE
+
+
+def test_the_entry_point_is_the_imported_function_and_the_statement_declares_it() -> None:
+    problem = read_row(KODCODE)
+    assert (problem.id, problem.entry_point) == ("Prefill_0_I", "doubled")
+    assert problem.statement == f"{KODCODE['question']}\n\ndef doubled(numbers):\n"
+    assert problem.licence == "CC-BY-NC-4.0"
+
+
+def test_a_question_that_shows_a_call_is_the_statement() -> None:
+    question = "Write `doubled`, which doubles the numbers of a list."
+    assert read_row(KODCODE | {"question": question}).statement == question
+
+
+def test_a_test_may_import_everything() -> None:
+    everything = KODCODE["test"].replace("import doubled", "import *")
+    assert read_row(KODCODE | {"test": everything}).entry_point == "doubled"
+
+
+def test_a_helper_beside_the_entry_point_is_no_entry_point() -> None:
+    helped = (
+        "def twice(n):\n    return 2 * n\n\ndef doubled(numbers):\n    return [twice(n) for n in numbers if n >= 0]\n"
+    )
+    assert read_row(KODCODE | {"solution": helped}).entry_point == "doubled"
+
+
+def test_every_test_function_counts(sandbox: Sandbox) -> None:
+    problem = read_row(KODCODE)
+    programs = [problem.solution, "def doubled(numbers):\n    return [2 * n for n in numbers]\n"]
+    expected = ExpectedValues(sandbox).of([problem])
+    passed = [
+        [
+            result.passed
+            for result in golden_results(
+                problem, sandbox.run(golden_jobs(problem, program)), expected, preset("fixed").comparison
+            )
+        ]
+        for program in programs
+    ]
+    assert passed == [[True], [False]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "refusal"),
+    [
+        (
+            {"test": "from solution import doubled, tripled\ndef test_it():\n    assert doubled([]) == tripled([])\n"},
+            "column 'test' imports doubled, tripled; a problem has one entry point",
+            Refusal.SEVERAL_FUNCTIONS,
+        ),
+        (
+            {
+                "solution": "class Stack:\n    pass\n\ndef doubled(x):\n    return x\n",
+                "test": "from solution import Stack\ndef test_it():\n    assert Stack()\n",
+            },
+            "column 'test' imports Stack, which is no function of the solution",
+            Refusal.SEVERAL_FUNCTIONS,
+        ),
+        (
+            {"question": "Return the pairs in any order."},
+            "accepts several answers",
+            Refusal.SEVERAL_ANSWERS,
+        ),
+    ],
+)
+def test_rows_that_cannot_be_played_are_refused(changes: dict[str, Any], reason: str, refusal: Refusal) -> None:
+    with pytest.raises(RefusedRow, match=reason) as caught:
+        read_row(KODCODE | changes)
+    assert caught.value.refusal is refusal
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"style": "online_judge"}, "column 'style' holds 'online_judge'"),
+        ({"test": "def test_it(:"}, "column 'test' is not Python"),
+        ({"test": "x = 1"}, "column 'test' tests nothing"),
+        ({"solution": "def doubled(:"}, "column 'solution' is not Python"),
+        ({"question_id": {}}, "column 'question_id' holds dict"),
+    ],
+)
+def test_broken_rows_get_one_sentence(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BrokenInput, match=reason):
+        read_row(KODCODE | changes)

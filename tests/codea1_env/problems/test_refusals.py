@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from codea1_env.errors import BrokenInput
+from codea1_env.problems import load_problems
+from codea1_env.problems.refusals import Refusal, RefusedRow, cause_of, playable_statement
+
+
+@pytest.mark.parametrize(
+    ("statement", "refusal"),
+    [
+        ("If there are multiple answers, print any.", Refusal.SEVERAL_ANSWERS),
+        ("If there are several possible solutions, you may print any of them.", Refusal.SEVERAL_ANSWERS),
+        ("You may return the answer in any order.", Refusal.SEVERAL_ANSWERS),
+        ("Output the indices in arbitrary order.", Refusal.SEVERAL_ANSWERS),
+        ("If there is more than one such string, return any valid string.", Refusal.SEVERAL_ANSWERS),
+        ("The order of the output does not matter.", Refusal.SEVERAL_ANSWERS),
+        ("Print either of them.", Refusal.SEVERAL_ANSWERS),
+        ("This problem is interactive.", Refusal.INTERACTIVE),
+        ("An interactive task: guess the number.", Refusal.INTERACTIVE),
+        ("INPUT FORMAT (file maze.in):", Refusal.FILES),
+        ("Write to the file 'maze.out'.", Refusal.FILES),
+    ],
+)
+def test_statements_of_unplayable_problems_are_recognised(statement: str, refusal: Refusal) -> None:
+    with pytest.raises(RefusedRow) as caught:
+        playable_statement({"question": statement}, "question")
+    assert caught.value.refusal is refusal
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Return True if any number is even.",
+        "The first line of the input file contains a number.",
+        "The numbers are given in ascending order; print their sum.",
+        "Return anything that was stored, in the order of the input.",
+        "The ranges of each list come in any order.",
+        "Print the number of ways.",
+        "Is there any of length 3?",
+        "Find the only answer.",
+        "Any two numbers differ.",
+        "Find how many of them are prime.",
+        "Print the name of the file.",
+    ],
+)
+def test_other_statements_are_not(statement: str) -> None:
+    assert playable_statement({"question": statement}, "question") == statement
+
+
+def test_no_statement_of_the_shipped_problems_is_taken_for_unplayable() -> None:
+    shipped = (problem for part in ("functions", "methods", "stdin") for problem in load_problems(f"starter:{part}"))
+    for problem in shipped:
+        assert playable_statement({"question": problem.statement}, "question")
+
+
+def test_a_refusal_is_bad_input_that_pickles_with_its_cause() -> None:
+    error = pickle.loads(pickle.dumps(RefusedRow(Refusal.FILES, "it reads a file")))
+    assert isinstance(error, BrokenInput)
+    assert (str(error), cause_of(error), cause_of(BrokenInput("x"))) == (
+        "it reads a file",
+        Refusal.FILES,
+        Refusal.BROKEN,
+    )
