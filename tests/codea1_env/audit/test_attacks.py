@@ -53,7 +53,7 @@ def test_a_candidate_that_may_run_outside_a_sandbox_has_nothing_in_it_that_harms
 
 @pytest.mark.parametrize("attack", ATTACKS.candidates, ids=lambda attack: attack.name)
 def test_what_a_candidate_is_judged_by_stands_in_its_asserts(attack) -> None:
-    assert all(line.startswith("assert ") and "\n" not in line for line in attack.asserts)
+    assert all(line.count("assert ") == 1 and "\n" not in line for line in attack.asserts)
     assert all(case.expected for case in attack.golden)
     assert attack.n_golden <= len(attack.golden)
 
@@ -148,7 +148,7 @@ def test_a_candidate_is_read_with_its_truth() -> None:
         (CANDIDATE.replace('["fails"]', "[]"), "truth needs one word per assert"),
         (CANDIDATE.replace("fails", "false"), "false"),
         (CANDIDATE + 'rules = "loose"', "no rules 'loose'"),
-        (CANDIDATE + "calls = []", "unknown key 'calls'"),
+        (CANDIDATE + "reply = ''", "unknown key 'reply'"),
     ],
 )
 def test_a_candidate_that_cannot_be_read_is_broken_input(text: str, complaint: str) -> None:
