@@ -22,6 +22,7 @@ class TrainOptions(Options):
     \b
     Example:
       codea1 train my_run.toml --set run.steps=20 --set training.lr=3e-6 -o runs/first
+      codea1 train paper-7b --dry-run --on "8 x H100 80GB"
     """
 
     config: Annotated[
@@ -35,6 +36,14 @@ class TrainOptions(Options):
         Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
     ] = None
     resume: Annotated[Path | None, Option(help="Continue the run in this folder from its last checkpoint.")] = None
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Print memory, placement and minutes of a step by arithmetic; run nothing.")
+    ] = False
+    on: Annotated[
+        str | None,
+        Option(help="GPUs of the dry run, e.g. '24GB' or '8 x H100 80GB'.", show_default="those of this machine"),
+    ] = None
+    force: Annotated[bool, Option("--force", help="Start a run that does not fit this machine.")] = False
     quiet: SummaryOnly = False
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from codea1_agents.train.grpo.failures import TrainingStopped
 from codea1_agents.train.loop.alarms import alarms_of
+from codea1_agents.train.loop.fitting import require_fit
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
-from codea1_agents.train.loop.loading import checked, load_training, with_overrides
+from codea1_agents.train.loop.loading import changed, load_training
 from codea1_agents.train.loop.options import ClusterOptions, TrainingConfig
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
@@ -61,22 +62,29 @@ class Finished:
     """Directories of the exported models, by module."""
 
 
-def train(config: TrainingConfig | str | Path, *, out: Path | None = None, watcher: Watcher | None = None) -> Finished:
+def train(
+    config: TrainingConfig | str | Path,
+    *,
+    out: Path | None = None,
+    force: bool = False,
+    watcher: Watcher | None = None,
+) -> Finished:
     """Run a training from its first step.
 
     Args:
         config: settings, or a source for `load_training`.
         out: run folder, new or empty; None: `run.folder`, else a new one under `runs/`.
+        force: start it even if it does not fit this machine.
         watcher: receives the events.
 
     Raises:
-        UserError: settings that make no run, a folder in use, or a full disk.
+        UserError: settings that make no run or do not fit this machine, a folder in use, or a full disk.
         TrainingFailed: the loss is not finite, a learner died, or an engine has old weights. The last checkpoint is
             intact.
     """
     full = config if isinstance(config, TrainingConfig) else load_training(config)
     place = out or (Path(full.run.folder) if full.run.folder else None)
-    return _run(full, place, None, watcher or Watcher())
+    return _run(full, place, None, watcher or Watcher(), force=force)
 
 
 def resume(
@@ -84,6 +92,7 @@ def resume(
     changes: Iterable[str] | Mapping[str, Any] = (),
     *,
     config: TrainingConfig | None = None,
+    force: bool = False,
     watcher: Watcher | None = None,
 ) -> Finished:
     """Continue a run from its last checkpoint, here or on another host.
@@ -92,6 +101,7 @@ def resume(
         run: its folder.
         changes: settings to change, as in `load_training`; only those that do not change the figures.
         config: settings that must agree with those of the run; None: the run's own.
+        force: start it even if it does not fit this machine.
         watcher: receives the events.
 
     Raises:
@@ -99,18 +109,18 @@ def resume(
         TrainingFailed: as in `train`.
     """
     stored, _ = stored_run(run)
-    wanted = _changed(config or stored, changes)
+    wanted = changed(config or stored, changes)
     found = differences(stored, wanted)
     if found:
         raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(found)}")
-    return _run(wanted, None, run, watcher or Watcher())
+    return _run(wanted, None, run, watcher or Watcher(), force=force)
 
 
-def _changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
-    return checked(with_overrides(config.model_dump(exclude_none=True), changes), "settings")
-
-
-def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher) -> Finished:
+def _run(
+    config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher, *, force: bool = False
+) -> Finished:
+    if not force:
+        require_fit(config)
     from codea1_agents.train.loop.building import grpo_config  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -15,7 +17,8 @@ from typer.testing import CliRunner
 from codea1_agents.cli.app import app
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
-from codea1_agents.train.loop import load_training, preset_names
+from codea1_agents.train.loop import fitting, load_training, preset_names
+from codea1_agents.train.sizing.devices import Devices
 
 LINES: list[dict[str, Any]] = [
     {"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}},
@@ -50,6 +53,11 @@ def codea1(*arguments: object) -> Any:
         (["train", "papr-7b"], "did you mean 'paper-7b'"),
         (["train", "paper-7b", "--set", "run.stepz=3"], "did you mean 'run.steps'"),
         (["train", "x.toml", "--resume", "y", "-o", "z"], "exclude each other"),
+        (["train", "paper-7b", "--on", "24GB"], "--on needs --dry-run"),
+        (["train", "--dry-run", "--resume", "y"], "--dry-run needs a TOML file or a preset"),
+        (["train", "paper-7b", "--dry-run", "--on", "24"], "these are no GPUs"),
+        (["train", "paper-7b", "--dry-run", "--on", "A10"], "did you mean 'A100'"),
+        (["train", "paper-7b", "--dry-run", "--set", "cluster.address=auto"], "name them, e.g. --on"),
         (["train", "--resume", "nowhere"], "nowhere: no such run folder"),
         (["export-model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
     ],
@@ -66,6 +74,57 @@ def test_what_is_asked_wrongly_ends_in_one_sentence(
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_prints_memory_time_and_whether_it_fits() -> None:
+    result = codea1("train", "one-gpu", "--dry-run", "--on", "1 x RTX 4090")
+    assert result.exit_code == 0, result.stderr
+    assert "By arithmetic; nothing was run." in result.stdout
+    for part in ("weights", "gradients", "AdamW", "activations", "engines", "GPU 0"):
+        assert part in result.stdout
+    assert "A step samples 128 of the coder and 512 of the tester: 320,000 tokens" in result.stdout
+    assert "minutes (decode" in result.stdout
+    assert result.stdout.endswith("This run fits 1 x RTX 4090 24 GB.\n")
+
+
+def test_a_dry_run_as_json_says_what_does_not_fit() -> None:
+    result = codea1("train", "paper-7b", "--dry-run", "--on", "1 x 24GB", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert not found["fits"]
+    assert found["seconds_per_step"] is None
+    assert {each["kind"] for each in found["processes"]} == {"runner", "learner"}
+    assert "the preset one-gpu-lora fits" in found["advice"]
+
+
+def test_a_dry_run_imports_neither_torch_nor_ray() -> None:
+    code = (
+        "import sys; sys.argv[1:] = ['train', 'node-lora', '--dry-run', '--on', '8 x 80GB', '--json']\n"
+        "from codea1_agents.cli.app import app\n"
+        "app(standalone_mode=False)\n"
+        "print([name for name in ('torch', 'ray', 'transformers', 'vllm') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.endswith("\n[]\n")
+    assert json.loads(done.stdout)["fits"]
+
+
+@pytest.mark.parametrize("learners", [0, 1])
+def test_a_run_that_needs_a_missing_gpu_ends_before_anything_loads(
+    learners: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 64))
+    out = tmp_path / "run"
+    result = codea1(
+        *("train", "one-gpu", "-o", out),
+        *("--set", "cluster.gpus_per_env_runner=0", "--set", f"cluster.learners={learners}"),
+    )
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "requests a GPU" in result.stderr
+    assert not out.exists()
 
 
 def test_presets_are_listed() -> None:
