@@ -3,7 +3,7 @@
     python benchmarks/training_arithmetic.py [--json] [--measure] [--handover MILLIONS]
 
 The memory and the minutes are those of `codea1 train --dry-run`, for the presets and some GPUs; nothing runs on a GPU.
-`--measure` compares the bytes of a learner with those that a CPU allocates, for a model of 60 million random weights.
+`--measure` compares the bytes of a learner with those that a CPU allocates, for a model of 55 million random weights.
 `--handover` measures the transfer of weights from a learner to a runner in this process, with random weights, too.
 """
 
@@ -14,7 +14,6 @@ import json
 import tempfile
 import time
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import Any
 
 from measuring import Spread, machine
@@ -33,7 +32,7 @@ from codea1_agents.train.sizing.timing import ASSUMED
 GB = 1e9
 PRESETS = ("one-gpu", "one-gpu-lora", "node-lora", "paper-1.5b", "paper-3b", "paper-7b")
 DEVICES = ("1 x 24GB", "8 x 80GB", "8 x 96GB")
-LEARNER_BATCH = MicroBatch(tokens=12_288, replies=4096, width=0)
+LEARNER_BATCH = MicroBatch.of(1, prompt=8192, reply=4096)
 """One row of the longest prompt and reply that the paper's settings allow."""
 VARIANTS: dict[str, dict[str, Any]] = {
     "float32": {},
@@ -83,21 +82,21 @@ def random_model(millions: float, vocabulary: int = 4096) -> Any:
     )
 
 
-def comparison(millions: float = 60, vocabulary: int = 32_000) -> dict[str, dict[str, dict[str, float]]]:
+def comparison(millions: float = 55, vocabulary: int = 32_000) -> dict[str, dict[str, dict[str, float]]]:
     """Return computed and measured bytes of a learner's step, by variant and part."""
     import torch  # noqa: PLC0415
 
     from codea1_agents.train.sizing.measuring import Rows, computed, measured  # noqa: PLC0415
-    from codea1_agents.train.tiny.tokenizer import new_tokenizer, save_tokenizer  # noqa: PLC0415
+    from codea1_agents.train.tiny.tokenizer import new_tokenizer  # noqa: PLC0415
 
     torch.manual_seed(0)
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         random_model(millions, vocabulary).save_pretrained(folder)
-        save_tokenizer(new_tokenizer(), Path(folder))
+        new_tokenizer().save_pretrained(folder)
         for name, options in VARIANTS.items():
             settings = ModelSettings(folder, logits_at_once=64, **options)
-            both = computed(settings, rows := Rows(2, 96, 160)), measured(settings, rows)
+            both = computed(settings, rows := Rows(2, 64, 128)), measured(settings, rows)
             found[name] = {
                 each.name: {"computed": getattr(both[0], each.name), "measured": getattr(both[1], each.name)}
                 for each in fields(both[0])

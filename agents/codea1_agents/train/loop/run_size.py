@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -124,7 +124,7 @@ def _work(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> dict[s
             prompt=min(ASSUMED.prompt, longest(config, role, "max_prompt_tokens")),
             reply=min(ASSUMED.reply, longest(config, role, "max_tokens")),
             epochs=config.training.epochs_per_step,
-            prompt_once=False,
+            prompt_once=_computes_prompts_once(config, models[module]),
             extra_passes=_extra_passes(config, models[module]),
         )
     return found
@@ -132,6 +132,10 @@ def _work(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> dict[s
 
 def _is_frozen(config: TrainingConfig, module: str) -> bool:
     return bool(getattr(config.agents, module).frozen)
+
+
+def _computes_prompts_once(config: TrainingConfig, settings: ModelSettings) -> bool:
+    return config.training.prompt_once and not settings.gradient_checkpointing
 
 
 def _extra_passes(config: TrainingConfig, settings: ModelSettings) -> int:
@@ -159,23 +163,33 @@ def _learned(
         settings=settings,
         learns=not _is_frozen(config, module),
         has_reference=config.training.kl_coeff > 0,
-        batch=_largest_batch(config, module, shape, work),
+        batch=_largest_batch(config, module, settings, shape, work),
         logits_at_once=config.training.logits_at_once,
     )
 
 
-def _largest_batch(config: TrainingConfig, module: str, shape: ModelShape, work: Mapping[str, RoleWork]) -> MicroBatch:
-    """Return the largest micro-batch that the settings allow: rows of the longest length, or as many tokens."""
-    update = config.training
-    trained = sum(work[role].trained for role in _roles_of(module) if role in work)
-    rows = ceil(trained / (update.minibatches_per_epoch * max(config.cluster.learners, 1)))
-    rows = max(1, min(rows, update.rows_at_once or rows))
-    row = _longest_row(config, module, shape)
-    tokens = rows * row
-    if update.tokens_at_once:
-        tokens = max(row, min(tokens, update.tokens_at_once))
+def _largest_batch(
+    config: TrainingConfig, module: str, settings: ModelSettings, shape: ModelShape, work: Mapping[str, RoleWork]
+) -> MicroBatch:
+    """Return the largest micro-batch that the settings allow: rows of the longest length, or as many tokens.
+
+    Replies that share the computation of their prompt may have long prompts and be short, so that they read many keys.
+    """
+    mine = [work[role] for role in _roles_of(module) if role in work]
+    update, row = config.training, _longest_row(config, module, shape)
+    rows = _rows_at_once(config, mine)
+    tokens = max(row, min(rows * row, update.tokens_at_once or rows * row))
     reply = max(longest(config, role, "max_tokens") for role in _roles_of(module))
-    return MicroBatch(tokens, min(tokens, rows * reply), min(row, tokens // 2) if rows > 1 else 0)
+    group = max((each.group for each in mine), default=1) if _computes_prompts_once(config, settings) else 1
+    width = min(row, tokens // 2) if rows > 1 else 0
+    return MicroBatch(tokens, min(tokens, rows * reply), min(rows * row, group * tokens), tokens * width)
+
+
+def _rows_at_once(config: TrainingConfig, work: Iterable[RoleWork]) -> int:
+    update = config.training
+    trained = sum(each.trained for each in work)
+    rows = ceil(trained / (update.minibatches_per_epoch * max(config.cluster.learners, 1)))
+    return max(1, min(rows, update.rows_at_once or rows))
 
 
 def _sampled(config: TrainingConfig, module: str, settings: ModelSettings, shape: ModelShape) -> SampledModule:

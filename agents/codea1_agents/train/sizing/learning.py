@@ -32,11 +32,28 @@ class MicroBatch:
     """The largest micro-batch of a module."""
 
     tokens: int
-    """All tokens, with prompts and padding."""
+    """Tokens that are computed, with padding."""
     replies: int
     """Tokens of replies among them."""
-    width: int
-    """Tokens of a row, if rows are padded to one width; 0: there is one row, and no mask is needed."""
+    keys: int
+    """Tokens whose keys and values the attention reads: a prompt counts for each of its replies."""
+    mask: int
+    """Pairs of tokens in the mask of the attention; 0: rows of one length need none."""
+
+    @classmethod
+    def of(cls, rows: int, prompt: int, reply: int, *, prompt_once: bool = False) -> MicroBatch:
+        """Return the size of some rows of these lengths in tokens.
+
+        Args:
+            rows: responses; with more than one, some are shorter.
+            prompt: tokens of a prompt.
+            reply: tokens of a reply.
+            prompt_once: whether all rows have one prompt, which is computed once.
+        """
+        width, replies = prompt + reply, rows * reply
+        tokens = prompt + replies if prompt_once else rows * width
+        pairs = (replies if prompt_once else tokens) * width
+        return cls(tokens, replies, rows * width, pairs if rows > 1 else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +90,6 @@ class LearnedModule:
         """Bytes of a number in the forward pass."""
         return 2 if self.settings.autocast else FLOAT
 
-    @property
-    def is_padded(self) -> bool:
-        """Whether a micro-batch holds rows of different lengths, so that the attention needs a mask."""
-        return self.batch.width > 0
-
 
 def learner_parts(modules: Sequence[LearnedModule], *, n_learners: int, is_on_gpu: bool) -> tuple[Part, ...]:
     """Return the memory of one learner, which holds all modules and trains one after the other.
@@ -113,7 +125,7 @@ def kept_bytes(module: LearnedModule) -> int:
     norm = 0 if module.settings.lora else states  # its input, if its weights train
     ends = batch.tokens * (states + norm + 2 * FLOAT * shape.head_size) + batch.replies * states + _kept_logits(module)
     if module.settings.gradient_checkpointing:
-        return ends + batch.tokens * (shape.layers * states + batch.width)
+        return ends + batch.tokens * shape.layers * states + batch.mask
     return ends + shape.layers * _layer_bytes(module)
 
 
@@ -134,7 +146,8 @@ def _tied_gradient(module: LearnedModule) -> int:
 
 def _layer_bytes(module: LearnedModule) -> int:
     """Return the bytes that one decoder layer keeps."""
-    return module.batch.tokens * (_norm_bytes(module) + _attention_bytes(module) + _ffn_bytes(module)) + _casts(module)
+    per_token = _norm_bytes(module) + 2 * module.compute_bytes * module.shape.queries + _ffn_bytes(module)
+    return module.batch.tokens * per_token + _attention_bytes(module) + _casts(module)
 
 
 def _norm_bytes(module: LearnedModule) -> int:
@@ -148,10 +161,10 @@ def _norm_bytes(module: LearnedModule) -> int:
 
 
 def _attention_bytes(module: LearnedModule) -> int:
-    shape, of_number = module.shape, module.compute_bytes
-    keys = shape.queries if module.is_padded else shape.kv_heads * shape.head_size  # a mask needs them once per query
-    mask = of_number * module.batch.width
-    return of_number * 2 * (shape.queries + keys) + mask + FLOAT * shape.heads
+    """Return the bytes of keys, values, mask and the sums of the attention. With a mask, heads do not share keys."""
+    shape, batch = module.shape, module.batch
+    keys = shape.queries if batch.mask else shape.kv_heads * shape.head_size
+    return module.compute_bytes * (2 * keys * batch.keys + batch.mask) + FLOAT * shape.heads * batch.tokens
 
 
 def _ffn_bytes(module: LearnedModule) -> int:

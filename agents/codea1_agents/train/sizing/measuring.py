@@ -27,13 +27,10 @@ class Rows:
 
     n: int
     prompt: int
+    """Tokens of a prompt."""
     reply: int
-
-    @property
-    def batch(self) -> MicroBatch:
-        """Its size as the arithmetic takes it."""
-        width = self.prompt + self.reply
-        return MicroBatch(self.n * width, self.n * self.reply, width if self.n > 1 else 0)
+    """Tokens of a reply."""
+    have_one_prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,9 @@ class StepBytes:
 
 def computed(settings: ModelSettings, rows: Rows) -> StepBytes:
     """Return the bytes by the arithmetic of `learning`."""
+    batch = MicroBatch.of(rows.n, rows.prompt, rows.reply, prompt_once=rows.have_one_prompt)
     module = LearnedModule(
-        shape_of(settings.path), settings, True, settings.with_reference, rows.batch, settings.logits_at_once
+        shape_of(settings.path), settings, True, settings.with_reference, batch, settings.logits_at_once
     )
     parts = {each.name: each.n_bytes for each in learner_parts([module], n_learners=1, is_on_gpu=False)}
     kept = kept_bytes(module)
@@ -89,7 +87,7 @@ def measured(settings: ModelSettings, rows: Rows) -> StepBytes:
 
 
 def _module(settings: ModelSettings) -> Any:
-    space = Discrete(2)  # nothing reads it
+    space: Any = Discrete(2)  # nothing reads it
     module = CausalLMModule(observation_space=space, action_space=space, model_config=settings.to_dict())
     return module.train()
 
@@ -102,14 +100,15 @@ def _log_probs(module: Any, batch: dict[str, Tensor]) -> Tensor:
 def _batch(rows: Rows, seed: int) -> dict[str, Tensor]:
     """Return random tokens; where there are several rows, one is a token shorter than the others."""
     random = torch.Generator().manual_seed(seed)
-    prompt, reply = (torch.randint(0, 100, (rows.n, width), generator=random) for width in (rows.prompt, rows.reply))
-    mask = torch.ones_like(prompt, dtype=torch.bool)
-    mask[1:2, 0] = False
+    prompts, replies = (torch.randint(0, 100, (rows.n, width), generator=random) for width in (rows.prompt, rows.reply))
+    prompt_mask, reply_mask = (torch.ones_like(each, dtype=torch.bool) for each in (prompts, replies))
+    reply_mask[1:2, -1] = False
     return {
-        Column.PROMPT_IDS: prompt,
-        Column.PROMPT_MASK: mask,
-        Column.RESPONSE_IDS: reply,
-        Column.RESPONSE_MASK: torch.ones_like(reply, dtype=torch.bool),
+        Column.PROMPT_IDS: prompts[:1].expand_as(prompts) if rows.have_one_prompt else prompts,
+        Column.PROMPT_MASK: prompt_mask,
+        Column.PROMPT_NUMBER: torch.arange(rows.n) * (not rows.have_one_prompt),
+        Column.RESPONSE_IDS: replies,
+        Column.RESPONSE_MASK: reply_mask,
     }
 
 

@@ -161,7 +161,7 @@ def read_shape(config: Mapping[str, Any], model: str) -> ModelShape:
     Raises:
         UnknownShape: it is of another architecture, or a size is missing.
     """
-    family = config.get("model_type")
+    family = str(config.get("model_type"))
     if family not in _FAMILIES:
         raise UnknownShape(f"{model}: the arithmetic knows {', '.join(_FAMILIES)}, not the architecture {family!r}")
     try:

@@ -18,7 +18,7 @@ N = SHAPE.parameters
 
 
 def module(*, learns: bool = True, reference: bool = True, tokens: int = 4096, **options: Any) -> LearnedModule:
-    batch = MicroBatch(tokens, tokens // 2, 0)
+    batch = MicroBatch.of(1, tokens - tokens // 2, tokens // 2)
     return LearnedModule(SHAPE, ModelSettings(NAME, **options), learns, reference and learns, batch, 256)
 
 
@@ -71,7 +71,7 @@ def test_more_tokens_need_more_and_checkpointing_keeps_less(tokens: int, more: i
 
 def test_padded_rows_need_a_mask() -> None:
     one = module()
-    two = replace(one, batch=MicroBatch(4096, 2048, width=2048))
+    two = replace(one, batch=MicroBatch.of(2, 1024, 1024))
     masks = SHAPE.layers * 4096 * 4 * 2048  # a float32 for each token and each other token of its row, in each layer
     keys = SHAPE.layers * 4096 * 4 * 2 * (SHAPE.heads - SHAPE.kv_heads) * SHAPE.head_size
     assert kept_bytes(two) - kept_bytes(one) == masks + keys

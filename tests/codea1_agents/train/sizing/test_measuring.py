@@ -15,6 +15,8 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
 from codea1_agents.train.sizing.measuring import Rows, computed, measured
 
+pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
+
 TOLERANCE = 0.1
 CHECKPOINTING: dict[str, Any] = {"autocast": "bfloat16", "gradient_checkpointing": True}
 
@@ -42,11 +44,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     [
         ({}, Rows(2, 64, 128)),
         ({"autocast": "bfloat16"}, Rows(1, 64, 128)),
+        ({}, Rows(4, 96, 64, have_one_prompt=True)),
         ({"gradient_checkpointing": True}, Rows(2, 64, 128)),
         (CHECKPOINTING, Rows(2, 64, 128)),
         ({**CHECKPOINTING, "lora": LoraSettings()}, Rows(2, 64, 128)),
     ],
-    ids=["plain", "one row", "checkpointing", "bfloat16", "lora"],
+    ids=["plain", "one row", "one prompt", "checkpointing", "bfloat16", "lora"],
 )
 def test_bytes_are_as_computed(options: dict[str, Any], rows: Rows, folder: str) -> None:
     if "lora" in options:

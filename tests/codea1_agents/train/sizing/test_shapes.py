@@ -14,6 +14,8 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 from codea1_agents.train.grpo.model_settings import LoraSettings  # noqa: E402
 from codea1_agents.train.sizing.shapes import PUBLISHED, UnknownShape, read_shape, shape_of  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
+
 SMALL = {
     "vocab_size": 1000,
     "hidden_size": 48,

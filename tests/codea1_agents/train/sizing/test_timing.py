@@ -21,7 +21,7 @@ GPU = Gpu("", 24, tflops=100, bandwidth_tb=1)
 
 def seconds(work: RoleWork = WORK, settings: ModelSettings = SETTINGS, n_sampling: int = 1) -> StepSeconds:
     sampled = SampledModule(SHAPE, settings, 2048, rows=16)
-    learned = LearnedModule(SHAPE, settings, True, True, MicroBatch(2048, 1024, 0), 256)
+    learned = LearnedModule(SHAPE, settings, True, True, MicroBatch.of(1, 1024, 1024), 256)
     return step_seconds([work], [sampled], [learned], GPU, n_sampling=n_sampling, n_learning=2)
 
 
