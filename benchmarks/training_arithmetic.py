@@ -149,7 +149,9 @@ def figures() -> dict[str, Any]:
             for config in [load_training(name)]
         },
         "paper_minutes": {
-            str(gpu): {size: paper_minutes(size, gpu) for size in ("1.5b", "3b", "7b")} for gpu in SHEETS
+            str(gpu): {size: paper_minutes(size, gpu) for size in ("1.5b", "3b", "7b")}
+            for gpu in SHEETS
+            if gpu.memory_gb >= 80
         },
         "judging_cpu_s": judging_s(),
     }

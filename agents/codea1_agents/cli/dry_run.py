@@ -89,15 +89,17 @@ def _names(processes: Sequence[Process]) -> str:
 
 
 def _step_text(size: RunSize) -> str:
-    replies = " and ".join(f"{each.sampled:,} of the {each.role}" for each in size.work)
-    learned = sum(each.learned_tokens for each in size.work)
-    return (
-        f"A step samples {replies}: {size.tokens:,} tokens; it learns from {learned:,} tokens, with prompts of"
-        f" {ASSUMED.prompt} and replies of {ASSUMED.reply} tokens on average. {_minutes_text(size)}"
+    replies = " and ".join(
+        f"{each.sampled:,} replies of the {each.role} ({each.reply} tokens after a prompt of {each.prompt}, on average)"
+        for each in size.work
     )
+    learned = sum(each.learned_tokens for each in size.work)
+    return f"A step samples {replies}: {size.tokens:,} tokens; it learns from {learned:,} tokens. {_minutes_text(size)}"
 
 
 def _minutes_text(size: RunSize) -> str:
+    if size.engine_fault:
+        return "Without engines there are no minutes."
     if size.seconds is None:
         return "The speed of these devices is unknown; name a GPU for minutes, e.g. --on '1 x H100'."
     parts = asdict(size.seconds)

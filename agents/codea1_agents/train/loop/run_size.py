@@ -26,7 +26,7 @@ class RunSize:
     work: tuple[RoleWork, ...]
     """Of the roles that language models play."""
     seconds: StepSeconds | None
-    """Of a step; None: the speed of the devices is unknown."""
+    """Of a step; None: the speed of the devices is unknown, or an engine does not start."""
     longest_batch: int
     """Tokens of a learner's largest micro-batch."""
     cache_tokens: int
@@ -94,7 +94,7 @@ def size_of(config: TrainingConfig, devices: Devices) -> RunSize:
         devices,
         placement,
         tuple(work.values()),
-        _seconds(models, work, sampled, learned, runner.cache_tokens, placement, devices),
+        None if runner.fault else _seconds(models, work, sampled, learned, runner.cache_tokens, placement, devices),
         max((each.batch.tokens for each in learned.values() if each.learns), default=0),
         runner.cache_tokens,
         runner.fault,

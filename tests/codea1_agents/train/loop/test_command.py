@@ -82,9 +82,15 @@ def test_a_dry_run_prints_memory_time_and_whether_it_fits() -> None:
     assert "By arithmetic; nothing was run." in result.stdout
     for part in ("weights", "gradients", "AdamW", "activations", "engines", "GPU 0"):
         assert part in result.stdout
-    assert "A step samples 128 of the coder and 512 of the tester: 320,000 tokens" in result.stdout
+    assert "512 replies of the tester (500 tokens after a prompt of 700, on average): 320,000 tokens" in result.stdout
     assert "minutes (decode" in result.stdout
     assert result.stdout.endswith("This run fits 1 x RTX 4090 24 GB.\n")
+
+
+def test_a_dry_run_names_the_lengths_that_the_settings_allow() -> None:
+    result = codea1("train", "one-gpu", "--dry-run", "--on", "24GB", "--set", "agents.coder.max_tokens=64")
+    assert "128 replies of the coder (64 tokens after a prompt of 700, on average)" in result.stdout
+    assert "The speed of these devices is unknown" in result.stdout
 
 
 def test_a_dry_run_as_json_says_what_does_not_fit() -> None:
