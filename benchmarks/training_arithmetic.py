@@ -3,7 +3,7 @@
     python benchmarks/training_arithmetic.py [--json] [--measure] [--handover MILLIONS]
 
 The memory and the minutes are those of `codea1 train --dry-run`, for the presets and some GPUs; nothing runs on a GPU.
-`--measure` compares the bytes of a learner with those that a CPU allocates, for a model of 55 million random weights.
+`--measure` compares the bytes of a learner with those that a CPU allocates, for a model of 54 million random weights.
 `--handover` measures the transfer of weights from a learner to a runner in this process, with random weights, too.
 """
 
