@@ -20,14 +20,6 @@ _ADAMW_BYTES = 2 * FLOAT
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the memory of a process."""
-
-    name: str
-    n_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class MicroBatch:
     """The largest micro-batch of a module."""
 
@@ -89,6 +81,14 @@ class LearnedModule:
     def compute_bytes(self) -> int:
         """Bytes of a number in the forward pass."""
         return 2 if self.settings.autocast else FLOAT
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the memory of a process."""
+
+    name: str
+    n_bytes: int
 
 
 def learner_parts(modules: Sequence[LearnedModule], *, n_learners: int, is_on_gpu: bool) -> tuple[Part, ...]:

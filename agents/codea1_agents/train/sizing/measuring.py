@@ -22,18 +22,6 @@ _ALLOCATION = "[memory]"  # the name of the profiler's events
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of a micro-batch."""
-
-    n: int
-    prompt: int
-    """Tokens of a prompt."""
-    reply: int
-    """Tokens of a reply."""
-    have_one_prompt: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class StepBytes:
     """The bytes of one module."""
 
@@ -45,6 +33,17 @@ class StepBytes:
     """What the forward pass keeps for the backward pass."""
     peak: int
     """Most bytes of a micro-batch at a time, beyond weights, gradients and states, where gradients are added up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a micro-batch."""
+
+    n: int
+    prompt: int
+    reply: int
+    """Tokens of a prompt and of a reply."""
+    have_one_prompt: bool = False
 
 
 def computed(settings: ModelSettings, rows: Rows) -> StepBytes:

@@ -14,14 +14,12 @@ from codea1_agents.train.sizing.sampling import SampledModule
 class Assumptions:
     """What the times assume, and no run has measured."""
 
-    prompt: int = 700
-    """Mean tokens of a prompt."""
-    reply: int = 500
-    """Mean tokens of a reply."""
     learns_at: float = 0.35
-    """Share of a GPU's peak that learning and long prompts reach."""
     samples_at: float = 0.5
-    """Share of a GPU's bandwidth that sampling reaches."""
+    """Share of a GPU's peak that learning and long prompts reach, and of its bandwidth that sampling reaches."""
+    prompt: int = 700
+    reply: int = 500
+    """Mean tokens of a prompt and of a reply."""
 
 
 ASSUMED = Assumptions()
@@ -32,19 +30,18 @@ class RoleWork:
     """What one role samples and learns in a step."""
 
     role: str
+    prompt_once: bool
+    """Whether a learner computes the prompt of a group once."""
+    prompt: int
+    reply: int
+    """Mean tokens of a prompt and of a reply: the assumed ones, or fewer if the settings allow fewer."""
+    group: int
+    """Replies of a group; they share their prompt, which samplers compute once."""
     sampled: int
     """Replies."""
     trained: int
     """Replies that train the role's module; 0: it does not learn."""
-    group: int
-    """Replies of a group; they share their prompt, which samplers compute once."""
-    prompt: int
-    """Mean tokens of a prompt: the assumed ones, or fewer if the settings allow fewer."""
-    reply: int
-    """Mean tokens of a reply, likewise."""
     epochs: int
-    prompt_once: bool
-    """Whether a learner computes the prompt of a group once."""
     extra_passes: int
     """Forward passes in learning beside the one with a gradient: for the reference, for the old log-probabilities, for
     activations that are computed again."""

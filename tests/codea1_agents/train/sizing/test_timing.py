@@ -15,7 +15,7 @@ from codea1_agents.train.sizing.timing import ASSUMED, RoleWork, StepSeconds, st
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE, SETTINGS = PUBLISHED[NAME], ModelSettings(NAME)
-WORK = RoleWork("coder", 64, 64, group=8, prompt=700, reply=500, epochs=1, prompt_once=False, extra_passes=1)
+WORK = RoleWork("coder", False, 700, 500, group=8, sampled=64, trained=64, epochs=1, extra_passes=1)
 GPU = Gpu("", 24, tflops=100, bandwidth_tb=1)
 
 
