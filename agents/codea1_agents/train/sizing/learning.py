@@ -161,9 +161,12 @@ def _norm_bytes(module: LearnedModule) -> int:
 
 
 def _attention_bytes(module: LearnedModule) -> int:
-    """Return the bytes of keys, values, mask and the sums of the attention. With a mask, heads do not share keys."""
+    """Return the bytes of keys, values, mask and the sums of the attention.
+
+    With a mask, keys and values are repeated for each query's head, unless there is only one.
+    """
     shape, batch = module.shape, module.batch
-    keys = shape.queries if batch.mask else shape.kv_heads * shape.head_size
+    keys = shape.queries if batch.mask and shape.kv_heads > 1 else shape.kv_heads * shape.head_size
     return module.compute_bytes * (2 * keys * batch.keys + batch.mask) + FLOAT * shape.heads * batch.tokens
 
 

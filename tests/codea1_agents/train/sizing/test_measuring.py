@@ -25,7 +25,7 @@ CHECKPOINTING: dict[str, Any] = {"autocast": "bfloat16", "gradient_checkpointing
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     place = tmp_path_factory.mktemp("model")
-    model = random_model(0, **SHAPE, num_attention_heads=4, max_position_embeddings=512, tie_word_embeddings=True)
+    model = random_model(0, **SHAPE, num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True)
     model.save_pretrained(place)
     byte_tokenizer().save_pretrained(place)
     return str(place)
