@@ -1,0 +1,142 @@
+"""Every preset trains for two steps from its own file, with random models of the same architecture on processors."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.grpo import ON_RAY
+from tests.support.language_models import chat_folder
+
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.train.loop import TrainingConfig, load_training, preset_names, train
+from codea1_agents.train.loop.building import rules_of
+from codea1_agents.train.loop.folder import last_checkpoint, stored_run
+
+pytestmark = [*ON_RAY, pytest.mark.slow]
+
+AT_MOST: dict[str, float] = {
+    "run.steps": 2,
+    # Time only.
+    "rollout.problems_per_step": 2,
+    "evaluation.limit": 2,
+    "evaluation.samples": 2,
+    r"agents\.\w+\.max_tokens": 2,  # a reply is one phrase, or two
+    # Two cores and no GPU: as many processes as make every kind of them.
+    "cluster.env_runners": 1,
+    "cluster.learners": 1,
+    r"cluster.cpus_per_\w+": 0.5,
+    r"cluster.gpus_per_\w+": 0,
+}
+"""Settings, as patterns, that are not the file's own but at most this."""
+
+REPLACED: dict[str, Any] = {
+    r"agents\.\w+\.rollout_engine": "transformers",  # vLLM needs a GPU
+    r"agents\.\w+\.engine_options": {},  # they are vLLM's
+    r"agents\.\w+\.handover_folder": "",
+}
+"""Settings that have another value. `agents.ROLE.model` is the folder of a random model, and problems that a preset
+leaves open are toys."""
+
+REAL_VOCABULARY = 151_936
+"""Of all models of Qwen2.5-Coder up to 3B."""
+
+PROGRAMS = ["return 0", "return []", "return ''", "return x", "return [", "raise ValueError"]
+TESTS = [
+    "f([]) == 0\nassert f([1]) == 1",
+    "f([]) == []\nassert f([2]) == []",
+    "f('') == ''",
+    "f(1) == 2",
+    "f(0, 2) == 1",
+]
+PHRASES = [
+    *(f"```python\ndef f(x, y=0):\n    {body}\n```" for body in PROGRAMS),
+    *(f"```python\nassert {test}\n```" for test in TESTS),
+]
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Return the folder of a random model for the path or hub id in a preset."""
+    made: dict[str, str] = {}
+
+    def folder(model: str) -> str:
+        assert model.startswith(("Qwen/Qwen2.5-Coder-", "models/tiny")), f"no random model for {model}: a Qwen2 or not?"
+        if model not in made:
+            vocab_size = REAL_VOCABULARY if model == "Qwen/Qwen2.5-Coder-1.5B-Instruct" else 1024
+            place = tmp_path_factory.mktemp(re.sub(r"\W", "-", model))
+            made[model] = chat_folder(place, PHRASES, len(made), vocab_size=vocab_size, is_tied="Coder-7B" not in model)
+        return made[model]
+
+    return folder
+
+
+def flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Yield the dotted name of each setting, its table and its key."""
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        yield name, table, key
+        if isinstance(value, dict) and value:
+            yield from flat(value, f"{name}.")
+
+
+def found(name: str, table: dict[str, Any]) -> Any:
+    return next((value for pattern, value in table.items() if re.fullmatch(pattern, name)), None)
+
+
+def reduced(config: TrainingConfig, stand_in: Callable[[str], str], problems: str) -> TrainingConfig:
+    """Return the settings of a preset for two steps on this machine."""
+    settings = config.model_dump(exclude_none=True)
+    for name, table, key in list(flat(settings)):
+        if (most := found(name, AT_MOST)) is not None:
+            table[key] = most if name == "evaluation.limit" else min(table[key], most)  # a limit of 0 is none
+        elif (other := found(name, REPLACED)) is not None:
+            table[key] = other
+        elif re.fullmatch(r"agents\.\w+\.model", name) and table[key]:
+            table[key] = stand_in(table[key])
+    settings["game"]["problems"] = settings["game"]["problems"] or problems
+    return load_training(settings)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_it_trains_for_two_steps(name: str, stand_in: Callable[[str], str], increments: str, tmp_path: Path) -> None:
+    preset = load_training(name)
+    if any(getattr(preset.agents, role).lora for role in ("coder", "tester", "shared")):
+        pytest.importorskip("peft", reason="peft is not installed")
+    config = reduced(preset, stand_in, increments)
+    done = train(config, out=tmp_path / "run")
+    assert (done.steps, done.interrupted) == (2, False)
+    assert stored_run(done.folder)[0] == config
+    checkpoint = last_checkpoint(done.folder)
+    assert checkpoint is not None
+    assert checkpoint.name == "step-0002"
+    figures = [line["figures"] for line in done.lines if "figures" in line]
+    assert len(figures) == 2
+    assert all(math.isfinite(value) for each in figures for value in each.values())
+    learning = {role for role in ("coder", "tester", "shared") if learns(preset, role)}
+    assert {role for role in learning if any(each.get(f"{role}_trained") for each in figures)} == learning
+    assert ("evaluation" in done.lines[-1]) == bool(preset.evaluation.every)
+    assert done.models.keys() == (
+        {role for role in ("coder", "tester", "shared") if getattr(preset.agents, role).model}
+        if preset.checkpoints.export
+        else set()
+    )
+
+
+def learns(config: TrainingConfig, role: str) -> bool:
+    player = getattr(config.agents, role)
+    return bool(player.model) and not player.frozen and (role != "tester" or rules_of(config.game).reward.pays_tester)
+
+
+def test_each_exception_is_of_a_setting_that_some_preset_has() -> None:
+    names = {name for preset in preset_names() for name, _, _ in flat(load_training(preset).model_dump())}
+    for pattern in AT_MOST | REPLACED:
+        assert any(re.fullmatch(pattern, name) for name in names), pattern
