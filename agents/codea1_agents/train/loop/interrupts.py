@@ -12,10 +12,6 @@ _FIRST = "interrupted: this step is finished and saved first; press Ctrl-C again
 _DEFERRED = "interrupted again: this step is finished and saved first; press Ctrl-C once more to stop at once"
 
 
-class StepDiscarded(KeyboardInterrupt):
-    """The step in progress is discarded; all steps before it can be saved."""
-
-
 class Interrupts:
     """Handles signals inside a `with` block of the main thread.
 
@@ -30,6 +26,9 @@ class Interrupts:
     def __init__(self, may_discard: Callable[[], bool], note: Callable[[str], object]) -> None:
         self._may_discard, self._note = may_discard, note
         self._n_signals = 0
+        self.discards_step = False
+        """Whether the `KeyboardInterrupt` that was raised discards the present step only. Ray replaces exceptions of
+        signal handlers by its own, so their class cannot say so."""
 
     @property
     def requested(self) -> bool:
@@ -48,16 +47,10 @@ class Interrupts:
                 signal.signal(number, former)
 
     def _on_signal(self, *_: object) -> None:
-        """Raise, or wait for the step.
-
-        Raises:
-            StepDiscarded: at the second signal, if earlier steps stay.
-            KeyboardInterrupt: at the third signal.
-        """
+        """Raise KeyboardInterrupt at the second signal, if earlier steps stay, and at the third."""
         self._n_signals += 1
-        if self._n_signals > 2:
+        self.discards_step = self._n_signals == 2 and self._may_discard()
+        if self.discards_step or self._n_signals > 2:
             raise KeyboardInterrupt
-        if self._n_signals == 2 and self._may_discard():
-            raise StepDiscarded
         with suppress(RuntimeError):  # the signal came while the same stream was being written
             self._note(_FIRST if self._n_signals == 1 else _DEFERRED)

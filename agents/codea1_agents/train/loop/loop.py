@@ -18,7 +18,7 @@ from codea1_agents.train.grpo.failures import TrainingStopped
 from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
-from codea1_agents.train.loop.interrupts import Interrupts, StepDiscarded
+from codea1_agents.train.loop.interrupts import Interrupts
 from codea1_agents.train.loop.loading import checked, load_training, with_overrides
 from codea1_agents.train.loop.options import ClusterOptions, TrainingConfig
 from codea1_agents.train.loop.processor_time import processor_seconds
@@ -255,7 +255,9 @@ class _Loop:
         with self._interrupts:
             try:
                 self._run_steps()
-            except StepDiscarded:
+            except KeyboardInterrupt:
+                if not self._interrupts.discards_step:
+                    raise
                 self.algorithm.kill_remote_runners()
             if not self.folder.is_used:  # nothing is done
                 raise KeyboardInterrupt

@@ -49,7 +49,19 @@ main()
 
 SAMPLING = ("codea1_agents.train.grpo.env_runner", "TreeEnvRunner.sample", "3")
 LEARNING = ("codea1_agents.train.grpo.learner", "GRPOTorchLearner._update", "3")
+NO_GATE = (*SAMPLING[:2], "0")
 WRITING = ("codea1_agents.train.loop.folder", "_sync_files", "2")
+
+
+AGENT = """
+import os
+
+def tester(observation):
+    if os.path.exists("gate"):
+        open("arrived", "w").close()
+        open("gate").close()
+    return "assert f(1) == 2"
+"""
 
 
 class Run:
@@ -57,21 +69,21 @@ class Run:
 
     def __init__(self, folder: Path, gate: tuple[str, ...], changes: list[str]) -> None:
         self.folder, self._gate = folder / "run", folder / "gate"
-        os.mkfifo(self._gate)
         sets = [word for change in changes for word in ("--set", change)]
         command = ["train", "mine.toml", "-o", "run", *sets]
         self._process = subprocess.Popen(
             [sys.executable, "-c", GATED, *gate, *command],
             cwd=folder,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
         )
 
     def wait_for(self, text: str) -> None:
-        assert self._process.stderr is not None
+        assert self._process.stdout is not None
         said = []
-        for line in self._process.stderr:
+        for line in self._process.stdout:
             said.append(line)
             if text in line:
                 return
@@ -84,7 +96,7 @@ class Run:
         self._gate.write_bytes(b"")
 
     def end(self) -> str:
-        _, rest = self._process.communicate(timeout=120)
+        rest, _ = self._process.communicate(timeout=120)
         assert self._process.returncode == 130, rest
         return rest
 
@@ -103,11 +115,15 @@ class Run:
 def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Run]]:
     """Start a run of four steps, with no checkpoint before its end."""
     (tmp_path / "mine.toml").write_text(to_toml(load_training(settings, ["checkpoints.every=0"])))
+    (tmp_path / "gated_agents.py").write_text(AGENT)
+    os.mkfifo(tmp_path / "arrived")
     runs: list[Run] = []
 
-    def begin(gate: tuple[str, ...], *changes: str) -> Run:
+    def begin(gate: tuple[str, ...], *changes: str, until: str = "at the gate") -> Run:
+        if gate != NO_GATE:
+            os.mkfifo(tmp_path / "gate")
         runs.append(Run(tmp_path, gate, list(changes)))
-        runs[0].wait_for("at the gate")
+        runs[0].wait_for(until)
         return runs[0]
 
     yield begin
@@ -130,6 +146,18 @@ def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(
         whole = train(load_training(settings), out=tmp_path / "whole")
         again = resume(run.folder)
         assert [each["figures"] for each in again.lines] == [each["figures"] for each in whole.lines]
+
+
+def test_rollouts_of_a_remote_runner_are_discarded_too(start: Callable[..., Run], tmp_path: Path) -> None:
+    changes = ["run.steps=1000", "cluster.env_runners=1", "agents.tester.agent=gated_agents:tester"]
+    run = start(NO_GATE, *changes, until="step 2/1000")
+    os.mkfifo(tmp_path / "gate")
+    (tmp_path / "arrived").read_bytes()
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(signal.SIGINT)
+    run.end()
+    assert run.saved == len(read_metrics(run.folder)) >= 2
 
 
 def test_learning_is_not_discarded_while_steps_before_it_are_unsaved(start: Callable[..., Run]) -> None:
