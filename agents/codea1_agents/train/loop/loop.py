@@ -227,28 +227,28 @@ def _restore(algorithm: Any, checkpoint: Path) -> None:
         ) from error
 
 
+@dataclass(slots=True)
 class _Loop:
     """One run in progress."""
 
-    def __init__(
-        self,
-        config: TrainingConfig,
-        folder: TrainingFolder,
-        algorithm: Any,
-        logs: Sequence[Any],
-        watcher: Watcher,
-        facts: Mapping[str, Any],
-        lines: list[Line],
-        done: int,
-    ) -> None:
-        self.config, self.folder, self.algorithm = config, folder, algorithm
-        self.logs, self.watcher, self.facts = logs, watcher, facts
-        self.lines = lines
-        self.done = self.saved = done
-        """Steps that are done, and those of them that the last checkpoint holds."""
-        self._phase: Phase | None = None
-        self._saved_at = time.monotonic()
-        self._interrupts = Interrupts(self._may_discard, watcher.note)
+    config: TrainingConfig
+    folder: TrainingFolder
+    algorithm: Any
+    logs: Sequence[Any]
+    watcher: Watcher
+    facts: Mapping[str, Any]
+    lines: list[Line]
+    done: int
+    """Steps that are done."""
+    saved: int = field(init=False)
+    """Steps that the last checkpoint holds."""
+    _saved_at: float = field(init=False, default_factory=time.monotonic)
+    _phase: Phase | None = field(init=False, default=None)
+    _interrupts: Interrupts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.saved = self.done
+        self._interrupts = Interrupts(self._may_discard, self.watcher.note)
 
     def run(self) -> Finished:
         self.algorithm.watch(self._show)
