@@ -105,7 +105,7 @@ def chat_tokenizer(texts: Sequence[str], phrases: Sequence[str]) -> Any:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=600, special_tokens=["<end>", "<pad>", "<turn>"], initial_alphabet=alphabet, show_progress=False
+        vocab_size=2000, special_tokens=["<end>", "<pad>", "<turn>"], initial_alphabet=alphabet, show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
@@ -118,25 +118,21 @@ def chat_tokenizer(texts: Sequence[str], phrases: Sequence[str]) -> Any:
     )
 
 
-def chat_folder(
-    folder: Path, phrases: Sequence[str], seed: int = 0, *, vocab_size: int = 1024, is_tied: bool = True
-) -> str:
+def chat_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], seed: int = 0, **shape: Any) -> str:
     """Write a chat model of any vocabulary that says these phrases with about the same probability, and hardly more."""
     import torch
 
-    tokenizer = chat_tokenizer(phrases, phrases)
     model = random_model(
         seed,
-        vocab_size=vocab_size,
         hidden_size=64,
         intermediate_size=128,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=32768,
-        tie_word_embeddings=is_tied,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
+        **shape,
     )
     said = [tokenizer.eos_token_id, *tokenizer.convert_tokens_to_ids(list(phrases))]
     with torch.no_grad():

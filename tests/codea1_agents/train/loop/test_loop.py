@@ -230,11 +230,26 @@ def test_an_error_of_the_disk_ends_the_run_after_the_step_in_which_it_comes(
     assert len(read_metrics(tmp_path / "run")) in (2, 3)
 
 
-@pytest.mark.parametrize(("minutes", "steps"), [(1e-9, [1, 2, 3, 4]), (1e9, [4])])
-def test_checkpoints_by_time(settings: dict[str, Any], tmp_path: Path, minutes: float, steps: list[int]) -> None:
+def by_time(settings: dict[str, Any], minutes: float) -> Any:
     checkpoints = {"every": 0, "every_minutes": minutes, "keep": 0, "export": False}
-    done = train(load_training({**settings, "checkpoints": checkpoints}), out=tmp_path / "run")
-    assert sorted(map(step_of, (done.folder / "checkpoints").iterdir())) == steps
+    return load_training({**settings, "checkpoints": checkpoints})
+
+
+def checkpoints_of(run: Path) -> dict[int, Path]:
+    return {step_of(path): path for path in sorted((run / "checkpoints").iterdir())}
+
+
+def test_a_run_continues_exactly_from_a_checkpoint_by_time(settings: dict[str, Any], tmp_path: Path) -> None:
+    whole = train(by_time(settings, 1e-9), out=tmp_path / "run")
+    found = checkpoints_of(whole.folder)
+    assert list(found) == [1, 2, 3, 4]
+    for step in (2, 3, 4):
+        shutil.rmtree(found[step])
+    assert compared(resume(whole.folder).lines) == compared(whole.lines)
+
+
+def test_before_the_time_there_is_no_checkpoint_but_the_last(settings: dict[str, Any], tmp_path: Path) -> None:
+    assert list(checkpoints_of(train(by_time(settings, 1e9), out=tmp_path / "run").folder)) == [4]
 
 
 def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.grpo import ON_RAY
-from tests.support.language_models import chat_folder
+from tests.support.language_models import chat_folder, chat_tokenizer
 
 pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
@@ -20,6 +20,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.loop import TrainingConfig, load_training, preset_names, train
 from codea1_agents.train.loop.building import rules_of
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
+from codea1_env.problems import ProblemSet, load_problems
 
 pytestmark = [*ON_RAY, pytest.mark.slow]
 
@@ -27,6 +28,8 @@ AT_MOST: dict[str, float] = {
     "run.steps": 2,
     # Time only.
     "rollout.problems_per_step": 2,
+    "rollout.n_candidates": 4,
+    "rollout.n_suites": 4,
     "evaluation.limit": 2,
     "evaluation.samples": 2,
     r"agents\.\w+\.max_tokens": 2,  # a reply is one phrase, or two
@@ -43,37 +46,42 @@ REPLACED: dict[str, Any] = {
     r"agents\.\w+\.engine_options": {},  # they are vLLM's
     r"agents\.\w+\.handover_folder": "",
 }
-"""Settings that have another value. `agents.ROLE.model` is the folder of a random model, and problems that a preset
-leaves open are toys."""
+"""Settings that have another value. `agents.ROLE.model` is the folder of a random model; problems that a preset leaves
+open are toys."""
 
-REAL_VOCABULARY = 151_936
-"""Of all models of Qwen2.5-Coder up to 3B."""
+SMALL_VOCABULARY, REAL_VOCABULARY = 4096, 151_936
+"""The second is that of Qwen2.5-Coder up to 3B."""
 
-PROGRAMS = ["return 0", "return []", "return ''", "return x", "return [", "raise ValueError"]
-TESTS = [
-    "f([]) == 0\nassert f([1]) == 1",
-    "f([]) == []\nassert f([2]) == []",
-    "f('') == ''",
-    "f(1) == 2",
-    "f(0, 2) == 1",
-]
-PHRASES = [
-    *(f"```python\ndef f(x, y=0):\n    {body}\n```" for body in PROGRAMS),
-    *(f"```python\nassert {test}\n```" for test in TESTS),
-]
+BODIES = ["return 0", "return []", "return ''", "return args[0]", "raise ValueError", "return ["]
 
 
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """Return the folder of a random model for the path or hub id in a preset."""
+def phrases_for(problems: ProblemSet) -> list[str]:
+    """Programs that define the functions of all problems, and suites with a test for each of four problems."""
+    names = sorted({each.entry_point for each in problems if each.entry_point.isidentifier()})
+    programs = ["\n".join(f"def {name}(*args):\n    {body}\n" for name in names) for body in BODIES]
+    tests = [f"assert {case.expression} == {case.expected}" for each in problems for case in each.golden[:1]]
+    suites = ["\n".join(tests[start : start + 4]) for start in range(0, len(tests), 4)]
+    return [f"```python\n{code}\n```" for code in [*programs, *suites]]
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Callable[[str, str], str]:
+    """Return the folder of a random model for the path or hub id in a preset, given the problems."""
     made: dict[str, str] = {}
 
-    def folder(model: str) -> str:
+    def folder(model: str, problems: str) -> str:
         assert model.startswith(("Qwen/Qwen2.5-Coder-", "models/tiny")), f"no random model for {model}: a Qwen2 or not?"
         if model not in made:
-            vocab_size = REAL_VOCABULARY if model == "Qwen/Qwen2.5-Coder-1.5B-Instruct" else 1024
-            place = tmp_path_factory.mktemp(re.sub(r"\W", "-", model))
-            made[model] = chat_folder(place, PHRASES, len(made), vocab_size=vocab_size, is_tied="Coder-7B" not in model)
+            found = load_problems(problems)
+            phrases = phrases_for(found)
+            made[model] = chat_folder(
+                tmp_path / re.sub(r"\W", "-", model),
+                chat_tokenizer([each.statement for each in found], phrases),
+                phrases,
+                seed=len(made),
+                vocab_size=REAL_VOCABULARY if model == "Qwen/Qwen2.5-Coder-1.5B-Instruct" else SMALL_VOCABULARY,
+                tie_word_embeddings="Coder-7B" not in model,
+            )
         return made[model]
 
     return folder
@@ -92,22 +100,24 @@ def found(name: str, table: dict[str, Any]) -> Any:
     return next((value for pattern, value in table.items() if re.fullmatch(pattern, name)), None)
 
 
-def reduced(config: TrainingConfig, stand_in: Callable[[str], str], problems: str) -> TrainingConfig:
+def reduced(config: TrainingConfig, stand_in: Callable[[str, str], str], problems: str) -> TrainingConfig:
     """Return the settings of a preset for two steps on this machine."""
     settings = config.model_dump(exclude_none=True)
+    settings["game"]["problems"] = settings["game"]["problems"] or problems
     for name, table, key in list(flat(settings)):
         if (most := found(name, AT_MOST)) is not None:
             table[key] = most if name == "evaluation.limit" else min(table[key], most)  # a limit of 0 is none
         elif (other := found(name, REPLACED)) is not None:
             table[key] = other
         elif re.fullmatch(r"agents\.\w+\.model", name) and table[key]:
-            table[key] = stand_in(table[key])
-    settings["game"]["problems"] = settings["game"]["problems"] or problems
+            table[key] = stand_in(table[key], settings["game"]["problems"])
     return load_training(settings)
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_it_trains_for_two_steps(name: str, stand_in: Callable[[str], str], increments: str, tmp_path: Path) -> None:
+def test_it_trains_for_two_steps(
+    name: str, stand_in: Callable[[str, str], str], increments: str, tmp_path: Path
+) -> None:
     preset = load_training(name)
     if any(getattr(preset.agents, role).lora for role in ("coder", "tester", "shared")):
         pytest.importorskip("peft", reason="peft is not installed")
