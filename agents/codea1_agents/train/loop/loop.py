@@ -151,6 +151,7 @@ def _run_loop(
         opened_logs(config, folder.path, done) as logs,
         torch_threads(config.cluster.torch_threads),
         _ray(config.cluster),
+        sigterm_interrupts(),  # again: Ray has a handler of its own
         _algorithm(made, checkpoint) as algorithm,
     ):
         watcher.begin(folder.path, config, tuple(lines))

@@ -48,6 +48,7 @@ main()
 """Runs a command whose n-th call of a function waits at a gate."""
 
 SAMPLING = ("codea1_agents.train.grpo.env_runner", "TreeEnvRunner.sample", "3")
+BUILDING = ("codea1_agents.train.grpo.algorithm", "GRPO.setup", "1")
 LEARNING = ("codea1_agents.train.grpo.learner", "GRPOTorchLearner._update", "3")
 NO_GATE = (*SAMPLING[:2], "0")
 WRITING = ("codea1_agents.train.loop.folder", "_sync_files", "2")
@@ -209,4 +210,12 @@ def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[...,
     run.wait_for("interrupted: this step is finished and saved first")
     run.send(signal.SIGINT)
     assert "continue" not in run.end()
+    assert not run.folder.exists()
+
+
+def test_sigterm_before_the_first_step_leaves_nothing(start: Callable[..., Run]) -> None:
+    run = start(BUILDING)
+    assert run.folder.exists()
+    run.send(signal.SIGTERM)
+    run.end()
     assert not run.folder.exists()

@@ -55,34 +55,31 @@ SMALL_VOCABULARY, REAL_VOCABULARY = 4096, 151_936
 BODIES = ["return 0", "return []", "return ''", "return args[0]", "raise ValueError", "return ["]
 
 
-def phrases_for(problems: ProblemSet) -> list[str]:
+def phrases_for(role: str, problems: ProblemSet) -> list[str]:
     """Programs that define the functions of all problems, and suites with a test for each of four problems."""
     names = sorted({each.entry_point for each in problems if each.entry_point.isidentifier()})
     programs = ["\n".join(f"def {name}(*args):\n    {body}\n" for name in names) for body in BODIES]
     tests = [f"assert {case.expression} == {case.expected}" for each in problems for case in each.golden[:1]]
     suites = ["\n".join(tests[start : start + 4]) for start in range(0, len(tests), 4)]
-    return [f"```python\n{code}\n```" for code in [*programs, *suites]]
+    said = {"coder": programs, "tester": suites}.get(role, [*programs, *suites])
+    return [f"```python\n{code}\n```\n" for code in said]
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> Callable[[str, str], str]:
-    """Return the folder of a random model for the path or hub id in a preset, given the problems."""
-    made: dict[str, str] = {}
+def stand_in(tmp_path: Path) -> Callable[[str, str, str], str]:
+    """Return the folder of a random model for a role, the path or hub id in a preset, and the problems."""
 
-    def folder(model: str, problems: str) -> str:
+    def folder(role: str, model: str, problems: str) -> str:
         assert model.startswith(("Qwen/Qwen2.5-Coder-", "models/tiny")), f"no random model for {model}: a Qwen2 or not?"
-        if model not in made:
-            found = load_problems(problems)
-            phrases = phrases_for(found)
-            made[model] = chat_folder(
-                tmp_path / re.sub(r"\W", "-", model),
-                chat_tokenizer([each.statement for each in found], phrases),
-                phrases,
-                seed=len(made),
-                vocab_size=REAL_VOCABULARY if model == "Qwen/Qwen2.5-Coder-1.5B-Instruct" else SMALL_VOCABULARY,
-                tie_word_embeddings="Coder-7B" not in model,
-            )
-        return made[model]
+        found = load_problems(problems)
+        phrases = phrases_for(role, found)
+        return chat_folder(
+            tmp_path / role,
+            chat_tokenizer([each.statement for each in found], phrases),
+            phrases,
+            vocab_size=REAL_VOCABULARY if model == "Qwen/Qwen2.5-Coder-1.5B-Instruct" else SMALL_VOCABULARY,
+            tie_word_embeddings="Coder-7B" not in model,
+        )
 
     return folder
 
@@ -100,7 +97,7 @@ def found(name: str, table: dict[str, Any]) -> Any:
     return next((value for pattern, value in table.items() if re.fullmatch(pattern, name)), None)
 
 
-def reduced(config: TrainingConfig, stand_in: Callable[[str, str], str], problems: str) -> TrainingConfig:
+def reduced(config: TrainingConfig, stand_in: Callable[[str, str, str], str], problems: str) -> TrainingConfig:
     """Return the settings of a preset for two steps on this machine."""
     settings = config.model_dump(exclude_none=True)
     settings["game"]["problems"] = settings["game"]["problems"] or problems
@@ -110,13 +107,13 @@ def reduced(config: TrainingConfig, stand_in: Callable[[str, str], str], problem
         elif (other := found(name, REPLACED)) is not None:
             table[key] = other
         elif re.fullmatch(r"agents\.\w+\.model", name) and table[key]:
-            table[key] = stand_in(table[key], settings["game"]["problems"])
+            table[key] = stand_in(name.split(".")[1], table[key], settings["game"]["problems"])
     return load_training(settings)
 
 
 @pytest.mark.parametrize("name", preset_names())
 def test_it_trains_for_two_steps(
-    name: str, stand_in: Callable[[str, str], str], increments: str, tmp_path: Path
+    name: str, stand_in: Callable[[str, str, str], str], increments: str, tmp_path: Path
 ) -> None:
     preset = load_training(name)
     if any(getattr(preset.agents, role).lora for role in ("coder", "tester", "shared")):
