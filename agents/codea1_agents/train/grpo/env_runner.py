@@ -24,6 +24,7 @@ from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
+from codea1_agents.train.grpo.progress import Report, unreported
 from codea1_agents.train.grpo.rollout_engine import RolloutEngine, load_engine
 from codea1_agents.train.grpo.sampling import SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
@@ -149,14 +150,14 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def sample(self, *, tasks: Sequence[Task] = (), **_: Any) -> list[Tree]:
+    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[Tree]:
         """Return one tree per task."""
         assert self._roller is not None
-        return self._roller.roll(tasks)
+        return self._roller.roll(tasks, report)
 
-    def scored_trees(self, tasks: Sequence[Task]) -> list[ScoredTree]:
+    def scored_trees(self, tasks: Sequence[Task], report: Report = unreported) -> list[ScoredTree]:
         """Return the trees of some tasks with the responses that train modules, in order."""
-        trees = self.sample(tasks=tasks)
+        trees = self.sample(tasks=tasks, report=report)
         return [ScoredTree(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
 
     def rollout_times(self) -> RolloutTimes:

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from codea1_agents.cli.app import app
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
+from codea1_agents.train.grpo.progress import Part, Phase, Progress
 from codea1_agents.train.loop import fitting, load_training, preset_names
 from codea1_agents.train.sizing.devices import Devices
 
@@ -142,8 +143,12 @@ def test_presets_are_listed() -> None:
 
 
 def drawn(lines: list[dict[str, Any]]) -> str:
+    return drawn_text(table_of(lines, 10))
+
+
+def drawn_text(what: Any) -> str:
     console = Console(file=StringIO(), width=100)
-    console.print(table_of(lines, 10))
+    console.print(what)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert isinstance(text, str)
     return text
@@ -180,3 +185,48 @@ def test_without_a_terminal_there_is_a_line_per_step(
         assert "coder 0.200" in told.out
         assert "step 2: cut_coder: 90% are cut" in told.err
     assert "something" in told.err
+
+
+class Clock:
+    """Stands still until a test sets it."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_long_step_is_noted_every_thirty_seconds_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    watcher = PlainLines(Page(), clock)
+    for clock.now in (29.0, 31.0, 60.0):
+        watcher.progress(Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 4}))
+    clock.now = 61.0
+    watcher.progress(Progress(Phase.LEARNING))
+    clock.now = 80.0
+    watcher.step(LINES[1])
+    clock.now = 109.0
+    watcher.progress(Progress(Phase.SAVING))
+    told = capsys.readouterr()
+    assert told.err.splitlines() == ["note: sampling: programs 4 of 8", "note: learning"]
+    assert "programs" not in told.out
+
+
+def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    watcher = PlainLines(Page(quiet=True), clock)
+    clock.now = 40.0
+    watcher.progress(Progress(Phase.SAVING))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_live_table_shows_progress_below_the_last_step() -> None:
+    watcher = LiveTable(Page())
+    watcher.begin(Path("run"), load_training("", ["run.steps=10"]), [])
+    watcher.step(LINES[1])
+    watcher.progress(Progress(Phase.LEARNING, 4, {Part.MINIBATCHES: 3}))
+    shown = drawn_text(watcher._live.renderable)
+    assert "step 1 of 10" in shown
+    assert shown.splitlines()[-1].strip() == "learning: minibatches 3 of 4"
+    watcher.step(LINES[2])
+    assert "learning" not in drawn_text(watcher._live.renderable)
