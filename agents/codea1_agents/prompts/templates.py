@@ -69,14 +69,23 @@ class Prompts:
         Raises:
             UserError: `role` or `tester_view` is missing or unknown.
         """
+        return merged(_filled(self._templates(observation, info), _facts(observation, info)))
+
+    def wants_block(self, observation: Observation, info: Info) -> bool:
+        """Return whether the wording of a turn mentions a fenced block of Python, so that a reply should be one.
+
+        Raises:
+            UserError: as `messages`.
+        """
+        return any("```python" in each.content for each in self._templates(observation, info))
+
+    def _templates(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         role = info.get("role")
         if role not in ("coder", "tester"):
             raise UserError(f"info['role'] must be 'coder' or 'tester', not {role!r}")
         situation = "coder" if role == "coder" else f"tester_{_view(observation, info).value}"
-        templates = self.tables[situation]
-        if observation["feedback"]:
-            templates += self.tables[f"{role}_repair"]
-        return merged(_filled(templates, _facts(observation, info)))
+        repair = self.tables[f"{role}_repair"] if observation["feedback"] else ()
+        return self.tables[situation] + repair
 
 
 def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:

@@ -147,7 +147,7 @@ COMMANDS = {
     "check agent": ("check", "agent", "SPEC"),
     "crossplay": ("crossplay", "-p", "two.jsonl", "--coders", "SPEC", "--testers", "mine=SPEC", "--out", "run"),
     "crossplay both": ("crossplay", "SPEC", "-p", "two.jsonl", "--out", "run", "--json"),
-    "sft-tester": ("sft-tester", ".", "--problems", "two.jsonl", "--coder", "SPEC", "--out", "run"),
+    "sft": ("sft", ".", "--problems", "two.jsonl", "--coder", "SPEC", "--out", "run"),
 }
 """How each command takes an agent."""
 

@@ -19,24 +19,12 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from codea1_agents.models.chat_format import load_tokenizer
-from codea1_agents.models.model_files import loading_errors, require_model
+from codea1_agents.models.model_files import require_model
 from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter, without_wrapper
+from codea1_agents.train.grpo.causal_models import checkpoint_activations, has_plain_head, load_causal_model
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
-
-
-def load_causal_model(path: str, dtype: str = "float32") -> Any:
-    """Return a causal language model in evaluation mode.
-
-    Raises:
-        UserError: there is no model, or it cannot be loaded.
-    """
-    from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
-
-    place = require_model("grpo", path)
-    with loading_errors(f"model {path!r}"):
-        return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
 
 
 def export_state(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
@@ -61,33 +49,6 @@ def _built(settings: ModelSettings, dtype: str) -> Any:
     return model if settings.lora is None else adapted(model, settings.lora)
 
 
-def has_plain_head(model: Any) -> bool:
-    """Return whether a model's logits are what its output layer makes of its last hidden states.
-
-    Some models change them afterwards, by a soft cap or a scale. The log-probabilities of those need the whole model.
-    """
-    base = without_wrapper(model)
-    body, head = base.base_model, base.get_output_embeddings()
-    if head is None or body is base:
-        return False
-    given = {"input_ids": torch.arange(2, device=base.device).unsqueeze(0), "use_cache": False}
-    with torch.no_grad():
-        try:
-            logits = head(body(**given)[0])
-        except (RuntimeError, TypeError):  # there is a layer between the two
-            return False
-        return bool(torch.equal(logits, base(**given).logits))
-
-
-def _checkpoint_activations(model: Any) -> None:
-    base = without_wrapper(model)
-    renamed = getattr(base, "activation_checkpointing_enable", None)
-    if renamed is not None:
-        renamed(activation_checkpointing_kwargs={"use_reentrant": False})
-    else:  # its name in older versions
-        base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-
-
 def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
     save_plain(model, folder)
     load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
@@ -107,7 +68,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
             return
         self.has_plain_head = has_plain_head(self.model)
         if self.settings.gradient_checkpointing:
-            _checkpoint_activations(self.model)
+            checkpoint_activations(self.model)
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
             self.reference = load_causal_model(self.settings.path, dtype="float32")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from codea1_agents.models.chat_format import load_chat_format
 from codea1_agents.models.model_files import require_model
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.algorithm import GRPOConfig
@@ -84,6 +85,16 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     return made  # type: ignore[no-any-return]  # Ray has no types
 
 
+def require_chats(models: Iterable[ModelSettings]) -> None:
+    """Raise UserError for a model whose tokenizer cannot be loaded or whose chat template fails. It loads no weights.
+
+    Args:
+        models: of a run.
+    """
+    for path in dict.fromkeys(each.path for each in models):
+        load_chat_format(path)
+
+
 def rules_of(game: GameOptions) -> Ruleset:
     """Return the preset of the rules, with the parts that the settings replace.
 
@@ -139,7 +150,7 @@ def _require_model(table: str, model: str) -> None:
     try:
         require_model(table, model)
     except UserError as error:
-        command = "sft-tester" if model.endswith("-sft-tester") else "pretrain"
+        command = "sft" if model.endswith("-sft-tester") else "pretrain"
         hint = f"; docs/coevolution.md: how to make one with codea1 {command}"
         raise BrokenInput(f"{table}.model: {error}{hint if model.startswith('models/tiny') else ''}") from error
 

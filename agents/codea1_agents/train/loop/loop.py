@@ -111,13 +111,14 @@ def _changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any])
 
 
 def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher) -> Finished:
-    from codea1_agents.train.loop.building import grpo_config  # noqa: PLC0415  slow to import
+    from codea1_agents.train.loop.building import grpo_config, require_chats  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
 
     for name in ("ray", "ray.rllib"):
         logging.getLogger(name).setLevel(logging.ERROR)  # they log much about their own internals
     require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
+    require_chats(made.models.values())
     require_golden_tests(load_problems(config.game.problems), made.rules)
     facts = facts_of(config)
     if run is not None:
