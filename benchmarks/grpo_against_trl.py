@@ -1,7 +1,7 @@
 """Compares an iteration of our GRPO with a step of TRL's GRPOTrainer: same model, prompts, lengths, groups and judge.
 
     pip install trl datasets
-    python benchmarks/grpo_against_trl.py [--rounds N] [--steps N] [--json]
+    python benchmarks/grpo_against_trl.py [--rounds N] [--steps N] [--words N] [--json]
 
 Both run in one process with one thread, without a GPU. The model has random weights. Some words of its vocabulary are
 whole programs, so rewards differ within groups and both learn. Only the coder plays, with golden tests, as TRL has one
@@ -92,12 +92,13 @@ def make_model(folder: Path) -> str:
     return str(folder)
 
 
-def make_problems(path: Path) -> str:
-    """Write the problems; return the path."""
+def make_problems(path: Path, n_words: int = 0) -> str:
+    """Write the problems, with statements longer by some words; return the path."""
+    more = " ".join(f"word{number % N_FILLERS}" for number in range(n_words))
     rows = [
         {
             "id": f"toy/{number}",
-            "statement": f'def f(x):\n    """Return x plus one ({number})."""\n',
+            "statement": f'def f(x):\n    """Return x plus one ({number}). {more}"""\n',
             "entry_point": "f",
             "solution": "def f(x):\n    return x + 1\n",
             "golden": [{"expression": "f(1)", "expected": "2"}, {"expression": "f(0)", "expected": "1"}],
@@ -175,6 +176,7 @@ class Theirs:
         from codea1_agents.models.chat_format import load_tokenizer  # noqa: PLC0415
 
         tokenizer = load_tokenizer(model)  # AutoTokenizer would use the tokenizer class of Qwen2
+        self.count_tokens = lambda text: len(tokenizer(text)["input_ids"])
         self.version = trl.__version__
         self.measured = Measured()
         self._rows = datasets.Dataset.from_list(
@@ -242,7 +244,7 @@ def _callback(theirs: Theirs) -> Any:
     return Timed()
 
 
-def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
+def measured(n_rounds: int, n_steps: int, n_words: int = 0) -> dict[str, Any]:
     """Run both alternately."""
     import ray  # noqa: PLC0415
     import torch  # noqa: PLC0415
@@ -251,9 +253,10 @@ def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
     ray.init("local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model, problems = make_model(folder / "model"), make_problems(folder / "problems.jsonl")
+        model, problems = make_model(folder / "model"), make_problems(folder / "problems.jsonl", n_words)
         ours = Ours(model, problems)
-        theirs = Theirs(model, problems, ours.prompts(), str(folder / "trl"))
+        prompts = ours.prompts()
+        theirs = Theirs(model, problems, prompts, str(folder / "trl"))
         ours.steps(2)
         theirs.steps(n_steps)
         ours.measured, theirs.measured = Measured(), Measured()
@@ -272,6 +275,7 @@ def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
         "machine": machine(),
         "trl": theirs.version,
         "rows": ROWS,
+        "prompt_tokens": theirs.count_tokens(prompts[0]),
         "ours": ours.measured.to_json(),
         "theirs": theirs.measured.to_json(),
         "split": {name: Spread.of(values).to_json() for name, values in ours.split.items()},
@@ -281,7 +285,8 @@ def measured(n_rounds: int, n_steps: int) -> dict[str, Any]:
 
 def show(found: dict[str, Any]) -> None:
     """Print tables."""
-    table = Table(f"{found['rows']} responses, up to {LONGEST} tokens", "smallest", "median", "largest")
+    what = f"{found['rows']} responses, up to {LONGEST} tokens; prompts of {found['prompt_tokens']}"
+    table = Table(what, "smallest", "median", "largest")
     for who, name in (("ours", "ours"), ("theirs", f"TRL {found['trl']}")):
         for kind, label in (("wall_s", "seconds"), ("cpu_s", "processor seconds"), ("tokens_per_s", "tokens/s")):
             spread = found[who][kind]
@@ -301,10 +306,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=5, help="per round")
     parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--words", type=int, default=0, help="further words of each statement")
     options = parser.parse_args()
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    found = measured(options.rounds, options.steps)
+    found = measured(options.rounds, options.steps, options.words)
     print(json.dumps(found)) if options.json else show(found)
 
 

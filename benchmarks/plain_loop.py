@@ -21,8 +21,8 @@ from codea1_agents.train.grpo.env_runner import scored_responses
 from codea1_agents.train.grpo.episodes import ScoredResponse
 from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
-from codea1_agents.train.grpo.learner import micro_batches
 from codea1_agents.train.grpo.loss import grpo_loss
+from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
 from codea1_agents.train.grpo.players import ModelPlayer
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.rollout_engine import load_engine
@@ -144,7 +144,8 @@ class PlainLoop:
         for group in optimizer.param_groups:
             group["lr"] = config.lr * factor
         optimizer.zero_grad(set_to_none=True)
-        for piece in micro_batches(padded_batch(responses), config.rows_at_once, config.tokens_at_once):
+        budget = Budget(config.rows_at_once, config.tokens_at_once, module.computes_prompts_once)
+        for piece in micro_batches(padded_batch(responses), budget):
             found = module.forward_train(piece)
             parts = grpo_loss(
                 log_probs=found[Column.LOG_PROBS],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 
@@ -11,6 +13,15 @@ class Closing:
     def close(self) -> None:
         """Release all resources."""
         raise NotImplementedError
+
+    @contextmanager
+    def closed_on_error(self) -> Iterator[None]:
+        """Close it if the block raises; otherwise it stays open."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -21,18 +21,12 @@ from codea1_agents.lab.games.bank_game import BankGame, stacked
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.bank_v0 import CODER, TESTER, raw_env
 
-
-@dataclass(frozen=True, slots=True)
-class TabularRules:
-    """Settings of a learner."""
-
-    rate: float = 0.05
-    """Step size; it is divided by the probability of the choice (at most 1), so that rare choices learn as fast."""
-    first_temperature: float = 0.3
-    last_temperature: float = 0.004
-    """Temperature of the softmax, in units of reward: it decreases geometrically from the first to the last value."""
-    explored: float = 0.01
-    """Probability of a uniform choice, in [0, 1]."""
+RATE = 0.05
+"""Step size; it is divided by the probability of the choice (at most 1), so that rare choices learn as fast."""
+FIRST_TEMPERATURE, LAST_TEMPERATURE = 0.3, 0.004
+"""Temperature of the softmax, in units of reward: it decreases geometrically from the first to the last value."""
+EXPLORED = 0.01
+"""Probability of a uniform choice, in [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,10 +49,9 @@ class LearningCurve:
 class TabularLearner:
     """One agent's table of estimated rewards."""
 
-    def __init__(self, n_problems: int, n_actions: int, rules: TabularRules) -> None:
+    def __init__(self, n_problems: int, n_actions: int) -> None:
         self._estimates = np.zeros((n_problems, n_actions))
-        self._rules = rules
-        self.temperature = rules.first_temperature
+        self.temperature = FIRST_TEMPERATURE
 
     def policy(self) -> NDArray[np.float64]:
         """Return (P, A) the strategies for all problems."""
@@ -68,44 +61,34 @@ class TabularLearner:
         """Return (A,) the strategy for one problem."""
         scaled = self._estimates[problem] / self.temperature
         weights = np.exp(scaled - scaled.max())
-        explored = self._rules.explored
-        mixed: NDArray[np.float64] = (1 - explored) * weights / weights.sum() + explored / len(weights)
+        mixed: NDArray[np.float64] = (1 - EXPLORED) * weights / weights.sum() + EXPLORED / len(weights)
         return mixed
 
     def learn(self, problem: int, action: int, reward: float, probability: float) -> None:
         """Move the estimate of one choice towards its last reward."""
-        step = min(1.0, self._rules.rate / probability)
+        step = min(1.0, RATE / probability)
         self._estimates[problem, action] += step * (reward - self._estimates[problem, action])
 
 
-def learn_tabular(
-    bank: JudgedBank,
-    *,
-    episodes: int,
-    seed: int = 0,
-    rules: TabularRules | None = None,
-    n_points: int = 20,
-) -> LearningCurve:
+def learn_tabular(bank: JudgedBank, *, episodes: int, seed: int = 0, n_points: int = 20) -> LearningCurve:
     """Train two learners against each other on `bank_v0` (black box: both choose at once).
 
     Args:
         bank: the game.
         episodes: number of episodes, over all problems.
         seed: for the environment and both learners.
-        rules: settings of both learners.
         n_points: number of points at which the exploitability is computed.
     """
-    rules = rules or TabularRules()
     env = raw_env(bank, tester_view="black_box", infos=False)
     game = BankGame.of(bank.payoffs())
     n_problems = len(bank.problems)
     learners = {
-        CODER: TabularLearner(n_problems, bank.bank.n_programs, rules),
-        TESTER: TabularLearner(n_problems, bank.bank.n_suites, rules),
+        CODER: TabularLearner(n_problems, bank.bank.n_programs),
+        TESTER: TabularLearner(n_problems, bank.bank.n_suites),
     }
     rng = np.random.default_rng([seed, 1])
     env.reset(seed=seed)
-    cooling = (rules.last_temperature / rules.first_temperature) ** (1 / max(1, episodes))
+    cooling = (LAST_TEMPERATURE / FIRST_TEMPERATURE) ** (1 / max(1, episodes))
     marks = set(np.linspace(1, episodes, min(n_points, episodes)).round().astype(int).tolist())
     curve: list[_Point] = []
     for episode in range(1, episodes + 1):

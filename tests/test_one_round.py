@@ -320,15 +320,20 @@ def grpo_rollouts(deck: Deck) -> dict[Game, Kept]:
     return found
 
 
+def _after_one_step(env: CoderEnv | TesterEnv, problem_id: str, reply: str) -> tuple[float, CandidateReport]:
+    env.reset(seed=0, options={"problem_id": problem_id})
+    _, reward, *_ = env.step(reply)
+    assert env.game.last_round is not None
+    env.close()
+    return float(reward), env.game.last_round.report.candidates[0]
+
+
 def gymnasium_coder(deck: Deck) -> dict[Game, Kept]:
     found = {}
     for game in deck.games(without=["gone"]):
         env = CoderEnv(Says(SUITES[game.suite]), **deck.game)
-        env.reset(seed=0, options={"problem_id": deck.problem.id})
-        _, reward, *_ = env.step(PROGRAMS[game.program])
-        assert env.game.last_round is not None
-        found[game] = Kept(reward, None, env.game.last_round.report.candidates[0])
-        env.close()
+        reward, report = _after_one_step(env, deck.problem.id, PROGRAMS[game.program])
+        found[game] = Kept(reward, None, report)
     return found
 
 
@@ -336,11 +341,8 @@ def gymnasium_tester(deck: Deck) -> dict[Game, Kept]:
     found = {}
     for game in deck.games(without=["gone", "lost"]):
         env = TesterEnv(Says(PROGRAMS[game.program]), **deck.game)
-        env.reset(seed=0, options={"problem_id": deck.problem.id})
-        _, reward, *_ = env.step(SUITES[game.suite])
-        assert env.game.last_round is not None
-        found[game] = Kept(None, reward, env.game.last_round.report.candidates[0])
-        env.close()
+        reward, report = _after_one_step(env, deck.problem.id, SUITES[game.suite])
+        found[game] = Kept(None, reward, report)
     return found
 
 

@@ -11,7 +11,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,11 @@ class ReplyKey:
     problem_id: str
     observation: str
     """Digest of the observation."""
+
+    @classmethod
+    def of(cls, observation: Observation, info: Info) -> ReplyKey:
+        """Return the key of a turn."""
+        return cls(str(info.get("role", "")), str(info.get("problem_id", "")), observation_digest(observation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +148,13 @@ class TapeAgent:
 
     def _slot(self, observation: Observation, info: Info) -> TapedReply:
         """Return the place on the tape of the next reply to this observation; each call returns the next place."""
-        role, problem, episode = (str(info.get(name, "")) for name in ("role", "problem_id", "episode_id"))
-        key = ReplyKey(role, problem, observation_digest(observation))
+        key, episode = ReplyKey.of(observation, info), str(info.get("episode_id", ""))
         with self._lock:
             known = self._inner is not None or (key, episode) in self._of_episode
             counted = (key, episode if known else "")
             occurrence = self._n_requests[counted]
             self._n_requests[counted] += 1
-        return TapedReply(_SCHEMA, role, problem, key.observation, episode, occurrence, "")
+        return TapedReply(_SCHEMA, key.role, key.problem_id, key.observation, episode, occurrence, "")
 
     def _found(self, slot: TapedReply) -> str | None:
         own = self._of_episode.get((slot.key, slot.episode_id))
@@ -174,7 +178,7 @@ class TapeAgent:
     def _record(self, slot: TapedReply, reply: str) -> str:
         if not isinstance(reply, str):
             raise UserError(f"{self!r}: the recorded agent returned {type(reply).__name__}, expected text (str)")
-        taped = TapedReply(**{**asdict(slot), "reply": reply})
+        taped = replace(slot, reply=reply)
         with self._lock:
             self._remember(taped)
             try:

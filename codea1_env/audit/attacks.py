@@ -51,11 +51,20 @@ Member = TypeVar("Member", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True)
-class HostileProgram:
-    """A program that attacks the process or the machine that runs it."""
+class Attack:
+    """The fields of every attack."""
 
     name: str
     tries: str
+    """What it tries to do, for people."""
+    is_safe: bool = field(default=False, kw_only=True)
+    """Whether it may run outside a sandbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostileProgram(Attack):
+    """A program that attacks the process or the machine that runs it."""
+
     program: str
     """Source; should define `f`."""
     calls: tuple[str, ...]
@@ -68,8 +77,6 @@ class HostileProgram:
     outcomes: frozenset[OutcomeKind] = frozenset()
     """Acceptable kinds; if empty, all are acceptable."""
     limits: Limits = field(default_factory=Limits)
-    is_safe: bool = False
-    """Whether it may run outside a sandbox."""
 
     def to_job(self) -> Job:
         """Return the job that runs it."""
@@ -90,11 +97,9 @@ class Testbed:
 
 
 @dataclass(frozen=True, slots=True)
-class HostileSuite:
+class HostileSuite(Attack):
     """A tester's reply that attacks programs, the judge, or other testers."""
 
-    name: str
-    tries: str
     testbed: Testbed
     reply: str
     n_valid: int | None = None
@@ -104,8 +109,6 @@ class HostileSuite:
     """
     reasons: Mapping[RejectionReason, int] | None = None
     """Number of rejections by reason; None if that depends on chance."""
-    is_safe: bool = False
-    """Whether it may run outside a sandbox."""
 
 
 class Truth(StrEnum):
@@ -118,11 +121,9 @@ class Truth(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class HostileCandidate:
+class HostileCandidate(Attack):
     """A candidate and asserts that attack the way in which the judge combines several processes and runs."""
 
-    name: str
-    tries: str
     solution: str
     program: str
     asserts: tuple[str, ...]
@@ -134,8 +135,6 @@ class HostileCandidate:
     """How many golden tests it passes."""
     limits: Limits = field(default_factory=Limits)
     rules: Ruleset = field(default_factory=lambda: preset("fixed"))
-    is_safe: bool = False
-    """Whether it may run outside a sandbox."""
 
     @property
     def problem(self) -> Problem:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from codea1_env.sandbox.interface import Guarantee
+
+R = TypeVar("R", bound=StrEnum)
 
 
 class AuditResult(StrEnum):
@@ -25,11 +28,11 @@ class AuditResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one attack."""
+class Finding(Generic[R]):
+    """The result of one attack; the kinds of result depend on what was attacked."""
 
     attack: str
-    result: AuditResult
+    result: R
     sentence: str
     """Description of what happened, for people."""
 
@@ -42,7 +45,7 @@ class AuditReport:
     guarantee: Guarantee
     tier: str
     """Name of the isolation in force; empty if the back end does not name it."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding[AuditResult], ...]
     """In the order of the attacks."""
 
     @property

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from codea1_env.audit.attacks import HostileCandidate, HostileProgram, HostileSuite, Truth
+from codea1_env.audit.findings import Finding
 from codea1_env.rules.reading.release import find_program
 
 # No core files, 2 processor seconds, 1 GiB of address space, files of 256 MiB, 256 descriptors.
@@ -42,16 +43,8 @@ class PlainResult(StrEnum):
     NOT_RUN = "not run"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The result of one attack on the plain grader."""
-
-    attack: str
-    result: PlainResult
-    sentence: str
-
-
 _Found: TypeAlias = tuple[PlainResult, str]
+_STOPPED: _Found = PlainResult.TIMED_OUT, "stopped: it takes too long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +81,7 @@ class PlainGrader:
             return "limits can be set on Linux only"
         return "" if self._python else "there is no Python that another user than root can run"
 
-    def try_attack(self, attack: HostileProgram | HostileSuite | HostileCandidate) -> Comparison:
+    def try_attack(self, attack: HostileProgram | HostileSuite | HostileCandidate) -> Finding[PlainResult]:
         """Grade one attack.
 
         A program is graded by asserts that a right program passes, or that fail if it has reached something; a suite by
@@ -97,12 +90,12 @@ class PlainGrader:
         """
         obstacle = self.obstacle or ("" if attack.is_safe else "it could harm this machine")
         if obstacle:
-            return Comparison(attack.name, PlainResult.NOT_RUN, obstacle)
+            return Finding(attack.name, PlainResult.NOT_RUN, obstacle)
         if isinstance(attack, HostileProgram):
-            return Comparison(attack.name, *self._of_program(attack))
+            return Finding(attack.name, *self._of_program(attack))
         if isinstance(attack, HostileSuite):
-            return Comparison(attack.name, *self._of_suite(attack))
-        return Comparison(attack.name, *self._of_candidate(attack))
+            return Finding(attack.name, *self._of_suite(attack))
+        return Finding(attack.name, *self._of_candidate(attack))
 
     def _of_program(self, attack: HostileProgram) -> _Found:
         expected = attack.right or attack.evidence or attack.values
@@ -122,7 +115,7 @@ class PlainGrader:
         tests = find_program(attack.reply)
         solution = self._run(f"{attack.testbed.problem.solution}\n{tests}")
         if solution.status is None:
-            return PlainResult.TIMED_OUT, "stopped: it takes too long"
+            return _STOPPED
         if solution.status != 0:
             return PlainResult.HELD, "the solution fails it, so it is dropped"
         if attack.n_valid == 0:
@@ -181,11 +174,10 @@ class PlainGrader:
 
 
 def _of_wrong_program(ended: _Ended) -> _Found:
-    if ended.status == 0:
-        return PlainResult.FOOLED, "a wrong program passes"
     if ended.status is None:
-        return PlainResult.TIMED_OUT, "stopped: it takes too long"
-    return PlainResult.HELD, "fails, as it should"
+        return _STOPPED
+    passes = ended.status == 0
+    return (PlainResult.FOOLED, "a wrong program passes") if passes else (PlainResult.HELD, "fails, as it should")
 
 
 def _of_right_program(ended: _Ended) -> _Found:

@@ -43,7 +43,7 @@ def run_audit(
     Raises:
         SandboxError: the back end gives wrong answers before the first attack.
     """
-    findings: list[Finding] = []
+    findings: list[Finding[AuditResult]] = []
     chosen = load_attacks() if attacks is None else attacks
     with Auditor(sandbox) as auditor:
         for finding in auditor.play(chosen):
@@ -78,25 +78,25 @@ class Auditor:
     def __exit__(self, *exception: object) -> None:
         self._surroundings.__exit__(*exception)
 
-    def play(self, attacks: Attacks) -> Iterator[Finding]:
+    def play(self, attacks: Attacks) -> Iterator[Finding[AuditResult]]:
         """Yield the finding of each attack."""
         yield from map(self.try_program, attacks.programs)
         yield from map(self.try_suite, attacks.suites)
         yield from map(self.try_candidate, attacks.candidates)
 
-    def try_program(self, attack: HostileProgram) -> Finding:
+    def try_program(self, attack: HostileProgram) -> Finding[AuditResult]:
         """Run a hostile program, then a harmless one."""
         return self._tried(attack, _play_program)
 
-    def try_suite(self, attack: HostileSuite) -> Finding:
+    def try_suite(self, attack: HostileSuite) -> Finding[AuditResult]:
         """Judge right and wrong programs by a hostile suite between honest ones, then run a harmless program."""
         return self._tried(attack, play_suite)
 
-    def try_candidate(self, attack: HostileCandidate) -> Finding:
+    def try_candidate(self, attack: HostileCandidate) -> Finding[AuditResult]:
         """Judge a hostile candidate, then run a harmless program."""
         return self._tried(attack, play_candidate)
 
-    def _tried(self, attack: _A, play: Callable[[_A, Sandbox, str], tuple[AuditResult, str]]) -> Finding:
+    def _tried(self, attack: _A, play: Callable[[_A, Sandbox, str], tuple[AuditResult, str]]) -> Finding[AuditResult]:
         """Run an attack, then a harmless program, then check the machine; return the worst result."""
         self._surroundings.mark()
         try:

@@ -24,13 +24,9 @@ _MAX_FREQUENCY = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class ImportReport:
-    """What an import did."""
+class ImportReport(MergeReport):
+    """What an import did; `combined` counts lines, whose frequencies were added up."""
 
-    added: int
-    """Entries that were new."""
-    combined: int
-    """Lines whose case was in the book already; their frequencies were added up."""
     skipped: tuple[SkippedRow, ...]
     """Lines that could not be read as a case."""
 

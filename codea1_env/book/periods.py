@@ -54,8 +54,11 @@ class Relapse:
     expression: str
     periods: tuple[Period, ...]
     """In order; at least two; all but the last ended."""
-    n_relapses: int
-    """Number of periods that follow a fixed one."""
+
+    @property
+    def n_relapses(self) -> int:
+        """Number of periods that follow a fixed one."""
+        return len(self.gaps)
 
     @property
     def gaps(self) -> tuple[int, ...]:
@@ -102,9 +105,8 @@ def relapses(periods: Iterable[Period]) -> tuple[Relapse, ...]:
     found = []
     for (problem_id, _), of_case in _grouped(periods, lambda period: (period.problem_id, period.digest)).items():
         of_case.sort(key=lambda period: (period.added_round, period.how is None, period.last_round))
-        n = sum(before.is_fixed for before in of_case[:-1])
-        if n:
-            found.append(Relapse(problem_id, of_case[0].expression, tuple(of_case), n))
+        if any(before.is_fixed for before in of_case[:-1]):
+            found.append(Relapse(problem_id, of_case[0].expression, tuple(of_case)))
     return tuple(sorted(found, key=lambda each: (-each.n_relapses, each.problem_id, each.expression)))
 
 

@@ -44,11 +44,9 @@ class Journal(Closing):
             folder.mkdir(parents=True, exist_ok=True)
         require_empty(folder, advice, but=name)
         journal = cls(folder, name)
-        try:  # again under the lock: two processes that start at once must not both find it empty
+        with journal.closed_on_error():
+            # Again under the lock: two processes that start at once must not both find it empty.
             require_empty(folder, advice, but=name)
-        except UserError:
-            journal.close()
-            raise
         return journal
 
     def append(self, lines: bytes, note: str = "") -> None:

@@ -17,6 +17,11 @@ class RewardPart:
     value: float
     weight: float
 
+    @property
+    def weighted(self) -> float:
+        """The contribution to the reward."""
+        return self.weight * self.value
+
 
 @dataclass(frozen=True, slots=True)
 class Reward:
@@ -28,11 +33,11 @@ class Reward:
     @classmethod
     def of(cls, *parts: RewardPart) -> Reward:
         """Sum the parts, in their order."""
-        return cls(sum((part.weight * part.value for part in parts), 0.0), parts)
+        return cls(sum((part.weighted for part in parts), 0.0), parts)
 
     def weighted(self) -> dict[str, float]:
         """Return the weighted terms by name; they add up to the reward."""
-        return {part.name: part.weight * part.value + 0.0 for part in self.parts}  # + 0.0 turns -0.0 into 0.0
+        return {part.name: part.weighted + 0.0 for part in self.parts}  # + 0.0 turns -0.0 into 0.0
 
     @property
     def masked(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from codea1_env.book.store import MistakeBook
 from codea1_env.closing import Closing
-from codea1_env.errors import BrokenInput, UserError
+from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, cut_half_written, half_written, unused_folder, whole_lines
@@ -61,11 +61,8 @@ class RunFolder(Closing):
         path = out if out is not None else unused_folder(root, now)
         advice = f"choose another folder, or continue its run with --resume {path}"
         folder = cls(path, config, Journal.begin(path, _EPISODES, advice))
-        try:
+        with folder.closed_on_error():
             folder._store_config()
-        except UserError:
-            folder.close()
-            raise
         return folder
 
     @classmethod
@@ -78,14 +75,11 @@ class RunFolder(Closing):
                 judge has judged its episodes.
         """
         folder = cls(path, stored_config(path), Journal(path, _EPISODES))
-        try:  # under the lock: no other process can be writing a line
+        with folder.closed_on_error():  # under the lock: no other process can be writing a line
             for record in iter_episodes(path):
                 require_this_judge(record.judge_version, path, "begin a new run")
                 folder.n_episodes += 1
             folder._cut_half_written()
-        except UserError:
-            folder.close()
-            raise
         return folder
 
     @property

@@ -42,24 +42,19 @@ def test_an_empty_reply_is_legal_but_must_be_sent():
         typed("")
 
 
-def test_lines_can_be_taken_back():
-    reply, shown = typed("one\ntwo\nthree\n:u\n:u\nzwei\n.\n")
-    assert reply == "one\nzwei"
-    assert "took back: three" in shown
-
-
-def test_taking_back_more_than_there_is_does_nothing():
-    assert typed(":u\n:u\none\n.\n")[0] == "one"
-
-
-def test_one_can_start_again_and_look():
-    reply, shown = typed("one\n:p\n:c\ntwo\n.\n")
-    assert reply == "two"
-    assert "1  one" in shown
-
-
-def test_dots_and_colons_can_be_typed():
-    assert typed("..\n::u\n: no\n.\n")[0] == ".\n:u"
+@pytest.mark.parametrize(
+    ("text", "reply", "shown"),
+    [
+        pytest.param("one\ntwo\nthree\n:u\n:u\nzwei\n.\n", "one\nzwei", "took back: three", id="lines are taken back"),
+        pytest.param(":u\n:u\none\n.\n", "one", "", id="more lines than there are are taken back"),
+        pytest.param("one\n:p\n:c\ntwo\n.\n", "two", "1  one", id="the reply is shown and begun again"),
+        pytest.param("..\n::u\n: no\n.\n", ".\n:u", "", id="dots and colons are text"),
+    ],
+)
+def test_a_reply_can_be_edited(text, reply, shown):
+    found, screen = typed(text)
+    assert found == reply
+    assert shown in screen
 
 
 def test_leaving_ends_the_game_as_ctrl_c_does():

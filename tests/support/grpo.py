@@ -101,6 +101,7 @@ def some_batch(rows: int = 4, prompt: int = 6, response: int = 5) -> dict[str, A
     lengths = torch.arange(rows)
     return {
         "prompt_ids": torch.randint(3, 14, (rows, prompt), generator=generator),
+        "prompt_number": lengths,
         "prompt_mask": torch.arange(prompt) >= lengths.clamp(max=prompt - 1).unsqueeze(-1),
         "response_ids": torch.randint(3, 14, (rows, response), generator=generator),
         "response_mask": torch.arange(response) < (response - lengths.clamp(max=response - 1)).unsqueeze(-1),

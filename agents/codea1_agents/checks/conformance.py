@@ -6,7 +6,7 @@ import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum, auto
 from typing import Any
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
@@ -18,12 +18,12 @@ from codea1_env.sandbox import Sandbox, load_sandbox
 _SEEDS = (1, 2)
 
 
-class Conformance(Enum):
+class Conformance(StrEnum):
     """The result of one test."""
 
-    PASSED = "passed"
-    FAILED = "failed"
-    SKIPPED = "skipped"
+    PASSED = auto()
+    FAILED = auto()
+    SKIPPED = auto()
     """The test does not apply, or the agent was unavailable."""
 
 
@@ -34,9 +34,9 @@ class AgentFinding:
     role: Role
     name: str
     result: Conformance
-    detail: str = ""
-    """Why the test failed or was skipped."""
-    seconds: float = 0.0
+    detail: str
+    """Why the test failed or was skipped; else empty."""
+    seconds: float
     """Wall-clock time; never part of a comparison."""
 
 

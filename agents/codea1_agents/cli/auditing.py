@@ -16,7 +16,7 @@ from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.progress import Progress
 from codea1_env.audit import Attacks, AuditReport, AuditResult, Finding, load_attacks, run_audit
-from codea1_env.audit.plain_grader import Comparison, PlainGrader, PlainResult
+from codea1_env.audit.plain_grader import PlainGrader, PlainResult
 from codea1_env.audit.surroundings import Surroundings
 from codea1_env.sandbox import load_sandbox
 
@@ -51,7 +51,7 @@ def run_audit_command(options: AuditOptions) -> None:
         raise typer.Exit(NOT_OK)
 
 
-def _compared(attacks: Attacks, page: Page) -> dict[str, Comparison]:
+def _compared(attacks: Attacks, page: Page) -> dict[str, Finding[PlainResult]]:
     grader = PlainGrader()
     if grader.obstacle:
         page.note(f"no comparison with a plain grader is possible: {grader.obstacle}")
@@ -70,17 +70,19 @@ def _compared(attacks: Attacks, page: Page) -> dict[str, Comparison]:
 # -- text output -----------------------------------------------------------------------------------
 
 
-def _rows(attacks: Attacks, report: AuditReport, compared: dict[str, Comparison] | None) -> Iterable[tuple[str, ...]]:
+def _rows(
+    attacks: Attacks, report: AuditReport, compared: dict[str, Finding[PlainResult]] | None
+) -> Iterable[tuple[str, ...]]:
     for attack, finding in zip(attacks, report.findings, strict=True):
         plain = [] if compared is None else [compared[attack.name].result.value]
         yield attack.name, attack.tries, *plain, _shown(finding)
 
 
-def _shown(finding: Finding) -> str:
+def _shown(finding: Finding[AuditResult]) -> str:
     return finding.result.value.replace("_", " ") if finding.result is AuditResult.HELD else finding.result.upper()
 
 
-def _print_findings(report: AuditReport, compared: dict[str, Comparison] | None, page: Page) -> None:
+def _print_findings(report: AuditReport, compared: dict[str, Finding[PlainResult]] | None, page: Page) -> None:
     for finding in report.findings:
         if finding.result is not AuditResult.HELD:
             page.say(f"{finding.attack}: {finding.result.value.replace('_', ' ')}: {finding.sentence}")
@@ -90,7 +92,7 @@ def _print_findings(report: AuditReport, compared: dict[str, Comparison] | None,
         page.say(f"plain grader: {_counts_of_plain_grader(compared)}")
 
 
-def _counts_of_plain_grader(compared: dict[str, Comparison]) -> str:
+def _counts_of_plain_grader(compared: dict[str, Finding[PlainResult]]) -> str:
     counts = Counter(comparison.result for comparison in compared.values())
     return ", ".join(f"{counts[result]} {result.value}" for result in PlainResult if counts[result])
 
@@ -114,7 +116,9 @@ def _markdown_row(cells: Iterable[str]) -> str:
 # -- JSON output -----------------------------------------------------------------------------------
 
 
-def _as_data(attacks: Attacks, report: AuditReport, compared: dict[str, Comparison] | None) -> dict[str, object]:
+def _as_data(
+    attacks: Attacks, report: AuditReport, compared: dict[str, Finding[PlainResult]] | None
+) -> dict[str, object]:
     kinds = {
         **{attack.name: "program" for attack in attacks.programs},
         **{attack.name: "suite" for attack in attacks.suites},

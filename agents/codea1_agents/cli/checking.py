@@ -89,11 +89,11 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     role = cast(Role, options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
         report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow)
-        rows = [(each.role, each.name, each.result.value, each.detail) for each in report.findings]
+        rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
         results = tally(Counter(each.result.value for each in report.findings).items())
         page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
-        tests = [asdict(each) | {"result": each.result.value} for each in report.findings]
+        tests = [asdict(each) for each in report.findings]
         page.finish(agent=report.agent, ok=report.ok, slowest_s=report.slowest_s, tests=tests)
     if not report.ok:
         raise typer.Exit(NOT_OK)

@@ -22,6 +22,7 @@ from codea1_agents.statistics import Estimate, OrderChange, difference_interval,
 from codea1_agents.train.grpo.grouping import group_advantages
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import CandidateReport
+from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset, preset
 
@@ -51,17 +52,22 @@ class Rollout:
     problem_id: str
     report: CandidateReport
 
+    def rewards(self, setting: Setting) -> CandidateRewards:
+        """Return the rewards under a setting."""
+        n_replayed = round(setting.replay * len(self.report.replayed))
+        return score(replace(self.report, replayed=self.report.replayed[:n_replayed]), setting.rules)
+
 
 @dataclass(frozen=True, slots=True)
 class Signs:
     """How the signs of advantages change: counts of rollouts that neither scoring masks."""
 
-    n: int = 0
-    n_flipped: int = 0
+    n: int
+    n_flipped: int
     """From positive to negative, or from negative to positive."""
-    n_vanished: int = 0
+    n_vanished: int
     """From another value to 0."""
-    n_appeared: int = 0
+    n_appeared: int
     """From 0 to another value."""
 
 
@@ -187,7 +193,7 @@ class _Scored:
         self._n = 0
 
     def add(self, rollout: Rollout, setting: Setting) -> None:
-        rewards = score(_with_fewer_replays(rollout.report, setting.replay), setting.rules)
+        rewards = rollout.rewards(setting)
         self._n += 1
         self.coder.add(rollout.problem_id, rollout.group, rewards.coder.value)
         if not rollout.report.is_valid:  # it has no suites
@@ -197,14 +203,8 @@ class _Scored:
             self.tester.add(rollout.problem_id, rollout.group if alone else f"{rollout.group} {self._n}", reward.value)
 
 
-def _with_fewer_replays(report: CandidateReport, share: float) -> CandidateReport:
-    if share == 1:
-        return report
-    return replace(report, replayed=report.replayed[: round(share * len(report.replayed))])
-
-
 def _effect(before: _Rewards, after: _Rewards, seed: int) -> RoleEffect:
-    signs, order, n_groups, n_flat, n_other_best = Signs(), OrderChange(0, 0, 0, 0), 0, 0, 0
+    signs, order, n_groups, n_flat, n_other_best = Signs(0, 0, 0, 0), OrderChange(0, 0, 0, 0), 0, 0, 0
     for group, old in before.by_group.items():
         new = after.by_group[group]
         signs = _added(signs, _signs(old, new))

@@ -11,11 +11,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from codea1_agents.prompts.fences import fenced
 from codea1_agents.prompts.messages import Message, Speaker, merged
@@ -39,15 +38,9 @@ _SPEAKERS: tuple[Speaker, ...] = ("system", "assistant", "user")
 _TESTS = 8
 
 
-class View(Enum):
-    """What a tester's prompt says about the program."""
-
-    WHITE_BOX = "white_box"
-    """It shows the program."""
-    BLACK_BOX = "black_box"
-    """It says that there is a hidden program."""
-    BLIND = "blind"
-    """Nothing: the tester writes tests from the problem alone, as for choosing among candidates."""
+View = Literal["white_box", "black_box", "blind"]
+"""What a tester's prompt says about the program: it shows it, it says that there is a hidden one, or nothing. A blind
+tester writes tests from the problem alone, as for choosing among candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +56,7 @@ class Prompts:
 
         Args:
             observation: of `codea1_env.code_a1_v0`.
-            info: must have `role`; may have `tests_per_suite` (default 8) and `tester_view` (a `View`'s value). Without
+            info: must have `role`; may have `tests_per_suite` (default 8) and `tester_view` (a `View`). Without
                 `tester_view`, the view is white-box if the observation has a program, else black-box.
 
         Raises:
@@ -83,7 +76,7 @@ class Prompts:
         role = info.get("role")
         if role not in ("coder", "tester"):
             raise UserError(f"info['role'] must be 'coder' or 'tester', not {role!r}")
-        situation = "coder" if role == "coder" else f"tester_{_view(observation, info).value}"
+        situation = "coder" if role == "coder" else f"tester_{_view(observation, info)}"
         repair = self.tables[f"{role}_repair"] if observation["feedback"] else ()
         return self.tables[situation] + repair
 
@@ -158,13 +151,11 @@ def _require_known(text: str, place: str) -> None:
 
 
 def _view(observation: Observation, info: Info) -> View:
-    name = info.get("tester_view") or ("white_box" if observation["program"] else "black_box")
-    try:
-        view = View(name)
-    except ValueError as error:
-        raise UnknownName.of("tester_view", str(name), [each.value for each in View]) from error
+    view: View = info.get("tester_view") or ("white_box" if observation["program"] else "black_box")
+    if view not in get_args(View):
+        raise UnknownName.of("tester_view", str(view), get_args(View))
     # Without a program, a white-box tester gets the black-box prompt.
-    return View.BLACK_BOX if view is View.WHITE_BOX and not observation["program"] else view
+    return "black_box" if view == "white_box" and not observation["program"] else view
 
 
 def _facts(observation: Observation, info: Info) -> dict[str, str]:

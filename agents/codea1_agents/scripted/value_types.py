@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import StrEnum, auto
 from functools import reduce
 
 _MAX_SEEN = 32  # more would not change what is generated, only slow it down
@@ -19,25 +19,25 @@ _MAX_SEEN = 32  # more would not change what is generated, only slow it down
 class Kind(StrEnum):
     """The outermost shape of a value."""
 
-    NONE = "none"
-    BOOL = "bool"
-    INT = "int"
-    FLOAT = "float"
-    STR = "str"
-    BYTES = "bytes"
-    LIST = "list"
+    NONE = auto()
+    BOOL = auto()
+    INT = auto()
+    FLOAT = auto()
+    STR = auto()
+    BYTES = auto()
+    LIST = auto()
     """Any length; `parts` is the element."""
-    TUPLE = "tuple"
+    TUPLE = auto()
     """Any length; `parts` is the element."""
-    SET = "set"
+    SET = auto()
     """`parts` is the element."""
-    RECORD = "record"
+    RECORD = auto()
     """A tuple with one part per position."""
-    DICT = "dict"
+    DICT = auto()
     """`parts` are key and value."""
-    EITHER = "either"
+    EITHER = auto()
     """One of `parts`."""
-    UNKNOWN = "unknown"
+    UNKNOWN = auto()
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,10 @@ def test_a_run_is_not_continued_with_other_options(codea1: Callable[..., Any], o
     [
         (["--problems", "humanevla"], "did you mean 'humaneval'?"),
         (["--problems", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--problems", ""], "the problem source is empty"),
+        (["--coder", ":x"], "expected module:attribute"),
+        (["--coder", "fuzz"], "agent 'fuzz' is a tester, not a coder"),
+        (["--tester", "mutant"], "agent 'mutant' is a coder, not a tester"),
         (["--coder", "mutnat"], "did you mean 'mutant'?"),
         (["--coder", "mutant,strength=7"], "strength must be within [0, 1]"),
         (["--coder", "mutant,color=red"], "unknown option 'color'"),
@@ -287,7 +291,19 @@ def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
     assert [path.name for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"] == []
 
 
-@pytest.mark.parametrize("options", ["--alpha 2", "--alpha nan", "-n 0", "--rounds 0", "--seed -1", "--show -1"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--alpha 2",
+        "--alpha nan",
+        "-n 0",
+        "--rounds 0",
+        "--seed -1",
+        "--show -1",
+        f"--rounds {10**30}",
+        f"--tests-per-suite {10**30}",
+    ],
+)
 def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options: str) -> None:
     result = codea1(*FAST, *options.split())
     assert result.exit_code == 2

@@ -40,26 +40,6 @@ def test_an_async_agent_plays(finished: Finished) -> None:
     assert (done.returncode, done.stderr.count("Warning")) == (0, 0), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--coder", ":x"], "expected module:attribute"),
-        (["--coder", "fuzz"], "agent 'fuzz' is a tester, not a coder"),
-        (["--tester", "mutant"], "agent 'mutant' is a coder, not a tester"),
-        (["-p", ""], "the problem source is empty"),
-        (["--rounds", 10**30], "--rounds"),
-        (["--tests-per-suite", 10**30], "--tests-per-suite"),
-    ],
-)
-def test_what_cannot_be_played_is_one_sentence_and_leaves_nothing(
-    codea1: Callable[..., Any], arguments: list[Any], said: str
-) -> None:
-    result = codea1(*FAST, "-n", 1, "--out", "run", *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
-    assert not Path("run").exists()
-
-
 def test_many_rounds_do_not_stop_the_scripted_coder(codea1: Callable[..., Any]) -> None:
     problems = load_problems("starter", limit=1)
     coder = MutantCoder(AgentContext(problems, load_sandbox("local")))

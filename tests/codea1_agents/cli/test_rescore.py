@@ -89,23 +89,6 @@ def test_a_run_that_another_judge_has_judged_is_rescored_with_a_note(codea1: Cal
     assert "do not mix; begin a new run" in " ".join(refused.stderr.split())
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("rescore lost", "lost: no such run folder"),
-        ("rescore my_agents.py", "a file, not a run folder"),
-        ("rescore run --preset golden", "has not executed"),
-        ("rescore run --preset papr", "did you mean 'paper'?"),
-        ("rescore run --out run", "is not empty"),
-    ],
-)
-def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: str, said: str) -> None:
-    result = codea1(*line.split())
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("error: ")
-    assert said in result.stderr
-
-
 def test_a_corrupted_line_is_named(codea1: Callable[..., Any], run: Path) -> None:
     lines = run / "episodes.jsonl"
     lines.write_bytes(lines.read_bytes().replace(b'"schema_version":1', b'"schema_version":9', 1))

@@ -51,6 +51,7 @@ def row(task_id: str, name: str, solution: str, inputs: list[list[Any]], atol: f
 DOUBLE = row("HumanEval/900", "double", "    return 2 * x\n", [[1], [0], [-3], [2.5]])
 HALF = row("HumanEval/901", "half", "    return x / 3\n", [[1], [7], [-9]], atol=1e-6)
 PAIRS = row("HumanEval/902", "pairs", "    return [(c, x.count(c)) for c in sorted(set(x))]\n", [["aba"], [""]])
+TOTAL = row("HumanEval/903", "total", "    return sum(x)\n", [[[1, 2]], [[3]]])
 SHARED = row("Mbpp/901", "similar_elements", "    return tuple(set(x) & {1, 2, 3})\n", [[[1, 2, 7]], [[]]])
 
 AGREED = {
@@ -69,8 +70,21 @@ AGREED = {
     "an int for a whole float": (DOUBLE, "def double(x):\n    return int(2 * x) if x == 2.5 else 2 * x", True),
     "lists for tuples": (PAIRS, "def pairs(x):\n    return [[c, x.count(c)] for c in sorted(set(x))]", False),
     "any order where only the set counts": (SHARED, "def similar_elements(x):\n    return [2, 1] if x else ()", True),
+    "clearing its argument": (TOTAL, "def total(x):\n    found = sum(x)\n    x.clear()\n    return found", True),
     "prints a lot": (DOUBLE, "def double(x):\n    print('noise' * 1000)\n    return 2 * x", True),
 }
+
+
+DISPUTED = {
+    # They limit the wall-clock time, a second per input at least. We limit processor time, and sleeping costs none.
+    "slow, but it ends": ("import time\ndef double(x):\n    time.sleep(1.5)\n    return 2 * x", False, True),
+    "a value that claims to equal anything": (
+        "class Any:\n    def __eq__(self, other):\n        return True\ndef double(x):\n    return Any()",
+        True,
+        False,
+    ),
+}
+"""Programs for DOUBLE, the verdict of evalplus, and ours."""
 
 
 @pytest.fixture
@@ -113,29 +127,11 @@ def test_the_verdict_is_that_of_evalplus(name: str, sandbox: Sandbox, theirs: Ca
     assert ours(of, program, sandbox) is expected
 
 
-def test_a_program_that_is_slow_but_ends_is_right_for_us_and_late_for_evalplus(
-    sandbox: Sandbox, theirs: Callable[[Row, str], bool]
-) -> None:
-    slow = "import time\ndef double(x):\n    time.sleep(1.5)\n    return 2 * x"
-    assert theirs(DOUBLE, slow) is False  # wall clock: a second per input at least
-    assert ours(DOUBLE, slow, sandbox) is True  # processor time: sleeping costs none
-
-
-def test_a_program_that_changes_its_argument_sees_the_change_in_evalplus_only(
-    sandbox: Sandbox, theirs: Callable[[Row, str], bool]
-) -> None:
-    of = row("HumanEval/903", "total", "    return sum(x)\n", [[[1, 2]], [[3]]])
-    destructive = "def total(x):\n    found = sum(x)\n    x.clear()\n    return found"
-    assert theirs(of, destructive) is True
-    assert ours(of, destructive, sandbox) is True
-
-
-def test_a_value_that_claims_to_equal_anything_fools_evalplus_and_not_us(
-    sandbox: Sandbox, theirs: Callable[[Row, str], bool]
-) -> None:
-    cheat = "class Any:\n    def __eq__(self, other):\n        return True\ndef double(x):\n    return Any()"
-    assert theirs(DOUBLE, cheat) is True
-    assert ours(DOUBLE, cheat, sandbox) is False
+@pytest.mark.parametrize("name", DISPUTED)
+def test_the_verdict_is_not_that_of_evalplus(name: str, sandbox: Sandbox, theirs: Callable[[Row, str], bool]) -> None:
+    program, of_evalplus, of_ours = DISPUTED[name]
+    assert theirs(DOUBLE, program) is of_evalplus
+    assert ours(DOUBLE, program, sandbox) is of_ours
 
 
 def starter_rows(n: int) -> Iterator[tuple[Row, list[str]]]:

@@ -59,26 +59,21 @@ def test_a_harness_brings_the_statements_helpers_but_not_the_solution() -> None:
     assert "def decode_cyclic" not in golden.source
 
 
+ROW = {
+    "task_id": "Mine/1",
+    "prompt": "def f(x):\n",
+    "entry_point": "f",
+    "canonical_solution": "    return x\n",
+    "test": "def check(candidate):\n    assert candidate(1) == 1\n",
+}
+
+
 def test_rows_of_other_origin_get_no_licence() -> None:
-    row = {
-        "task_id": "Mine/1",
-        "prompt": "def f(x):\n",
-        "entry_point": "f",
-        "canonical_solution": "    return x\n",
-        "test": "def check(candidate):\n    assert candidate(1) == 1\n",
-    }
-    problem = problem_from_row(row)
+    problem = problem_from_row(ROW)
     assert (problem.source, problem.licence) == ("", "")
     assert problem.solution == "def f(x):\n    return x\n"
 
 
 def test_a_solution_that_defines_something_else_is_refused() -> None:
-    row = {
-        "task_id": "a",
-        "prompt": "def f(x):\n",
-        "entry_point": "g",
-        "canonical_solution": "    return x\n",
-        "test": "0",
-    }
     with pytest.raises(UserError, match="does not define g"):
-        problem_from_row(row)
+        problem_from_row(ROW | {"entry_point": "g"})

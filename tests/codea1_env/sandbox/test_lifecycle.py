@@ -47,6 +47,14 @@ def sandbox() -> Iterator[LocalSandbox]:
         yield sandbox
 
 
+@pytest.fixture
+def nothing_is_left(descendants: Any, left_over: Any) -> Iterator[None]:
+    """Check after a test that it left no process."""
+    before = descendants()
+    yield
+    assert left_over(before) == set()
+
+
 def answers(sandbox: LocalSandbox) -> bool:
     return sandbox.run([DOUBLE])[0].outcomes[0].value == b"42"
 
@@ -73,17 +81,16 @@ def test_close_ends_everything_twice_and_a_later_run_starts_afresh(descendants: 
     assert left_over(before) == set()
 
 
-def test_a_forgotten_sandbox_ends_with_its_last_reference(descendants: Any, left_over: Any) -> None:
-    before = descendants()
+@pytest.mark.usefixtures("nothing_is_left")
+def test_a_forgotten_sandbox_ends_with_its_last_reference() -> None:
     sandbox = LocalSandbox(1)
     assert answers(sandbox)
     del sandbox
     gc.collect()
-    assert left_over(before) == set()
 
 
-def test_closing_under_a_running_job_is_an_error_for_who_waits(descendants: Any, left_over: Any) -> None:
-    before = descendants()
+@pytest.mark.usefixtures("nothing_is_left")
+def test_closing_under_a_running_job_is_an_error_for_who_waits(descendants: Any) -> None:
     sandbox = LocalSandbox(1)
     assert answers(sandbox)
     idle = descendants()
@@ -93,7 +100,6 @@ def test_closing_under_a_running_job_is_an_error_for_who_waits(descendants: Any,
         sandbox.close()
         with pytest.raises(SandboxError, match="closed"):
             waiting.result(timeout=0.9)
-    assert left_over(before) == set()
 
 
 def test_an_interrupted_run_ends_its_jobs(sandbox: LocalSandbox, descendants: Any, left_over: Any) -> None:

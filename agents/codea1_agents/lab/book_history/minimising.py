@@ -39,8 +39,8 @@ class Minimised:
     """One entry before and after."""
 
     before: StoredEntry
-    after: StoredEntry
-    """The same entry if it stays unchanged."""
+    smaller: BookKey | None = None
+    """The smaller case; None if the entry stays unchanged."""
     n_attempts: int = 0
     why: str = ""
     """Why it stays unchanged, see `Unchanged`; empty if it became smaller."""
@@ -48,7 +48,14 @@ class Minimised:
     @property
     def is_smaller(self) -> bool:
         """Whether its input became smaller."""
-        return not self.why
+        return self.smaller is not None
+
+    @property
+    def after(self) -> StoredEntry:
+        """The entry with the smaller case; the same entry if it stays unchanged."""
+        if self.smaller is None:
+            return self.before
+        return replace(self.before, entry=replace(self.before.entry, key=self.smaller))
 
 
 def minimise(entries: Iterable[StoredEntry], referee: Referee, failures: Failures) -> Iterator[Minimised]:
@@ -65,15 +72,15 @@ def minimise(entries: Iterable[StoredEntry], referee: Referee, failures: Failure
         problem = known.get(stored.problem_id)
         entry = stored.entry
         if problem is None:
-            yield Minimised(stored, stored, why=Unchanged.UNKNOWN_PROBLEM)
+            yield Minimised(stored, why=Unchanged.UNKNOWN_PROBLEM)
             continue
         if not entry.direct:
-            yield Minimised(stored, stored, why=Unchanged.NOT_DIRECT)
+            yield Minimised(stored, why=Unchanged.NOT_DIRECT)
             continue
         first = entry.provenance.program_sha256
         programs = failures.of(stored.problem_id, entry.key, first, most=_MOST_PROGRAMS)
         if not programs:
-            yield Minimised(stored, stored, why=Unchanged.NO_PROGRAM)
+            yield Minimised(stored, why=Unchanged.NO_PROGRAM)
             continue
         yield _minimised(stored, _Attempts(problem, programs, referee))
 
@@ -138,7 +145,7 @@ class _Attempts:
 def _minimised(stored: StoredEntry, attempts: _Attempts) -> Minimised:
     key = stored.entry.key
     if not attempts.is_repeated(key.expression, key.imports):
-        return Minimised(stored, stored, n_attempts=1, why=Unchanged.NOT_REPEATED)
+        return Minimised(stored, n_attempts=1, why=Unchanged.NOT_REPEATED)
     n_attempts, best = 1, None
     expression = key.expression
     while n_attempts < _MOST_ATTEMPTS:
@@ -154,6 +161,6 @@ def _minimised(stored: StoredEntry, attempts: _Attempts) -> Minimised:
             break
         best, expression = found, found.case.expression
     if best is None or size(best.case.expression) >= size(normalised(key.expression)):
-        return Minimised(stored, stored, n_attempts, Unchanged.SMALLEST)
+        return Minimised(stored, n_attempts=n_attempts, why=Unchanged.SMALLEST)
     smaller = BookKey(best.case.expression, key.imports, best.expected)
-    return Minimised(stored, StoredEntry(stored.problem_id, replace(stored.entry, key=smaller)), n_attempts)
+    return Minimised(stored, smaller, n_attempts)

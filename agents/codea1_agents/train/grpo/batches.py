@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,29 +13,28 @@ from torch import Tensor
 
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.episodes import ScoredResponse, response_of
-from codea1_agents.train.grpo.sampling import Response, left_padded
-
-_PAD = 0  # any token: the masks are False there
+from codea1_agents.train.grpo.sampling import Response
+from codea1_agents.train.grpo.token_columns import right_padded, token_columns
 
 
 def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Sequence[int]) -> list[ScoredResponse]:
     """Return the responses with their optimiser step and with the token weights that make its loss a mean over tokens.
 
-    Each token of a module in a step has the same weight, so long responses count more than short ones (verl's
-    `token-mean`, which the official code uses). The plan covers the whole batch, so it does not depend on the number
-    of learners.
+    Responses to one prompt share their step, so that the learner may compute the prompt once. Each token of a module in
+    a step has the same weight, so long responses count more than short ones (verl's `token-mean`, which the official
+    code uses). The plan covers the whole batch, so it does not depend on the number of learners.
 
     Args:
         responses: in an order that does not depend on the runners.
-        n_minibatches: optimiser steps per epoch; a module with fewer responses has fewer steps.
-        seed: decides which responses share an optimiser step.
+        n_minibatches: optimiser steps per epoch; a module with fewer prompts has fewer steps.
+        seed: decides which prompts share an optimiser step.
     """
     found: list[ScoredResponse] = []
     for number, module in enumerate(sorted({each.module for each in responses})):
-        mine = [each for each in responses if each.module == module]
+        mine = _by_prompt(each for each in responses if each.module == module)
         order = np.random.default_rng([*seed, number]).permutation(len(mine)) if n_minibatches > 1 else range(len(mine))
         for minibatch in range(n_minibatches):
-            step = [mine[position] for position in sorted(order[minibatch::n_minibatches])]
+            step = [each for position in sorted(order[minibatch::n_minibatches]) for each in mine[position]]
             n_tokens = sum(len(each.response.tokens) for each in step)
             found += [replace(each, token_weight=1.0 / n_tokens, minibatch=minibatch) for each in step]
     return found
@@ -44,25 +43,33 @@ def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Seque
 def shards(responses: Sequence[ScoredResponse], n_learners: int) -> list[list[ScoredResponse]]:
     """Distribute planned responses over learners: each gets about as many tokens of each module in each step.
 
-    Each learner gets a row of each step of each module, because learners average their gradients and wait for each
-    other. A learner for which no row is left gets one of weight 0.
+    Responses to one prompt go to one learner, and their prompt counts once. Each learner gets a row of each step of
+    each module, because learners average their gradients and wait for each other. A learner for which no row is left
+    gets one of weight 0.
     """
     found: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
     for step in sorted({(each.module, each.minibatch) for each in responses}):
         of_step = [each for each in responses if (each.module, each.minibatch) == step]
         loads = [0] * n_learners
         mine: list[list[ScoredResponse]] = [[] for _ in range(n_learners)]
-        for each in sorted(of_step, key=lambda each: -_length(each)):  # a stable sort
+        for group in sorted(_by_prompt(of_step), key=lambda each: -_n_tokens(each)):  # a stable sort
             learner = min(range(n_learners), key=loads.__getitem__)
-            loads[learner] += _length(each)
-            mine[learner].append(each)
+            loads[learner] += _n_tokens(group)
+            mine[learner] += group
         for learner, rows in enumerate(mine):
             found[learner] += rows or [_of_weight_zero(of_step[0])]
     return found
 
 
-def _length(each: ScoredResponse) -> int:
-    return len(each.prompt) + len(each.response.tokens)
+def _by_prompt(responses: Iterable[ScoredResponse]) -> list[list[ScoredResponse]]:
+    found: dict[tuple[int, ...], list[ScoredResponse]] = {}
+    for each in responses:
+        found.setdefault(each.prompt, []).append(each)
+    return list(found.values())
+
+
+def _n_tokens(group: Sequence[ScoredResponse]) -> int:
+    return len(group[0].prompt) + sum(len(each.response.tokens) for each in group)
 
 
 def _of_weight_zero(like: ScoredResponse) -> ScoredResponse:
@@ -72,27 +79,18 @@ def _of_weight_zero(like: ScoredResponse) -> ScoredResponse:
 
 def padded_batch(responses: Sequence[ScoredResponse], device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """Return the columns of responses of one module, with the shapes of `Column`."""
-    prompts, prompt_mask = left_padded([each.prompt for each in responses], _PAD)
-    width = max(len(each.response.tokens) for each in responses)
-    lengths = torch.tensor([len(each.response.tokens) for each in responses])
+    tokens = [each.response.tokens for each in responses]
     return {
-        Column.PROMPT_IDS: prompts.to(device),
-        Column.PROMPT_MASK: prompt_mask.to(device),
-        Column.RESPONSE_IDS: _right_padded([each.response.tokens for each in responses], width, torch.int64).to(device),
-        Column.RESPONSE_MASK: (torch.arange(width) < lengths.unsqueeze(-1)).to(device),
-        Column.SAMPLED_LOG_PROBS: _right_padded(
-            [each.response.log_probs for each in responses], width, torch.float32
-        ).to(device),
+        **token_columns([each.prompt for each in responses], tokens, device),
+        Column.SAMPLED_LOG_PROBS: right_padded([each.response.log_probs for each in responses], torch.float32).to(
+            device
+        ),
         Column.ADVANTAGES: torch.tensor([each.advantage for each in responses], dtype=torch.float32, device=device),
         Column.MINIBATCH: torch.tensor([each.minibatch for each in responses], device=device),
         Column.TOKEN_WEIGHT: torch.tensor(
             [each.token_weight for each in responses], dtype=torch.float32, device=device
         ),
     }
-
-
-def _right_padded(rows: Sequence[Sequence[float]], width: int, dtype: torch.dtype) -> Tensor:
-    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=dtype)
 
 
 class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types

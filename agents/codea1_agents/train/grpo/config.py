@@ -17,6 +17,7 @@ from codea1_agents.train.grpo.hyperparameters import (
     LengthSettings,
     RolloutSettings,
     default_hyperparameters,
+    refuse_truncation,
     require_ranges,
     settings_in,
 )
@@ -163,7 +164,12 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         return self
 
     def training(self, **settings: Any) -> Self:
-        """Set hyperparameters of GRPO (`hyperparameters`), and what RLlib's own `training` accepts."""
+        """Set hyperparameters of GRPO (`hyperparameters`), and what RLlib's own `training` accepts.
+
+        Raises:
+            UserError: a setting of truncated sampling, such as `top_p`.
+        """
+        refuse_truncation(settings)
         known = default_hyperparameters()
         own = {name: settings.pop(name) for name in list(settings) if name in known}
         super().training(**settings)
@@ -249,6 +255,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 with_reference=settings.with_reference and learns and self.kl_coeff > 0,
                 entropy_bonus=self.entropy_coeff != 0,
                 logits_at_once=self.logits_at_once,
+                prompt_once=self.prompt_once,
+                temperature=self.temperature,
             )
             specs[module] = RLModuleSpec(module_class=CausalLMModule, model_config=full.to_dict())
         return MultiRLModuleSpec(rl_module_specs=specs)

@@ -6,7 +6,7 @@ here and use it. The defaults are those of the paper's hyperparameter table.
 """
 # Annotations are evaluated here, as pydantic reads them through derived classes in other modules.
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -18,6 +18,8 @@ from codea1_env.rounds.trees import SuitesPer
 from codea1_env.runs.records import first_fault
 
 OldLogProbs = Literal["sampler", "learner"]
+
+_TRUNCATIONS = ("top_p", "top_k", "min_p")
 
 _D = TypeVar("_D")
 
@@ -61,7 +63,7 @@ class RolloutSettings(Shape):
     problems_per_step: Count = 256
     """Problems per iteration."""
     temperature: Positive = 1.0
-    """Sampling temperature of training."""
+    """Sampling temperature of training. Log-probabilities are those of the distribution at this temperature."""
     rows_sampled_at_once: Count = 64
     """Responses in one batch of the sampler."""
 
@@ -110,6 +112,9 @@ class UpdateSettings(LossSettings):
     """Responses per forward pass. 0: the whole minibatch. It bounds memory and does not change results."""
     tokens_at_once: CountOrZero = 0
     """Tokens per forward pass, prompts and padding included; a longer response has a pass of its own. 0: any number."""
+    prompt_once: Flag = True
+    """Whether the learner computes a prompt once for all responses to it in a forward pass. It does not change results.
+    With gradient checkpointing, and for models whose cache cannot be repeated, each response computes its own."""
     logits_at_once: CountOrZero = 256
     """Response tokens whose logits exist at the same time; the others' are computed again for the gradient. 0: all."""
     old_log_probs: OldLogProbs = "sampler"
@@ -178,6 +183,16 @@ def require_ranges(config: Any) -> None:
             TypeAdapter(kind).validate_python(values_of(config, kind))
         except ValidationError as error:
             raise UserError(first_fault(error)) from error
+
+
+def refuse_truncation(names: Iterable[str]) -> None:
+    """Raise UserError if a name is that of a truncated sampling, which training does not have."""
+    for name in names:
+        if name in _TRUNCATIONS:
+            raise UserError(
+                f"{name}: training samples the whole distribution at its temperature, as the loss needs "
+                "log-probabilities of the distribution that was sampled"
+            )
 
 
 def settings_in(config: Any, kind: type[_D]) -> _D:

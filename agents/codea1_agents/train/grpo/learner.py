@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -17,9 +17,8 @@ from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.failures import NotFinite
 from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
+from codea1_agents.train.grpo.micro_batches import Batch, Budget, micro_batches, nothing_of
 from codea1_agents.train.grpo.schedule import lr_factor
-
-Batch = Mapping[str, Tensor]
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
@@ -69,30 +68,33 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         for module_id in sorted(batch):
             config = self.config.get_config_for_module(module_id)
             self._set_learning_rate(module_id, config)
-            responses = self._with_old_log_probs(module_id, config, batch[module_id])
+            steps = self._steps(module_id, config, batch[module_id])
             sums: dict[str, float] = {}
-            n_steps = 0
-            for rows in self._minibatches(config, responses):
-                parts = self._step(module_id, config, responses, rows, is_first=n_steps == 0)
-                n_steps += 1
-                _accumulate(sums, parts)
+            for number, parts in enumerate(steps * config.epochs_per_step):
+                _accumulate(sums, self._step(module_id, config, parts, is_first=number == 0))
+            n_steps = len(steps) * config.epochs_per_step
             for name, value in sums.items():
-                mean = value if name in _MAXIMA | _OF_FIRST_STEP else value / max(n_steps, 1)
+                mean = value if name in _MAXIMA | _OF_FIRST_STEP else value / n_steps
                 self.metrics.log_value((module_id, name), mean, window=1)
-            losses[module_id] = torch.tensor(sums.get("loss", 0.0) / max(n_steps, 1))
+            losses[module_id] = torch.tensor(sums["loss"] / n_steps)
         return {}, losses, {}
 
-    def _with_old_log_probs(self, module_id: str, config: Any, batch: Batch) -> Batch:
-        """Return the batch with log-probabilities of the weights as they are, unless the sampler's are the old ones."""
-        if config.old_log_probs == "sampler":
-            return batch
+    def _steps(self, module_id: str, config: Any, batch: Batch) -> list[list[Batch]]:
+        """Return the parts of each optimiser step of an epoch.
+
+        With `old_log_probs = "learner"` they hold these. Each epoch has the same parts, so the first ratios are
+        exactly 1.
+        """
         module = self._module[module_id].unwrapped()  # DDP's own forward pass would wait for the other learners
-        old = torch.zeros_like(batch[Column.SAMPLED_LOG_PROBS])
-        numbered = {**batch, Column.ROW: torch.arange(len(old), device=old.device)}
-        for part in micro_batches(numbered, config.rows_at_once, config.tokens_at_once):
-            found = module.log_probs(part)
-            old[part[Column.ROW], : found.shape[1]] = found
-        return {**batch, Column.OLD_LOG_PROBS: old}
+        budget = Budget(config.rows_at_once, config.tokens_at_once, module.computes_prompts_once)
+        numbers = batch[Column.MINIBATCH]
+        steps = [
+            micro_batches({name: column[numbers == number] for name, column in batch.items()}, budget)
+            for number in numbers.unique().tolist()
+        ]
+        if config.old_log_probs == "sampler":
+            return [list(parts) for parts in steps]
+        return [[{**part, Column.OLD_LOG_PROBS: module.log_probs(part)} for part in parts] for parts in steps]
 
     def _set_learning_rate(self, module_id: str, config: Any) -> None:
         step = self._weights_seq_no - 1  # number of updates so far, part of the state
@@ -101,29 +103,19 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             group["lr"] = config.lr * factor
         self.metrics.log_value((module_id, "learning_rate"), config.lr * factor, window=1)
 
-    def _minibatches(self, config: Any, batch: Batch) -> Iterator[Tensor]:
-        """Yield the rows of each optimiser step."""
-        for _ in range(config.epochs_per_step):
-            for minibatch in batch[Column.MINIBATCH].unique().tolist():
-                yield (batch[Column.MINIBATCH] == minibatch).nonzero().squeeze(-1)
-
-    def _step(
-        self, module_id: str, config: Any, batch: Batch, rows: Tensor, *, is_first: bool = False
-    ) -> dict[str, float]:
+    def _step(self, module_id: str, config: Any, parts: Sequence[Batch], *, is_first: bool = False) -> dict[str, float]:
         module = self._module[module_id]
         optimizer = self.get_optimizer(module_id)
         optimizer.zero_grad(set_to_none=True)
-        minibatch = {name: column[rows] for name, column in batch.items()}
-        pieces = micro_batches(minibatch, config.rows_at_once, config.tokens_at_once)
-        n_pieces = self._max_over_learners(len(pieces))
+        n_passes = self._max_over_learners(len(parts))
         found: dict[str, float] = {}
-        for number in range(n_pieces):
-            piece = pieces[number] if number < len(pieces) else _of_weight_zero(minibatch)
-            with self._synced(module, is_last=number == n_pieces - 1):
-                forward = module(piece)
-                parts = self._loss(config, piece, forward)
-                (parts.loss * max(self.config.num_learners, 1)).backward()
-            _accumulate(found, _figures(parts) | (_gap_figures(config, piece, forward) if is_first else {}))
+        for number in range(n_passes):
+            part = parts[number] if number < len(parts) else nothing_of(parts[0])
+            with self._synced(module, is_last=number == n_passes - 1):
+                forward = module(part)
+                loss = self._loss(config, part, forward)
+                (loss.loss * max(self.config.num_learners, 1)).backward()
+            _accumulate(found, _figures(loss) | (_gap_figures(config, part, forward) if is_first else {}))
         params = self._optimizer_parameters[optimizer]
         norm = torch.nn.utils.clip_grad_norm_([self._params[each] for each in params], config.grad_clip or math.inf)
         found = {**self._over_all_learners(found), "grad_norm": float(norm)}
@@ -162,45 +154,6 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         """Return a context that exchanges gradients with other learners only in the last backward pass of a step."""
         no_sync = getattr(module, "no_sync", None)
         return contextlib.nullcontext() if is_last or no_sync is None else no_sync()
-
-
-def micro_batches(batch: Batch, rows_at_once: int, tokens_at_once: int = 0) -> list[dict[str, Tensor]]:
-    """Return parts of a batch, each without columns that are padding in all of its rows.
-
-    Args:
-        batch: columns of B rows.
-        rows_at_once: most rows of a part; 0: any number.
-        tokens_at_once: most tokens of a part, with padding; a longer row is a part of its own; 0: any number.
-    """
-    prompts, responses = (batch[mask].sum(-1) for mask in (Column.PROMPT_MASK, Column.RESPONSE_MASK))
-    order = torch.argsort(prompts + responses, stable=True)
-    parts: list[list[int]] = []
-    widest = (0, 0)
-    for row in order.tolist():
-        widest = max(widest[0], int(prompts[row])), max(widest[1], int(responses[row]))
-        n_rows = len(parts[-1]) + 1 if parts else 0
-        is_full = (rows_at_once and n_rows > rows_at_once) or (tokens_at_once and n_rows * sum(widest) > tokens_at_once)
-        if not parts or is_full:
-            parts.append([])
-            widest = int(prompts[row]), int(responses[row])
-        parts[-1].append(row)
-    return [_trimmed({name: column[rows] for name, column in batch.items()}) for rows in parts]
-
-
-def _trimmed(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    prompt = int(batch[Column.PROMPT_MASK].sum(-1).max())
-    response = int(batch[Column.RESPONSE_MASK].sum(-1).max())
-    for name in (Column.PROMPT_IDS, Column.PROMPT_MASK):
-        batch[name] = batch[name][:, batch[name].shape[1] - prompt :]
-    for name in (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS):
-        if name in batch:
-            batch[name] = batch[name][:, :response]
-    return batch
-
-
-def _of_weight_zero(batch: Batch) -> dict[str, Tensor]:
-    row = _trimmed({name: column[:1] for name, column in batch.items()})
-    return {**row, Column.TOKEN_WEIGHT: torch.zeros_like(row[Column.TOKEN_WEIGHT])}
 
 
 def _accumulate(totals: dict[str, float], figures: Mapping[str, float]) -> None:

@@ -58,6 +58,10 @@ class ModelSettings:
     """Whether entropy is part of the loss. Otherwise it is only reported and has no gradient."""
     logits_at_once: int = 256
     """Response tokens whose logits the learner holds at the same time; 0: all. `GRPOConfig` sets it from its own."""
+    prompt_once: bool = True
+    """Whether the learner computes a prompt once for all responses to it. `GRPOConfig` sets it from its own."""
+    temperature: float = 1.0
+    """Of the distribution whose log-probabilities the learner computes. `GRPOConfig` sets it from its own."""
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
     rollout_engine: str = "transformers"

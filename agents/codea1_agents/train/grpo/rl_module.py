@@ -8,6 +8,7 @@ adapters.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,13 @@ from torch import Tensor
 from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import require_model
 from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter, without_wrapper
-from codea1_agents.train.grpo.causal_models import checkpoint_activations, has_plain_head, load_causal_model
+from codea1_agents.train.grpo.causal_models import checkpoint_activations, load_causal_model
 from codea1_agents.train.grpo.columns import Column
+from codea1_agents.train.grpo.forward_pass import Abilities, states_of_responses
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
+
+_LOG = logging.getLogger(__name__)
 
 
 def export_state(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
@@ -66,13 +70,27 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         if samples_only:
             self.model.requires_grad_(False)
             return
-        self.has_plain_head = has_plain_head(self.model)
+        self.abilities = Abilities.of(self.model)
+        self._warn_of_repeated_prompts()
         if self.settings.gradient_checkpointing:
             checkpoint_activations(self.model)
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
             self.reference = load_causal_model(self.settings.path, dtype="float32")
             self.reference.requires_grad_(False)
+
+    @property
+    def computes_prompts_once(self) -> bool:
+        """Whether responses to one prompt share its computation."""
+        is_possible = self.abilities.repeats_prompts and not self.settings.gradient_checkpointing
+        return self.settings.prompt_once and is_possible
+
+    def _warn_of_repeated_prompts(self) -> None:
+        if self.settings.prompt_once and not self.computes_prompts_once:
+            why = "the model's cache cannot be repeated"
+            if self.settings.gradient_checkpointing:
+                why = "gradient_checkpointing keeps no cache"
+            _LOG.warning("%s: each response computes its prompt anew, as %s", self.settings.path, why)
 
     def get_non_inference_attributes(self) -> list[str]:
         """Return the names of the attributes that samplers do not need."""
@@ -111,27 +129,16 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _figures(self, model: Any, batch: Mapping[str, Tensor], *, entropy_gradient: bool = False) -> TokenFigures:
         """Return the figures of the responses' tokens."""
-        prompt, response = batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]
-        mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
-        n_kept = response.shape[-1] + 1
-        given = {
-            "input_ids": torch.cat([prompt, response], dim=-1),
-            "attention_mask": mask,
-            "position_ids": (mask.cumsum(-1) - 1).clamp(min=0),
-            "use_cache": False,
-        }
-        with self._autocast(prompt.device):
-            if self.has_plain_head:
-                base = without_wrapper(model)
-                states, head = base.base_model(**given)[0][:, -n_kept:-1], base.get_output_embeddings()
-            else:
-                states, head = model(**given, logits_to_keep=n_kept).logits[:, :-1], torch.nn.Identity()
+        with self._autocast(batch[Column.PROMPT_IDS].device):
+            states = states_of_responses(model, batch, self.abilities, prompt_once=self.computes_prompts_once)
+            has_head = self.abilities.has_plain_head
             return token_figures(
                 states,
-                head,
-                response,
+                without_wrapper(model).get_output_embeddings() if has_head else torch.nn.Identity(),
+                batch[Column.RESPONSE_IDS],
                 batch[Column.RESPONSE_MASK],
                 logits_at_once=self.settings.logits_at_once,
+                temperature=self.settings.temperature,
                 entropy_gradient=entropy_gradient,
             )
 

@@ -35,7 +35,7 @@ class SamplingRules:
     max_tokens: int = 512
     """Longest response, including its end token."""
     temperature: float = 1.0
-    """0 takes the most probable token. Log-probabilities are always those at temperature 1, which the loss trains."""
+    """0 takes the most probable token; its log-probability is that at temperature 1."""
     top_p: float = 1.0
     """Tokens are drawn from the most probable ones that together reach this share; 1: all tokens. For evaluation only:
     the loss trains the whole distribution."""
@@ -55,7 +55,7 @@ class Response:
     tokens: tuple[int, ...]
     """Token ids, including the end token if it was sampled."""
     log_probs: tuple[float, ...]
-    """Log-probability of each token, given the tokens before it."""
+    """Log-probability of each token, given the tokens before it, at the temperature of sampling."""
     is_cut: bool
     """Whether the token limit ended it."""
 
@@ -190,11 +190,11 @@ def _next_logits(model: Any, ids: Tensor, mask: Tensor, positions: Tensor, cache
 
 def _drawn(logits: Tensor, uniform: Tensor, temperature: float, top_p: float = 1.0) -> tuple[Tensor, Tensor]:
     """Return per row the token at which the cumulated distribution reaches `uniform`, in [0, 1), and its log-prob."""
-    log_probs = logits.log_softmax(-1)
+    log_probs = (logits / (temperature or 1.0)).log_softmax(-1)
     if temperature == 0:
         chosen = logits.argmax(-1)
     else:
-        weights = log_probs.exp() if temperature == 1 else (logits / temperature).softmax(-1)
+        weights = log_probs.exp()
         if top_p < 1:
             weights = nucleus(weights, top_p)
         cumulated = weights.cumsum(-1, dtype=torch.float64)

@@ -32,6 +32,7 @@ def token_figures(
     mask: Tensor,
     *,
     logits_at_once: int = 0,
+    temperature: float = 1.0,
     entropy_gradient: bool = False,
 ) -> TokenFigures:
     """Return the figures of some responses.
@@ -42,12 +43,15 @@ def token_figures(
         tokens: (B, R), int64.
         mask: (B, R), bool: the response's own tokens. The others cost nothing.
         logits_at_once: tokens whose logits exist at the same time; 0: all. It does not change results.
+        temperature: of the distribution, by which logits are divided.
         entropy_gradient: whether the entropy has a gradient.
     """
 
     def figures(of_states: Tensor, of_tokens: Tensor) -> tuple[Tensor, Tensor]:
         torch.clear_autocast_cache()  # or all parts shared one cast of the weights, and their gradients its few bits
         logits = head(of_states).float()
+        if temperature != 1:
+            logits = logits / temperature
         with contextlib.nullcontext() if entropy_gradient else torch.no_grad():
             spread = logits.log_softmax(-1)
             entropy = -(spread.exp() * spread).sum(-1)

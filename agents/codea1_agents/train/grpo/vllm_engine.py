@@ -50,7 +50,7 @@ class VllmEngine:
             "skip_tokenizer_init": True,
             "generation_config": "vllm",  # or vLLM would also apply the model's own temperature and penalties
             "worker_extension_cls": _WORKER,
-            "logprobs_mode": "raw_logprobs",
+            "logprobs_mode": "processed_logprobs",
             **settings.engine_options,
         }
         with loading_errors(f"vllm: model {settings.path!r}"):
@@ -138,12 +138,12 @@ class VllmEngine:
         return [_response(output.outputs[0], ends) for output in outputs]
 
 
-def largest_gap(model: Any, prompt: Sequence[int], response: Response) -> float:
+def largest_gap(model: Any, prompt: Sequence[int], response: Response, temperature: float = 1.0) -> float:
     """Return the largest difference, in nats, between the log-probabilities of a response and those of a model."""
     ids = torch.tensor([[*prompt, *response.tokens]], device=model.device)
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float()
-    expected = logits.log_softmax(-1).gather(-1, ids[0, len(prompt) :].unsqueeze(-1)).squeeze(-1)
+    expected = (logits / temperature).log_softmax(-1).gather(-1, ids[0, len(prompt) :].unsqueeze(-1)).squeeze(-1)
     reported = torch.tensor(response.log_probs, device=expected.device)
     return float((reported - expected).abs().max())
 

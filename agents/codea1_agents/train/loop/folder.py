@@ -60,13 +60,9 @@ class TrainingFolder(Closing):
         path = out if out is not None else unused_folder(Path("runs"))
         advice = f"choose another folder, or continue with --resume {path}"
         folder = cls(path, Journal.begin(path, _METRICS, advice))
-        try:
+        with folder.closed_on_error(), file_errors(path):
             folder.store(config)
-            with file_errors(path):
-                write_whole(path / _FACTS, (json.dumps(facts, indent=2) + "\n").encode())
-        except UserError:
-            folder.close()
-            raise
+            write_whole(path / _FACTS, (json.dumps(facts, indent=2) + "\n").encode())
         return folder
 
     @classmethod
@@ -79,11 +75,8 @@ class TrainingFolder(Closing):
         """
         stored_run(path)
         folder = cls(path, Journal(path, _METRICS))
-        try:
+        with folder.closed_on_error():
             folder._cut()
-        except UserError:
-            folder.close()
-            raise
         return folder
 
     def store(self, config: TrainingConfig) -> None:

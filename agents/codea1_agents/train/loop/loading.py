@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from codea1_agents.train.grpo.hyperparameters import refuse_truncation
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.secret import without_secrets
@@ -173,6 +174,8 @@ def _fault(error: ValidationError, where: str) -> UserError:
     path = [str(part) for part in fault["loc"]]
     name = ".".join(path)
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        if path[:-1] == ["rollout"]:
+            refuse_truncation(path[-1:])
         known = _known(path[:-1])
         return UnknownName(f"{where}: {UnknownName.of('setting', name, known)}")
     message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")

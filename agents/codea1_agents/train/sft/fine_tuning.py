@@ -21,8 +21,12 @@ with extra_needed("fine-tuning", "transformers"):
 
     from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
     from codea1_agents.train.grpo.adapters import adapted, save_plain, without_wrapper
-    from codea1_agents.train.grpo.causal_models import checkpoint_activations, has_plain_head, load_causal_model
+    from codea1_agents.train.grpo.causal_models import checkpoint_activations, load_causal_model
+    from codea1_agents.train.grpo.columns import Column
+    from codea1_agents.train.grpo.forward_pass import Abilities, states_of_responses
+    from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
     from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+    from codea1_agents.train.grpo.token_columns import token_columns
     from codea1_agents.train.grpo.token_figures import token_figures
     from codea1_agents.train.sft.supervised import StepLoss, supervised_steps
 
@@ -223,7 +227,7 @@ class _Training:
         self.tokenizer = load_tokenizer(place)
         self._format = ChatFormat(self.tokenizer, place)
         self._ends = end_tokens(self.tokenizer, plain.generation_config)
-        self._has_plain_head = has_plain_head(self.model)
+        self._abilities = Abilities.of(self.model)
         context = getattr(plain.config.get_text_config(), "max_position_embeddings", None)
         self.longest = min(settings.max_tokens, context or settings.max_tokens)
         if settings.gradient_checkpointing:
@@ -266,21 +270,23 @@ class _Training:
         return found
 
     def _losses(self, batch: RowBatch) -> Iterator[Tensor]:
-        """Yield the losses (B, T) of parts of a batch, 0 where no reply token is predicted."""
-        for rows in pieces(batch.rows, self._settings.tokens_at_once):
-            yield self._losses_of(rows)
+        """Yield the losses (B, R) of the reply tokens of parts of a batch, 0 on padding."""
+        columns = token_columns(
+            [row.prompt for row in batch.rows], [row.reply for row in batch.rows], self.model.device
+        )
+        for part in micro_batches(columns, Budget(tokens=self._settings.tokens_at_once)):
+            yield self._losses_of(part)
 
-    def _losses_of(self, rows: Sequence[Row]) -> Tensor:
-        ids, mask, is_reply = (each.to(self.model.device) for each in _padded(rows))
-        given = {"input_ids": ids, "attention_mask": mask, "use_cache": False}
+    def _losses_of(self, part: Mapping[str, Tensor]) -> Tensor:
         with self._autocast():
-            if self._has_plain_head:
-                base = without_wrapper(self.model)
-                states, head = base.base_model(**given)[0], base.get_output_embeddings()
-            else:
-                states, head = self.model(**given).logits, torch.nn.Identity()
             found = token_figures(
-                states[:, :-1], head, ids[:, 1:], is_reply[:, 1:], logits_at_once=self._settings.logits_at_once
+                states_of_responses(self.model, part, self._abilities, prompt_once=False),
+                without_wrapper(self.model).get_output_embeddings()
+                if self._abilities.has_plain_head
+                else torch.nn.Identity(),
+                part[Column.RESPONSE_IDS],
+                part[Column.RESPONSE_MASK],
+                logits_at_once=self._settings.logits_at_once,
             )
         return -found.log_probs
 
@@ -306,32 +312,6 @@ class _AdamW:
         torch.nn.utils.clip_grad_norm_(self._weights, self._settings.grad_clip)
         self._adam.step()
         self._adam.zero_grad(set_to_none=True)
-
-
-def pieces(rows: Sequence[Row], tokens_at_once: int) -> list[list[Row]]:
-    """Return the rows in parts of similar lengths.
-
-    Args:
-        rows: of one step.
-        tokens_at_once: most tokens of a part, with padding; a longer row is a part of its own.
-    """
-    found: list[list[Row]] = []
-    for row in sorted(rows, key=len):
-        if found and (len(found[-1]) + 1) * len(row) <= tokens_at_once:
-            found[-1].append(row)
-        else:
-            found.append([row])
-    return found
-
-
-def _padded(rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids (B, T) int64, padded on the right; which are no padding, int64; which are reply tokens, bool."""
-    width = max(map(len, rows))
-    places = torch.arange(width)
-    starts, ends = (torch.tensor(each).unsqueeze(-1) for each in ([len(r.prompt) for r in rows], [*map(len, rows)]))
-    ids = torch.tensor([[*row.prompt, *row.reply, *[0] * (width - len(row))] for row in rows])
-    mask = places < ends
-    return ids, mask.long(), mask & (places >= starts)
 
 
 def _batches(rows: Sequence[Row], settings: SftSettings) -> Iterator[RowBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -39,9 +40,23 @@ def test_every_token_of_a_step_weighs_the_same_whatever_the_number_of_learners(
 @given(st.lists(st.integers(1, 500), min_size=8, max_size=40))
 @settings(max_examples=50)
 def test_learners_get_about_as_many_tokens(lengths: list[int]) -> None:
-    shares = shards(planned([scored("coder", 1, n) for n in lengths], 1, (0,)), 3)
+    responses = [replace(scored("coder", 1, n), prompt=(row,)) for row, n in enumerate(lengths)]
+    shares = shards(planned(responses, 1, (0,)), 3)
     loads = [sum(1 + len(each.response.tokens) for each in shard) for shard in shares]
     assert max(loads) - min(loads) <= max(lengths) + 1
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 3), st.integers(1, 4))
+@settings(max_examples=50)
+def test_responses_to_one_prompt_share_step_and_learner(which: list[int], n_minibatches: int, n_learners: int) -> None:
+    responses = [replace(scored("coder", 3, 1 + row), prompt=(3, 4 + number)) for row, number in enumerate(which)]
+    places: dict[tuple[int, ...], set[tuple[int, int]]] = {}
+    for number, shard in enumerate(shards(planned(responses, n_minibatches, (0,)), n_learners)):
+        for each in shard:
+            if each.token_weight > 0:
+                places.setdefault(each.prompt, set()).add((each.minibatch, number))
+    assert len(places) == len(set(which))
+    assert all(len(found) == 1 for found in places.values())
 
 
 def test_one_row_over_two_learners_is_a_row_and_one_that_weighs_nothing() -> None:
@@ -52,7 +67,7 @@ def test_one_row_over_two_learners_is_a_row_and_one_that_weighs_nothing() -> Non
 
 
 def test_each_iterations_plan_is_its_own_and_the_same_for_the_same_seed() -> None:
-    responses = [scored("coder", 1, n) for n in range(1, 30)]
+    responses = [scored("coder", 5, n) for n in range(1, 30)]
     plans = [[each.minibatch for each in planned(responses, 2, (0, n))] for n in (0, 0, 1)]
     assert plans[0] == plans[1]
     first, second = ([e.response for e in planned(responses, 2, (0, n)) if not e.minibatch] for n in (0, 1))

@@ -10,8 +10,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.grpo import scored
 from tests.support.language_models import END, PAD
@@ -24,11 +22,11 @@ from codea1_agents.train.grpo.batches import padded_batch, planned  # noqa: E402
 from codea1_agents.train.grpo.columns import Column  # noqa: E402
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
 from codea1_agents.train.grpo.failures import NotFinite  # noqa: E402
-from codea1_agents.train.grpo.learner import GRPOTorchLearner, micro_batches  # noqa: E402
+from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
 from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.rl_module import has_plain_head  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
-from codea1_env.errors import CodeA1Error  # noqa: E402
+from codea1_agents.train.loop import load_training  # noqa: E402
+from codea1_env.errors import CodeA1Error, UserError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 
@@ -78,16 +76,21 @@ BATCH = [
 ]
 
 
+def distance_after(one: Any, other: Any, *, n_updates: int) -> float:
+    """The distance of two learners' weights after the same updates, which move them."""
+    before = weights(one)
+    for _ in range(n_updates):
+        update(one, BATCH)
+        update(other, BATCH)
+    assert distance(before, weights(one)) > 1e-4
+    return distance(weights(one), weights(other))
+
+
 @pytest.mark.parametrize("rows_at_once", [1, 3, 8])
 def test_d22_micro_batches_change_nothing(phrase_folders: dict[str, str], rows_at_once: int) -> None:
     """Means of means would weigh the tokens of a part by its size."""
     whole, parts = (learner(phrase_folders["coder"], lr=1e-4, rows_at_once=rows) for rows in (0, rows_at_once))
-    before = weights(whole)
-    for _ in range(2):
-        update(whole, BATCH)
-        update(parts, BATCH)
-    assert distance(before, weights(whole)) > 1e-4
-    assert distance(weights(whole), weights(parts)) < 1e-6
+    assert distance_after(whole, parts, n_updates=2) < 1e-6
 
 
 @pytest.mark.parametrize("lora", [None, {"rank": 2}], ids=["full", "lora"])
@@ -103,42 +106,7 @@ def test_parts_of_batches_and_logits_change_nothing(
     folder, model = phrase_folders["coder"], {"lora": lora}
     whole = learner(folder, model=model, rows_at_once=0, logits_at_once=0)
     other = learner(folder, model=model, logits_at_once=logits_at_once, **parts)
-    before = weights(whole)
-    for _ in range(3):
-        update(whole, BATCH)
-        update(other, BATCH)
-    assert distance(before, weights(whole)) > 1e-4
-    assert distance(weights(whole), weights(other)) < 1e-5
-
-
-@given(
-    lengths=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=12),
-    rows_at_once=st.integers(0, 4),
-    tokens_at_once=st.integers(0, 40),
-)
-def test_micro_batches_hold_every_row_once_within_their_budget(
-    lengths: list[tuple[int, int]], rows_at_once: int, tokens_at_once: int
-) -> None:
-    rows = [scored("coder", n_prompt, n_response, advantage=n) for n, (n_prompt, n_response) in enumerate(lengths)]
-    found = micro_batches(padded_batch(rows), rows_at_once, tokens_at_once)
-    assert sorted(int(row) for part in found for row in part[Column.ADVANTAGES]) == list(range(len(lengths)))
-    for part in found:
-        n_rows, width = part[Column.PROMPT_IDS].shape[0], part[Column.PROMPT_IDS].shape[1]
-        width += part[Column.RESPONSE_IDS].shape[1]
-        assert n_rows <= (rows_at_once or n_rows)
-        assert n_rows == 1 or n_rows * width <= (tokens_at_once or n_rows * width)
-
-
-def test_a_model_that_caps_its_logits_is_computed_whole() -> None:
-    from transformers import Gemma2Config, Gemma2ForCausalLM
-
-    shape = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 1}
-    more = {"num_key_value_heads": 1, "head_dim": 16, "vocab_size": 40, "final_logit_softcapping": 30.0}
-    capped = Gemma2ForCausalLM(Gemma2Config(**shape, **more | {"initializer_range": 0.01})).eval()
-    plain = Gemma2ForCausalLM(Gemma2Config(**shape, **more | {"final_logit_softcapping": None})).eval()
-    assert (has_plain_head(plain), has_plain_head(capped)) == (True, False)
-    plain.lm_head = None
-    assert not has_plain_head(plain)
+    assert distance_after(whole, other, n_updates=3) < 1e-5
 
 
 def test_a_long_response_counts_by_its_tokens(phrase_folders: dict[str, str]) -> None:
@@ -236,8 +204,9 @@ def test_recomputed_activations_give_the_same_gradient(phrase_folders: dict[str,
     assert distance(weights(plain), weights(saving)) < 1e-6
 
 
-def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str) -> None:
-    one = learner(model_folder)
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str, temperature: float) -> None:
+    one = learner(model_folder, temperature=temperature)
     prompts = [[1, 2, 3], [4], list(range(5, 60)), [12, 13]]
     responses = sample_responses(
         one.module["coder"].model,
@@ -245,7 +214,7 @@ def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str
         [[0, n] for n in range(4)],
         end_tokens=[END],
         pad_token=PAD,
-        rules=SamplingRules(max_tokens=48),
+        rules=SamplingRules(max_tokens=48, temperature=temperature),
     )
     rows = [
         replace(scored("coder", 1, 1), prompt=tuple(prompt), response=response)
@@ -257,6 +226,23 @@ def test_the_learner_sees_the_log_probs_that_were_sampled_with(model_folder: str
     gap = (found - batch[Column.SAMPLED_LOG_PROBS]).abs()[batch[Column.RESPONSE_MASK]]
     assert len(gap) > 100
     assert float(gap.max()) < 1e-5
+    assert float(updated(one, rows)["ratio_gap"]) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["top_p", "top_k"])
+def test_truncated_sampling_is_refused_with_the_reason(phrase_folders: dict[str, str], name: str) -> None:
+    with pytest.raises(UserError, match=f"{name}: training samples the whole distribution"):
+        learner(phrase_folders["coder"], **{name: 0.9})
+    with pytest.raises(UserError, match=f"{name}: training samples the whole distribution"):
+        load_training("code-a1", [f"rollout.{name}=1"])
+
+
+def test_prompts_that_cannot_be_shared_are_logged(
+    phrase_folders: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    one = learner(phrase_folders["coder"], model={"gradient_checkpointing": True})
+    assert not one.module["coder"].computes_prompts_once
+    assert [each for each in caplog.messages if "computes its prompt anew, as gradient_checkpointing" in each]
 
 
 def sampled_by(one: GRPOTorchLearner, gap: float) -> list[ScoredResponse]:
@@ -283,7 +269,7 @@ def test_old_log_probs_are_the_learners_own_or_the_samplers(phrase_folders: dict
     )
     figures = updated(by_sampler, sampled_by(by_sampler, gap)), updated(by_learner, sampled_by(by_learner, gap))
     updated(exact, sampled_by(exact, 0.0))
-    assert [each["ratio_gap"] for each in figures] == pytest.approx([gap, 0.0], abs=1e-6)
+    assert figures[0]["ratio_gap"] == pytest.approx(gap, abs=1e-6)
     assert figures[1]["ratio_gap"] == 0.0
     for each in figures:
         assert each["sampler_gap"] == pytest.approx(gap, abs=1e-5)

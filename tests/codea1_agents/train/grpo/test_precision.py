@@ -37,6 +37,7 @@ def gap_to_learner(folder: str, *, autocast: str, sampling_dtype: str) -> float:
     tokens = torch.tensor([each.tokens for each in responses])
     batch = {
         "prompt_ids": torch.tensor([prompt] * 64),
+        "prompt_number": torch.zeros(64, dtype=torch.int64),
         "prompt_mask": torch.ones(64, 3, dtype=torch.bool),
         "response_ids": tokens,
         "response_mask": torch.ones_like(tokens, dtype=torch.bool),

@@ -38,7 +38,7 @@ def figures(logits_at_once: int, *, entropy_gradient: bool = True) -> list[torch
 def test_pieces_change_neither_figures_nor_gradients(logits_at_once: int, entropy_gradient: bool) -> None:
     whole, parts = (figures(size, entropy_gradient=entropy_gradient) for size in (0, logits_at_once))
     for one, other in zip(whole, parts, strict=True):
-        assert torch.allclose(one, other, atol=1e-6)
+        assert torch.allclose(one, other, atol=1e-5)  # sums of squares up to 10, in float32
 
 
 def test_they_are_those_of_plain_torch_and_zero_on_padding() -> None:

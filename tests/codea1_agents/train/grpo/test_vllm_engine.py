@@ -19,9 +19,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig, vllm_worker  # noqa: E402
+from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
 from codea1_agents.train.grpo.failures import StaleWeights  # noqa: E402
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.rl_module import load_causal_model  # noqa: E402
 from codea1_agents.train.grpo.sampling import Response, SamplingRules  # noqa: E402
 from codea1_agents.train.grpo.vllm_engine import VllmEngine, largest_gap  # noqa: E402
 
@@ -103,7 +103,7 @@ def test_a_response_has_its_own_seed_and_ends_with_the_end_token_or_is_cut(folde
         assert each.is_cut == (each.tokens[-1] != END)
         assert END not in each.tokens[:-1]
     hot = engine.sample([[3]] * 4, [[n] for n in range(4)], [END], replace(RULES, temperature=2.0))
-    assert max(largest_gap(engine._model, [3], each) for each in hot) < 1e-5  # at temperature 1, as it is learnt from
+    assert max(largest_gap(engine._model, [3], each, temperature=2.0) for each in hot) < 1e-5
     engine.close()
 
 

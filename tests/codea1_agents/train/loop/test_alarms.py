@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.train.loop.alarms import ALARMS, Thresholds, alarms_of
+from codea1_agents.train.loop.alarms import ALARMS, WINDOW, alarms_of
 
-RULES = Thresholds(window=3)
 HEALTHY = {
     "suite_validity": 0.6,
     "suites_that_beat": 0.5,
@@ -30,48 +29,48 @@ HEALTHY = {
 }
 
 
-def run(*changes: dict[str, float], each: int = 3) -> list[dict[str, float]]:
+def run(*changes: dict[str, float], each: int = WINDOW) -> list[dict[str, float]]:
     return [{**HEALTHY, **change} for change in changes for _ in range(each)]
 
 
 def test_a_run_that_goes_well_raises_none() -> None:
-    assert alarms_of(run({}, {"suite_validity": 0.8, "suites_that_beat": 0.6}), RULES) == {}
+    assert alarms_of(run({}, {"suite_validity": 0.8, "suites_that_beat": 0.6})) == {}
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "now"),
+    ("name", "changed"),
     [
-        ("hacked_difficulty", {}, {"suite_validity": 0.4, "suites_that_beat": 0.7}),
-        ("equal_suites", {}, {"distinct_suites": 0.125}),
-        ("equal_programs", {}, {"distinct_programs": 0.125}),
-        ("no_spread_coder", {}, {"coder_spread_share": 0.0}),
-        ("no_spread_tester", {}, {"tester_spread_share": 0.0}),
-        ("cut_coder", {}, {"coder_cut_share": 0.9}),
-        ("cut_tester", {}, {"tester_cut_share": 0.9}),
-        ("divergence", {}, {"coder_kl": 3.0}),
-        ("divergence", {}, {"tester_kl": 0.3}),
-        ("masked", {}, {"masked_share": 0.5}),
-        ("equal_answers", {}, {"equal_answers_share": 0.2}),
-        ("doubted", {}, {"doubted_share": 0.1}),
-        ("rerun", {}, {"rerun_share": 0.9}),
-        ("vacuous", {}, {"vacuous_share": 0.4}),
+        ("hacked_difficulty", {"suite_validity": 0.4, "suites_that_beat": 0.7}),
+        ("equal_suites", {"distinct_suites": 0.125}),
+        ("equal_programs", {"distinct_programs": 0.125}),
+        ("no_spread_coder", {"coder_spread_share": 0.0}),
+        ("no_spread_tester", {"tester_spread_share": 0.0}),
+        ("cut_coder", {"coder_cut_share": 0.9}),
+        ("cut_tester", {"tester_cut_share": 0.9}),
+        ("divergence", {"coder_kl": 3.0}),
+        ("divergence", {"tester_kl": 0.3}),
+        ("masked", {"masked_share": 0.5}),
+        ("equal_answers", {"equal_answers_share": 0.2}),
+        ("doubted", {"doubted_share": 0.1}),
+        ("rerun", {"rerun_share": 0.9}),
+        ("vacuous", {"vacuous_share": 0.4}),
     ],
 )
-def test_each_alarm_rings_for_its_own_collapse_only(name: str, before: Any, now: Any) -> None:
-    found = alarms_of(run(before, now), RULES)
+def test_each_alarm_rings_for_its_own_collapse_only(name: str, changed: Any) -> None:
+    found = alarms_of(run({}, changed))
     assert list(found) == [name]
     assert "nan" not in found[name]
 
 
 def test_falling_validity_alone_and_harder_tests_alone_are_no_alarm() -> None:
-    assert alarms_of(run({}, {"suite_validity": 0.3}), RULES) == {}
-    assert alarms_of(run({}, {"suites_that_beat": 0.9}), RULES) == {}
+    assert alarms_of(run({}, {"suite_validity": 0.3})) == {}
+    assert alarms_of(run({}, {"suites_that_beat": 0.9})) == {}
 
 
 def test_one_odd_step_is_no_alarm() -> None:
     history = run({}, {})
     history[-1] = {**HEALTHY, "distinct_suites": 0.1, "coder_cut_share": 0.9, "coder_spread_share": 0.0}
-    assert alarms_of(history, RULES) == {}
+    assert alarms_of(history) == {}
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(sorted(HEALTHY)), st.floats(0, 100)), max_size=20))

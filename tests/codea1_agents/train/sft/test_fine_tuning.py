@@ -19,7 +19,7 @@ from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.causal_models import load_causal_model
 from codea1_agents.train.grpo.model_settings import LoraSettings
 from codea1_agents.train.sft.examples import examples_for_coder, examples_for_tester
-from codea1_agents.train.sft.fine_tuning import FineTuned, Row, SftSettings, fine_tuned, pieces
+from codea1_agents.train.sft.fine_tuning import FineTuned, SftSettings, fine_tuned
 from codea1_agents.train.sft.supervised import LossNotFinite, supervised_steps
 from codea1_env.errors import UserError
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
@@ -77,14 +77,6 @@ def test_gradient_checkpointing_changes_nothing(model_folder: str) -> None:
         for flag in (False, True)
     )
     assert largest_difference(plain, checkpointed) < 1e-4
-
-
-def test_parts_hold_every_row_once_within_their_budget() -> None:
-    rows = [Row("coder", (1,) * n, (2,)) for n in (9, 3, 30, 5, 4, 2)]
-    found = pieces(rows, 16)
-    assert sorted(len(row) for part in found for row in part) == sorted(map(len, rows))
-    assert all(len(part) == 1 or len(part) * max(map(len, part)) <= 16 for part in found)
-    assert [len(part) for part in pieces(rows, 10_000)] == [6]
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # peft uses it

@@ -1,0 +1,126 @@
+"""Forward passes of a causal language model over prompts and responses, for training.
+
+A group of responses has one prompt. Where the model's cache allows it, the prompt is computed once, and its keys and
+values are repeated for each response, with gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingWindowLayer
+
+from codea1_agents.train.grpo.adapters import without_wrapper
+from codea1_agents.train.grpo.columns import Column
+
+_REPEATABLE = (DynamicLayer, DynamicSlidingWindowLayer)  # others are recurrent, compressed or indexed
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """Which savings a model allows."""
+
+    has_plain_head: bool
+    """Whether its logits are what its output layer makes of its last hidden states. Some models change them afterwards,
+    by a soft cap or a scale."""
+    repeats_prompts: bool
+    """Whether its cache of a prompt can be repeated for several responses."""
+
+    @classmethod
+    def of(cls, model: Any) -> Abilities:
+        """Return the abilities of a model, which computes two tokens."""
+        base = without_wrapper(model)
+        given = {"input_ids": torch.arange(2, device=base.device).unsqueeze(0)}
+        with torch.no_grad():
+            return cls(_has_plain_head(base, given), _repeats_prompts(base, given))
+
+
+def states_of_responses(model: Any, batch: Mapping[str, Tensor], abilities: Abilities, *, prompt_once: bool) -> Tensor:
+    """Return what predicts each token of the responses: hidden states (B, R, H), or logits (B, R, V).
+
+    They are logits if the model has no plain head.
+
+    Args:
+        model: with or without adapters.
+        batch: the columns of prompts and responses.
+        abilities: of the model.
+        prompt_once: whether each distinct prompt is computed once.
+    """
+    passes = _Passes(without_wrapper(model), abilities.has_plain_head)
+    numbers, which = batch[Column.PROMPT_NUMBER].unique(return_inverse=True)
+    if not prompt_once or len(numbers) == len(which):
+        return _of_whole_rows(passes, batch)
+    return _after_prompts(passes, batch, which)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """A model, and which of its outputs is needed."""
+
+    base: Any
+    has_plain_head: bool
+
+    def last(self, n: int, ids: Tensor, mask: Tensor, **more: Any) -> Tensor:
+        """Return the output (rows, n, H or V) at the last `n` positions."""
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+        given = {"input_ids": ids, "attention_mask": mask, "position_ids": positions, **more}
+        found: Tensor
+        if self.has_plain_head:
+            found = self.base.base_model(**given)[0][:, -n:]
+        else:
+            found = self.base(**given, logits_to_keep=n).logits
+        return found
+
+
+def _of_whole_rows(passes: _Passes, batch: Mapping[str, Tensor]) -> Tensor:
+    ids = torch.cat([batch[Column.PROMPT_IDS], batch[Column.RESPONSE_IDS]], dim=-1)
+    mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK]], dim=-1)
+    return passes.last(batch[Column.RESPONSE_IDS].shape[-1] + 1, ids, mask, use_cache=False)[:, :-1]
+
+
+def _after_prompts(passes: _Passes, batch: Mapping[str, Tensor], which: Tensor) -> Tensor:
+    """Compute each distinct prompt once, then the responses.
+
+    Args:
+        passes: of the model.
+        batch: of B rows.
+        which: (B,), number of each row's prompt among the distinct ones.
+    """
+    rows = torch.arange(len(which), device=which.device)
+    first = rows.new_empty(int(which.max()) + 1).scatter_(0, which, rows)  # any row of each prompt
+    cache = DynamicCache(config=passes.base.config)
+    of_prompts = passes.last(
+        1, batch[Column.PROMPT_IDS][first], batch[Column.PROMPT_MASK][first], use_cache=True, past_key_values=cache
+    )
+    ids = batch[Column.RESPONSE_IDS][:, :-1]  # the last token predicts nothing
+    if not ids.shape[1]:
+        return of_prompts[which]
+    cache.reorder_cache(which)
+    mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK][:, :-1]], dim=-1)
+    of_tokens = passes.last(ids.shape[1], ids, mask, use_cache=True, past_key_values=cache)
+    return torch.cat([of_prompts[which], of_tokens], dim=1)
+
+
+def _has_plain_head(base: Any, given: Mapping[str, Tensor]) -> bool:
+    body, head = base.base_model, base.get_output_embeddings()
+    if head is None or body is base:
+        return False
+    try:
+        logits = head(body(**given, use_cache=False)[0])
+    except (RuntimeError, TypeError):  # there is a layer between the two
+        return False
+    return bool(torch.equal(logits, base(**given, use_cache=False).logits))
+
+
+def _repeats_prompts(base: Any, given: Mapping[str, Tensor]) -> bool:
+    try:
+        cache = DynamicCache(config=base.config)
+        base(**given, use_cache=True, past_key_values=cache)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError):  # it has a cache of its own kind
+        return False
+    n_tokens = given["input_ids"].shape[1]
+    return all(type(layer) in _REPEATABLE and layer.get_seq_length() == n_tokens for layer in cache.layers)
