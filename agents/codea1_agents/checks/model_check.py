@@ -1,12 +1,11 @@
-"""Checks whether a language model can play: what it is, what it replies, its figures, and what to do next."""
+"""Checks whether a language model can play: what it is, what it replies, and its figures."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from math import isnan
 
 from codea1_agents.checks.model_memory import ModelMemory, memory_of
 from codea1_agents.measure.mutant_trials import MutantTrial
@@ -19,12 +18,9 @@ from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, load_agent
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.rounds import candidate_of
+from codea1_env.rules.reward_parts import right_cases
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox
-
-_MANY_CUT = 0.25
-_MANY_UNREADABLE = 0.5
-_TOO_EASY = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ class RoleReport:
     n_unavailable: int
     """Turns without a reply: the prompt and the longest reply exceed the context."""
     n_unreadable: int
-    """Replies without a program, or without a test that counts."""
+    """Replies without a program, or without a right test."""
     faults: Mapping[str, int]
     """By verdict of a program, or reason of a rejected test, how often."""
     problem_id: str = ""
@@ -90,7 +86,7 @@ def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelT
         SandboxError: the sandbox cannot be used at all.
     """
     task, facts = task or ModelTask(), model_facts(model)
-    max_tokens = task.max_tokens or facts.reply_tokens
+    max_tokens = task.max_tokens or facts.longest_reply()
     spec = f"transformers,model={model},prompts={task.prompts},max_tokens={max_tokens}"
     inner = load_agent(spec, AgentContext(problems, sandbox, task.seed))
     with closing(NamedAgent(inner, f"transformers({model})", seed=task.seed)) as agent:
@@ -131,92 +127,39 @@ def _program(problems: ProblemSet, sample: CoderSample) -> str:
 def _coder_readings(problems: ProblemSet, sample: CoderSample) -> Iterator[str]:
     program = _program(problems, sample)
     yield f"a program of {len(program.splitlines())} lines" if program else "no program"
-    yield f"golden tests: {sample.verdict.replace('_', ' ')}. {sample.detail}".strip()
+    yield _sentence(f"golden tests: {_words(sample.verdict)}", sample.detail)
 
 
 def _tester_report(found: ZeroShot, n_cut: int) -> RoleReport:
-    read = [trial for trial in found.trials if trial.reply]
-    shown = next((trial for trial in read if trial.report is not None), None)
-    reasons = Counter(reason for trial in read for reason in _rejections(trial))
+    read = [trial for trial in found.trials if trial.reply is not None]
+    judged = [trial for trial in read if trial.suites]
+    shown = judged[0] if judged else None
+    rejections = [each for trial in judged for suite in trial.suites for each in suite.suite.rejections]
     return RoleReport(
         role="tester",
         n_replies=len(read),
         n_cut=n_cut,
         n_unavailable=len(found.trials) - len(read),
-        n_unreadable=sum(trial.report is not None and not trial.report.suites[0].cases for trial in read),
-        faults=dict(reasons.most_common()),
+        n_unreadable=sum(not any(right_cases(suite.cases) for suite in trial.suites) for trial in judged),
+        faults=dict(Counter(each.reason.value for each in rejections).most_common()),
         problem_id=shown.problem_id if shown else "",
-        reply=shown.reply if shown else "",
+        reply=shown.reply or "" if shown else "",
         readings=tuple(_tester_readings(shown)) if shown else (),
     )
 
 
-def _rejections(trial: MutantTrial) -> Iterator[str]:
-    for suite in trial.report.suites if trial.report is not None else ():
-        yield from (each.reason.value for each in suite.suite.rejections)
-
-
 def _tester_readings(trial: MutantTrial) -> Iterator[str]:
-    for suite in trial.report.suites if trial.report is not None else ():
-        for each in suite.cases:
-            yield f"{each.case.case.to_assert()}: counts; the mutant: {each.verdict.value.replace('_', ' ')}"
+    for suite in trial.suites:
+        for case in right_cases(suite.cases):
+            yield _sentence(f"{case.case.case.to_assert()}: right", f"the mutant: {_words(case.verdict.value)}")
         for rejection in suite.suite.rejections:
-            reason = rejection.reason.value.replace("_", " ")
-            yield f"{' '.join(rejection.source.split())}: rejected, {reason}. {rejection.detail}".strip()
+            source = " ".join(rejection.source.split())
+            yield _sentence(f"{source}: {_words(rejection.reason.value)}", rejection.detail)
 
 
-def advice(report: ModelReport, problems: str) -> tuple[str, ...]:
-    """Return what follows from a report, most urgent first; the last sentence is the next step.
-
-    Args:
-        report: of `check_model`.
-        problems: source of the user's problems, for the commands.
-    """
-    return (*_obstacles(report), _next_step(report, problems))
+def _sentence(finding: str, detail: str) -> str:
+    return f"{finding}; {detail}".removesuffix("; ")
 
 
-def _obstacles(report: ModelReport) -> Iterator[str]:
-    facts = report.facts
-    if not (facts.tokenizer_end or facts.generation_ends):
-        yield "It has no end token, so no reply ends by itself: name one in its tokenizer_config.json."
-    for role in report.roles:
-        if role.n_unavailable:
-            yield (
-                f"{role.n_unavailable} prompts of the {role.role} and --max-tokens {report.max_tokens} exceed the"
-                f" context of {facts.context} tokens: lower --max-tokens, or shorten the prompts (--prompts simple)."
-            )
-        if role.n_replies and role.n_cut >= _MANY_CUT * role.n_replies:
-            yield (
-                f"{role.n_cut} of {role.n_replies} replies of the {role.role} were cut at {report.max_tokens} tokens:"
-                " raise --max-tokens, and agents.*.max_tokens in training."
-            )
-    if not facts.has_template:
-        yield "It has no chat template, so its prompts are plain text; an instruction-tuned model follows them better."
-
-
-def _next_step(report: ModelReport, problems: str) -> str:
-    warm = f"codea1 sft {report.model} -p {problems} -o models/warm"
-    unreadable = _unreadable(report.roles)
-    if unreadable:
-        return (
-            f"Warm-start it first ({warm}), or give it simpler prompts (--prompts simple): {' and '.join(unreadable)}."
-        )
-    passed = report.figures["pass@1"].mean if "pass@1" in report.figures else float("nan")
-    if passed == 0:
-        return (
-            f"Warm-start it first ({warm}), or take easier problems: no program is right, so no group has a best one."
-        )
-    if passed > _TOO_EASY:
-        return "Take harder problems: nearly all programs are right, so the groups of the coder have equal rewards."
-    known = "" if isnan(passed) else f" {passed:.0%} of its programs are right, so groups have unequal rewards."
-    command = f"codea1 train code-a1 --coder {report.model} --tester {report.model} --problems {problems}"
-    return f"Train it: {command}.{known}"
-
-
-def _unreadable(roles: Sequence[RoleReport]) -> list[str]:
-    what = {"coder": "no program", "tester": "no test that counts"}
-    return [
-        f"{each.n_unreadable} of {each.n_replies} replies of the {each.role} have {what[each.role]}"
-        for each in roles
-        if each.n_replies and each.n_unreadable >= _MANY_UNREADABLE * each.n_replies
-    ]
+def _words(value: str) -> str:
+    return value.replace("_", " ")

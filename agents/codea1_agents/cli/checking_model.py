@@ -7,7 +7,8 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, advice, check_model
+from codea1_agents.checks.model_advice import advice
+from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
 from codea1_agents.cli.check import CheckModelOptions
 from codea1_agents.cli.console import Page, estimate_cells, new_table, tally
 from codea1_agents.cli.evaluating import figure_json, from_options

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import SessionOptions
+from codea1_agents.cli.options import NoProgress, SessionOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,4 +61,4 @@ class SftOptions(SessionOptions):
         bool, Option("--gradient-checkpointing", help="Compute activations again instead of storing them.")
     ] = False
     seed: Annotated[int, Option(min=0, help="Seed of programs, tests, order, held-out problems and replies.")] = 0
-    quiet: Annotated[bool, Option("--quiet", "-q", help="Do not show progress.")] = False
+    quiet: NoProgress = False

@@ -13,7 +13,7 @@ from codea1_agents.measure.turns import sample_labels
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, mean_interval
 from codea1_env.agent import AgentContext, load_agent
-from codea1_env.facts.verdicts import CandidateReport
+from codea1_env.facts.verdicts import CandidateReport, SuiteReport
 from codea1_env.problems import ProblemSet
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions
@@ -32,10 +32,15 @@ class MutantTrial:
     """One suite of a tester for one mutant."""
 
     problem_id: str
-    reply: str
-    """Empty if the tester was unavailable."""
+    reply: str | None
+    """None if the tester was unavailable."""
     report: CandidateReport | None
     """Of the mutant and its suite; None: masked, since the tester was unavailable or the sandbox failed."""
+
+    @property
+    def suites(self) -> tuple[SuiteReport, ...]:
+        """The suite; () if it is masked."""
+        return self.report.suites if self.report is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +100,7 @@ def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int = 8, seed: in
     validity: dict[str, list[float]] = defaultdict(list)
     kills: dict[str, list[float]] = defaultdict(list)
     for trial in trials:
-        suites = [None] if trial.report is None else trial.report.suites
-        for suite in suites:
+        for suite in trial.suites or [None]:
             validity[trial.problem_id].append(nan if suite is None else min(1.0, n_right(suite.cases) / tests))
             kills[trial.problem_id].append(nan if suite is None else float(suite.beats))
     return MutantFigures(mean_interval(validity, seed=seed), mean_interval(kills, seed=seed))
@@ -105,6 +109,6 @@ def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int = 8, seed: in
 def _trials(judged: JudgedTree) -> Iterator[MutantTrial]:
     reports = judged.report.candidates if judged.report is not None else [None] * judged.tree.n_candidates
     for report, (reply,) in zip(reports, judged.suites, strict=True):
-        is_masked = report is None or report.has_internal_error or not isinstance(reply, str)
-        text = reply if isinstance(reply, str) else ""
+        text = reply if isinstance(reply, str) else None
+        is_masked = text is None or report is None or report.has_internal_error
         yield MutantTrial(judged.tree.problem.id, text, None if is_masked else report)

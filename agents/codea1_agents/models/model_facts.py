@@ -9,7 +9,8 @@ from codea1_agents.models.chat_format import ChatFormat, load_chat_format
 from codea1_agents.models.model_files import loading_errors, require_model
 from codea1_env.errors import extra_needed
 
-_USUAL_REPLY = 1024  # tokens
+USUAL_REPLY = 1024
+"""Limit of a reply in tokens, if nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,9 @@ class ModelFacts:
     cache_bytes: int
     """Memory of the keys and values of one token, in `dtype`."""
 
-    @property
-    def reply_tokens(self) -> int:
-        """A limit for replies: 1024 tokens, or half of a shorter context."""
-        return _USUAL_REPLY if self.context is None else max(1, min(_USUAL_REPLY, self.context // 2))
+    def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
+        """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
+        return wanted if self.context is None else max(1, min(wanted, self.context // 2))
 
 
 def model_facts(model: str) -> ModelFacts:

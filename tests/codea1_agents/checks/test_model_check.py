@@ -11,7 +11,8 @@ import pytest
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, advice, check_model
+from codea1_agents.checks.model_advice import advice
+from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
 from codea1_agents.checks.model_memory import memory_of
 from codea1_agents.models.model_facts import ModelFacts, model_facts
 from codea1_agents.statistics import Estimate
@@ -33,14 +34,14 @@ def test_the_facts_of_a_model_are_read_without_its_weights(kind: str, tmp_path: 
     assert (found.dtype, found.context, found.has_template) == ("float32", 2048, True)
     assert (found.tokenizer_end, found.generation_ends) == ("<|im_end|>", ("<|im_end|>",))
     assert found.cache_bytes == 2 * 2 * 32 * 4  # keys and values, layers, one head of 32, float32
-    assert found.reply_tokens == 1024
+    assert (found.longest_reply(), found.longest_reply(2000), found.longest_reply(9)) == (1024, 1024, 9)
 
 
 def test_what_a_model_lacks_is_known(tmp_path: Path) -> None:
     place = chat_folder(tmp_path / "model", None, max_position_embeddings=100)
     (place / "generation_config.json").unlink()
     found = model_facts(str(place))
-    assert (found.has_template, found.generation_ends, found.reply_tokens) == (False, (), 50)
+    assert (found.has_template, found.generation_ends, found.longest_reply()) == (False, (), 50)
 
 
 def test_a_model_that_is_not_there_or_whose_template_fails_is_one_sentence(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def report(
         (report(), "Train it: codea1 train code-a1 --coder M --tester M --problems P"),
         (report(passed=0.0), "Warm-start it first (codea1 sft M -p P"),
         (report(passed=1.0), "harder problems"),
-        (report(n_unreadable=4), "4 of 8 replies of the tester have no test that counts"),
+        (report(n_unreadable=4), "4 of 8 replies of the tester have no right test"),
         (report(n_cut=2), "2 of 8 replies of the coder were cut at 1024 tokens: raise --max-tokens"),
         (report(n_unavailable=1), "1 prompts of the coder"),
         (report(facts=replace(FACTS, has_template=False)), "no chat template"),

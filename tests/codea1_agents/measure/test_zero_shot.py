@@ -59,6 +59,6 @@ def test_replies_that_did_not_come_are_masked(sandbox: Sandbox) -> None:
         raise AgentUnavailable("no engine")
 
     trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox)
-    assert [(trial.reply, trial.report) for trial in trials] == [("", None)] * 4
+    assert [(trial.reply, trial.report) for trial in trials] == [(None, None)] * 4
     figures = figures_of_trials(trials)
     assert (figures.validity.n, figures.validity.n_masked) == (0, 4)

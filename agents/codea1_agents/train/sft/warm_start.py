@@ -11,11 +11,12 @@ from random import Random
 from typing import Any
 
 from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
-from codea1_agents.models.chat_format import load_chat_format
+from codea1_agents.models.model_facts import USUAL_REPLY, model_facts
 from codea1_agents.play.interrupts import stop_requests
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.prompts import load_prompts
 from codea1_agents.statistics import Estimate, estimate_document
+from codea1_agents.train.grpo.adapters import load_peft
 from codea1_agents.train.sft.examples import (
     SftExample,
     examples_for_coder,
@@ -60,8 +61,8 @@ class ExampleSettings:
     """Programs per problem."""
     tests: int = 8
     """Tests per example."""
-    max_reply_tokens: int = 1024
-    """Longest reply where the model samples, in tokens."""
+    max_reply_tokens: int = USUAL_REPLY
+    """Longest reply where the model samples, in tokens; half of the context if that is less."""
     seed: int = 0
     """Of programs, tests, the split of the problems and the measurements."""
 
@@ -176,7 +177,10 @@ def warm_start(
         SandboxError: the sandbox cannot be used at all.
     """
     examples, training = examples or ExampleSettings(), training or SftSettings()
-    load_chat_format(model)  # a model that is not there, before anything slow
+    facts = model_facts(model)  # finds a model that is not there, before anything slow
+    if training.lora is not None:
+        load_peft()
+    examples = replace(examples, max_reply_tokens=facts.longest_reply(examples.max_reply_tokens))
     lessons = examples_of(model, problems.train, sandbox, examples)
     held_out = examples_of(model, problems.held_out, sandbox, examples)
     measured = problems.held_out.select(each.id for each in problems.held_out[:n_measured])
