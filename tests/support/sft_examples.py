@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.sft.examples import ShownProgram
 from codea1_env.problems import GoldenCase, Problem
 
 ADD = Problem(
@@ -15,4 +14,4 @@ ADD = Problem(
 )
 WRONG = [f"def add(a, b):\n    return a + b + {n}\n" for n in range(1, 6)]
 PROMPTS = load_prompts("simple")
-FAILING = [ShownProgram(ADD, program) for program in WRONG]
+FAILING = {ADD.id: WRONG}

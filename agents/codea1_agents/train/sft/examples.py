@@ -8,9 +8,10 @@ with different tests. The paper (4.1) shows programs that fail a golden test. It
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import TypeAlias
 
 from codea1_agents.fences import fenced
 from codea1_agents.measure.turns import sample_turn
@@ -23,13 +24,8 @@ from codea1_env.rounds.rounds import Turn, candidate_of
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox.interface import Sandbox
 
-
-@dataclass(frozen=True, slots=True)
-class ShownProgram:
-    """A program that a tester sees."""
-
-    problem: Problem
-    program: str
+Programs: TypeAlias = Mapping[str, Sequence[str]]
+"""Distinct programs by the id of their problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class SftExample:
     reply: str
 
 
-def sampled_programs(problems: Sequence[Problem], coder: NamedAgent, *, samples: int = 4) -> list[ShownProgram]:
+def sampled_programs(problems: Sequence[Problem], coder: NamedAgent, *, samples: int = 4) -> Programs:
     """Return the distinct programs among a coder's replies, in their order.
 
     Args:
@@ -56,14 +52,11 @@ def sampled_programs(problems: Sequence[Problem], coder: NamedAgent, *, samples:
     """
     asked, replies = _replies(problems, coder, samples)
     rules = preset("fixed")
-    return _distinct(
-        (problem, candidate_of(reply, problem, rules).program) for problem, reply in zip(asked, replies, strict=True)
-    )
+    read = [candidate_of(reply, problem, rules).program for problem, reply in zip(asked, replies, strict=True)]
+    return _distinct(asked, read)
 
 
-def failing_programs(
-    problems: Sequence[Problem], coder: NamedAgent, sandbox: Sandbox, *, samples: int = 8
-) -> list[ShownProgram]:
+def failing_programs(problems: Sequence[Problem], coder: NamedAgent, sandbox: Sandbox, *, samples: int = 8) -> Programs:
     """Return the distinct programs among a coder's replies that fail at least one golden test.
 
     Args:
@@ -78,9 +71,7 @@ def failing_programs(
     """
     asked, replies = _replies([problem for problem in problems if problem.golden], coder, samples)
     findings = Referee(problems, sandbox=sandbox).golden([problem.id for problem in asked], replies)
-    return _distinct(
-        (problem, finding.program) for problem, finding in zip(asked, findings, strict=True) if finding.passed is False
-    )
+    return _distinct(asked, ["" if finding.passed is not False else finding.program for finding in findings])
 
 
 def examples_for_coder(problems: Sequence[Problem], prompts: Prompts) -> list[SftExample]:
@@ -89,23 +80,24 @@ def examples_for_coder(problems: Sequence[Problem], prompts: Prompts) -> list[Sf
 
 
 def examples_for_tester(
-    programs: Sequence[ShownProgram], prompts: Prompts, *, tests: int = 8, seed: int = 0
+    problems: Sequence[Problem], programs: Programs, prompts: Prompts, *, tests: int = 8, seed: int = 0
 ) -> list[SftExample]:
     """Return one example per program, in their order, without those of problems that have no test to learn.
 
     Args:
+        problems: of the programs.
         programs: that the tester sees.
         prompts: the wording of the tester's prompts.
         tests: tests per example; all of them if the problem has fewer.
         seed: decides which tests.
     """
     found = []
-    for number, each in enumerate(programs):
-        known = _tests(each.problem)
-        drawn = Random(f"{seed}/{each.problem.id}/{number}").sample(known, min(tests, len(known)))
-        turn = sample_turn(each.problem, "tester", 0, program=each.program, tests=tests, view="white_box")
-        if drawn:
-            found.append(_example(each.problem, turn, "\n".join(dict.fromkeys(_lines(drawn))), prompts))
+    for problem in problems:
+        known = _tests(problem)
+        for number, program in enumerate(programs.get(problem.id, ()) if known else ()):
+            drawn = Random(f"{seed}/{problem.id}/{number}").sample(known, min(tests, len(known)))
+            turn = sample_turn(problem, "tester", 0, program=program, tests=tests, view="white_box")
+            found.append(_example(problem, turn, "\n".join(dict.fromkeys(_lines(drawn))), prompts))
     return found
 
 
@@ -116,9 +108,13 @@ def _replies(problems: Sequence[Problem], coder: NamedAgent, samples: int) -> tu
     return asked, coder.replies(turns)
 
 
-def _distinct(programs: Iterator[tuple[Problem, str]]) -> list[ShownProgram]:
-    found = {(problem.id, program): ShownProgram(problem, program) for problem, program in programs if program}
-    return list(found.values())
+def _distinct(problems: Sequence[Problem], programs: Sequence[str]) -> Programs:
+    """Return the programs that are not empty, by problem, in their order."""
+    found: dict[str, dict[str, None]] = {}
+    for problem, program in zip(problems, programs, strict=True):
+        if program:
+            found.setdefault(problem.id, {})[program] = None
+    return {problem_id: tuple(each) for problem_id, each in found.items()}
 
 
 def _tests(problem: Problem) -> list[GoldenCase | str]:

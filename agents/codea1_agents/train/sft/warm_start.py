@@ -76,11 +76,10 @@ class ExampleSettings:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The problems of a warm start."""
+    """The problems of a warm start; there may be no held-out ones."""
 
     train: ProblemSet
     held_out: ProblemSet
-    """May be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def examples_of(model: str, problems: ProblemSet, sandbox: Sandbox, settings: Ex
                 shown = failing_programs(problems, coder, sandbox, samples=settings.samples)
             else:
                 shown = sampled_programs(problems, coder, samples=settings.samples)
-        found += examples_for_tester(shown, prompts, tests=settings.tests, seed=settings.seed)
+        found += examples_for_tester(problems, shown, prompts, tests=settings.tests, seed=settings.seed)
     return found
 
 

@@ -26,7 +26,7 @@ from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 from tests.support.sft_examples import ADD, FAILING, PROMPTS
 
 QUICK = SftSettings(epochs=4, examples_per_step=2, lr=1e-2)
-EXAMPLES = examples_for_tester(FAILING, PROMPTS, tests=2)
+EXAMPLES = examples_for_tester([ADD], FAILING, PROMPTS, tests=2)
 
 
 def weights(found: FineTuned) -> dict[str, Any]:
