@@ -26,7 +26,7 @@ from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
 from codea1_agents.statistics import Estimate, estimate_document
 from codea1_agents.train.loop import load_training, train
 from codea1_agents.train.sft.fine_tuning import SftSettings
-from codea1_agents.train.sft.warm_start import ExampleSettings, Split, warm_start
+from codea1_agents.train.sft.warm_start import ExampleSettings, warm_start
 from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.problems import load_problems
@@ -57,8 +57,7 @@ def stages(place: Path, seed: int, options: argparse.Namespace, sandbox: Sandbox
     if not warm.exists():
         examples = ExampleSettings(prompts="tiny", tests=_TESTS, max_reply_tokens=_REPLY_TOKENS, seed=seed)
         training = SftSettings(epochs=options.epochs, lr=_SFT_LR, seed=seed)
-        problems = Split(load_problems(_TRAIN), load_problems(_HELD_OUT))
-        warm_start(str(base), problems, warm, sandbox, examples, training)
+        warm_start(str(base), load_problems(_TRAIN), warm, sandbox, examples, training)
     if not (run / "models").exists():
         changes = {"run.seed": seed, "run.steps": options.steps, "evaluation.every": 0}
         train(

@@ -9,17 +9,17 @@ import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.evaluating import EvalSession, eval_session, from_options
+from codea1_agents.cli.evaluating import eval_session, from_options
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.sft import SftOptions
 from codea1_agents.models.model_files import require_new
 from codea1_agents.statistics import Estimate
 from codea1_agents.train.grpo.model_settings import LoraSettings
 from codea1_agents.train.sft.fine_tuning import SftSettings
-from codea1_agents.train.sft.warm_start import ExampleSettings, Split, WarmStart, split, warm_start
+from codea1_agents.train.sft.warm_start import ExampleSettings, WarmStart, held_out_part, warm_start
 from codea1_env.agent import Role
-from codea1_env.errors import UnknownName
-from codea1_env.problems import load_problems
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.problems import ProblemSet, load_problems
 
 _BOTH = "both"
 
@@ -45,14 +45,16 @@ def run_sft(options: SftOptions) -> None:
     require_new(options.out)
     with eval_session(options) as session:
         page = Page(as_json=options.as_json, quiet=options.quiet)
+        held_out = _held_out(options, session.problems)
         with Progress("fine-tuning", 1, page) as progress:
             done = warm_start(
                 options.model,
-                _split(options, session),
+                _without(session.problems, held_out),
                 options.out,
                 session.sandbox,
                 examples,
                 training,
+                held_out=held_out,
                 n_measured=options.measured,
                 progress=progress.reach,
                 written=lambda: page.note(f"{options.out}: written"),
@@ -62,10 +64,21 @@ def run_sft(options: SftOptions) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def _split(options: SftOptions, session: EvalSession) -> Split:
-    if options.held_out:
-        return Split(session.problems, load_problems(options.held_out))
-    return split(session.problems, options.seed)
+def _held_out(options: SftOptions, problems: ProblemSet) -> ProblemSet:
+    return load_problems(options.held_out) if options.held_out else held_out_part(problems, options.seed)
+
+
+def _without(problems: ProblemSet, held_out: ProblemSet) -> ProblemSet:
+    """Return the problems to train on.
+
+    Raises:
+        UserError: all problems are held out.
+    """
+    known = {problem.id for problem in held_out}
+    found = problems.select(each.id for each in problems if each.id not in known)
+    if not found:
+        raise UserError(f"all problems of {problems.name} are held out, so none is left to train on")
+    return found
 
 
 def _print_result(page: Page, done: WarmStart) -> None:

@@ -66,11 +66,11 @@ def test_what_is_no_model_is_one_sentence(codea1: Callable[..., Any], mine: str,
 def test_a_model_is_fine_tuned_in_both_roles(
     codea1: Callable[..., Any], one_object: Callable[[str], Any], mine: str
 ) -> None:
-    result = codea1("sft", mine, *FEW, "-o", "new", *QUICK, "--held-out", "starter", "--json")
+    result = codea1("sft", mine, "-p", "starter", "--limit", 9, "-o", "new", *QUICK, "--json")
     assert result.exit_code == 0, result.stderr
     found = one_object(result.stdout)
-    assert found["examples"]["coder"] == 3
-    assert found["examples"]["tester"] >= 3
+    assert found["examples"]["coder"] == 8  # one is held out
+    assert found["examples"]["tester"] >= 8
     assert set(found["held_out_loss"]["before"]) == {"coder", "tester"}
     assert found["interrupted"] is False
     assert {"config.json", "model.safetensors", "sft.json", "tokenizer.json"} <= {
@@ -102,6 +102,7 @@ def test_a_testers_warm_start_as_in_the_paper(
         (("--autocast", "float7"), "float7"),
         (("--coder", "mutnat"), "did you mean 'mutant'?"),
         (("-p", "statrer"), "did you mean 'starter'?"),
+        (("--held-out", "starter"), "all problems of starter are held out"),
     ],
 )
 def test_what_is_wrong_is_refused_by_name(

@@ -18,7 +18,7 @@ from codea1_agents.train.experiments.models import Models
 from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
-from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.problems import load_problems
 from codea1_env.records.locks import take_lock
 from codea1_env.records.whole_files import write_whole_folder
 from codea1_env.sandbox import load_sandbox
@@ -98,7 +98,7 @@ def _pretrained(wanted: Pretraining, seed: int) -> Any:
 
 def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:
     from codea1_agents.train.sft.fine_tuning import SftSettings  # noqa: PLC0415  heavy
-    from codea1_agents.train.sft.warm_start import SELF, ExampleSettings, Split, warm_start  # noqa: PLC0415
+    from codea1_agents.train.sft.warm_start import SELF, ExampleSettings, warm_start  # noqa: PLC0415
 
     target, problems = place / "sft-tester", load_problems(experiment.warm_up)
     if not target.exists():
@@ -112,8 +112,8 @@ def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models)
             max_reply_tokens=_SFT_REPLY_TOKENS,
             seed=_seed(cell),
         )
-        training, split = SftSettings(lr=_SFT_LR, seed=_seed(cell)), Split(problems, ProblemSet(problems.name, ()))
-        warm_start(str(models.tester), split, target, load_sandbox("local"), examples, training)
+        training = SftSettings(lr=_SFT_LR, seed=_seed(cell))
+        warm_start(str(models.tester), problems, target, load_sandbox("local"), examples, training)
     return Models(models.coder, target)
 
 

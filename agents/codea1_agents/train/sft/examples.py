@@ -35,7 +35,6 @@ class SftExample:
     role: Role
     problem_id: str
     messages: tuple[Message, ...]
-    """Of the prompt."""
     reply: str
 
 

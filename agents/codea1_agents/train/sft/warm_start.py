@@ -75,14 +75,6 @@ class ExampleSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """The problems of a warm start; there may be no held-out ones."""
-
-    train: ProblemSet
-    held_out: ProblemSet
-
-
-@dataclass(frozen=True, slots=True)
 class WarmStart:
     """A model that was written, and its figures."""
 
@@ -106,14 +98,10 @@ class WarmStart:
         }
 
 
-def split(problems: ProblemSet, seed: int) -> Split:
-    """Hold out an eighth of the problems, chosen by the seed; none of fewer than eight."""
-    n = len(problems) // _HELD_OUT_SHARE
-    ids = {problem.id for problem in Random(f"held out/{seed}").sample(list(problems), n)}
-    return Split(
-        problems.select(each.id for each in problems if each.id not in ids),
-        problems.select(each.id for each in problems if each.id in ids),
-    )
+def held_out_part(problems: ProblemSet, seed: int) -> ProblemSet:
+    """Return an eighth of the problems, chosen by the seed; none of fewer than eight."""
+    chosen = Random(f"held out/{seed}").sample(list(problems), len(problems) // _HELD_OUT_SHARE)
+    return problems.select(each.id for each in chosen)
 
 
 def examples_of(model: str, problems: ProblemSet, sandbox: Sandbox, settings: ExampleSettings) -> list[SftExample]:
@@ -145,12 +133,13 @@ def examples_of(model: str, problems: ProblemSet, sandbox: Sandbox, settings: Ex
 
 def warm_start(
     model: str,
-    problems: Split,
+    problems: ProblemSet,
     out: Path,
     sandbox: Sandbox,
     examples: ExampleSettings | None = None,
     training: SftSettings | None = None,
     *,
+    held_out: ProblemSet | None = None,
     n_measured: int = 0,
     progress: Progress = lambda done, total: None,
     written: Callable[[], None] = lambda: None,
@@ -159,11 +148,12 @@ def warm_start(
 
     Args:
         model: directory or hub id of a causal language model.
-        problems: to train on and to measure on.
+        problems: to train on.
         out: folder of the new model.
         sandbox: runs the programs.
         examples: settings of the examples.
         training: settings of the optimiser.
+        held_out: problems to measure on; None: none.
         n_measured: held-out problems, from the first, on which the model plays before and after; 0: it does not.
         progress: called after each step.
         written: called when the model is written, before it is measured.
@@ -180,14 +170,15 @@ def warm_start(
     if training.lora is not None:
         load_peft()
     examples = replace(examples, max_reply_tokens=facts.longest_reply(examples.max_reply_tokens))
-    lessons = examples_of(model, problems.train, sandbox, examples)
-    held_out = examples_of(model, problems.held_out, sandbox, examples)
-    measured = problems.held_out.select(each.id for each in problems.held_out[:n_measured])
+    held_out = held_out or ProblemSet("none", ())
+    lessons = examples_of(model, problems, sandbox, examples)
+    unseen = examples_of(model, held_out, sandbox, examples)
+    measured = held_out.select(each.id for each in held_out[:n_measured])
     before = _measured(model, measured, sandbox, examples)
     settings = {"model": model, "examples": asdict(examples), "training": asdict(training)}
     counts = {role: sum(each.role == role for each in lessons) for role in examples.roles}
     with stop_requests() as is_stopped, file_errors(out):
-        tuned = fine_tuned(model, lessons, training, held_out=held_out, progress=progress, is_stopped=is_stopped)
+        tuned = fine_tuned(model, lessons, training, held_out=unseen, progress=progress, is_stopped=is_stopped)
         done = WarmStart(out, tuned, counts, before)
         write_whole_folder(out, lambda draft: tuned.save(draft, settings | done.to_dict()))
     written()

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.sft.fine_tuning import SftSettings
-from codea1_agents.train.sft.warm_start import ExampleSettings, Split, WarmStart, examples_of, split, warm_start
+from codea1_agents.train.sft.warm_start import ExampleSettings, WarmStart, examples_of, held_out_part, warm_start
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, load_problems
 from codea1_env.sandbox import Sandbox
@@ -30,9 +30,8 @@ def chat_model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def run(model: str, source: str, out: Path, sandbox: Sandbox, **options: Any) -> WarmStart:
     problems = load_problems(source)
-    return warm_start(
-        model, Split(problems, problems), out, sandbox, EXAMPLES, options.pop("training", QUICK), **options
-    )
+    training = options.pop("training", QUICK)
+    return warm_start(model, problems, out, sandbox, EXAMPLES, training, held_out=problems, **options)
 
 
 def test_both_roles_learn_and_their_figures_rise(
@@ -101,13 +100,12 @@ def test_what_is_wrong_is_refused_before_programs_are_written(
 
 def test_an_eighth_of_the_problems_is_held_out_by_the_seed() -> None:
     problems = load_problems("starter")
-    found = split(problems, 0)
-    assert len(found.held_out) == len(problems) // 8
-    assert {each.id for each in found.train} | {each.id for each in found.held_out} == {each.id for each in problems}
-    assert not {each.id for each in found.train} & {each.id for each in found.held_out}
-    assert split(problems, 0) == found
-    assert split(problems, 1) != found
-    assert len(split(ProblemSet("few", tuple(problems[:7])), 0).held_out) == 0
+    found = held_out_part(problems, 0)
+    assert len(found) == len(problems) // 8
+    assert {each.id for each in found} < {each.id for each in problems}
+    assert held_out_part(problems, 0) == found
+    assert held_out_part(problems, 1) != found
+    assert len(held_out_part(ProblemSet("few", tuple(problems[:7])), 0)) == 0
 
 
 @pytest.mark.parametrize("source", ["starter", "humaneval"])
