@@ -16,12 +16,10 @@ from codea1_env.sandbox import Sandbox
 
 @dataclass(frozen=True, slots=True)
 class ZeroShotTask:
-    """What the model writes."""
+    """What the model writes: programs and suites per problem, each suite for a mutant, and tests per suite."""
 
     samples: int = 1
-    """Programs per problem, and suites per problem, each for a mutant of the solution."""
     tests: int = 8
-    """Tests requested per suite."""
     seed: int = 0
     """Of the mutants and the intervals."""
 

@@ -30,12 +30,13 @@ Programs: TypeAlias = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class SftExample:
-    """One example."""
+    """A prompt, and the reply to learn."""
 
     role: Role
     problem_id: str
     messages: tuple[Message, ...]
     reply: str
+    """As the wording requests it: a fenced block, or bare code."""
 
 
 def sampled_programs(problems: Sequence[Problem], coder: NamedAgent, *, samples: int = 4) -> Programs:

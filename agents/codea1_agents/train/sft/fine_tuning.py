@@ -80,12 +80,11 @@ class SftSettings:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An example in tokens."""
+    """An example in tokens; the reply includes the end token."""
 
     role: Role
     prompt: tuple[int, ...]
     reply: tuple[int, ...]
-    """Includes the end token."""
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.reply)
@@ -108,6 +107,7 @@ class FineTuned:
     """A fine-tuned model that is not on disk yet."""
 
     model: Any
+    """In evaluation mode; with its adapters if it has some."""
     tokenizer: Any
     losses: tuple[float, ...]
     """Mean per token of the replies, epoch by epoch; the last epoch may be interrupted."""
