@@ -69,8 +69,8 @@ def test_a_model_is_fine_tuned_in_both_roles(
     result = codea1("sft", mine, "-p", "starter", "--limit", 9, "-o", "new", *QUICK, "--json")
     assert result.exit_code == 0, result.stderr
     found = one_object(result.stdout)
-    assert found["examples"]["coder"] == 8  # one is held out
-    assert found["examples"]["tester"] >= 8
+    assert found["n_examples"]["coder"] == 8  # one is held out
+    assert found["n_examples"]["tester"] >= 8
     assert set(found["held_out_loss"]["before"]) == {"coder", "tester"}
     assert found["interrupted"] is False
     assert {"config.json", "model.safetensors", "sft.json", "tokenizer.json"} <= {
@@ -86,7 +86,7 @@ def test_a_testers_warm_start_as_in_the_paper(
 ) -> None:
     options = ("--role", "tester", "--failing", "--coder", "mutant,strength=1")
     found = one_object(codea1("sft", mine, *FEW, "-o", "new", *QUICK, *options, "--json").stdout)
-    assert set(found["examples"]) == {"tester"}
+    assert set(found["n_examples"]) == {"tester"}
     without = codea1("sft", mine, *FEW, "-o", "none", *QUICK, "--role", "tester", "--failing", "--coder", "reference")
     assert without.exit_code == 2
     assert "nothing to fine-tune on" in without.stderr

@@ -89,7 +89,7 @@ class WarmStart:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, without the weights."""
         return {
-            "examples": dict(self.n_examples),
+            "n_examples": dict(self.n_examples),
             **self.tuned.to_dict(),
             "held_out": {
                 moment: {name: estimate_document(each) for name, each in figures.items()}
