@@ -192,3 +192,35 @@ def test_inputs_can_be_added_to_a_file(tmp_path):
     assert "f('')" in shown
     with pytest.raises(UnknownName):
         load_prompts("defualt+inputs")
+
+
+@pytest.mark.parametrize("name", ["default", "paper", "call_only", "simple"])
+@pytest.mark.parametrize(
+    ("kind", "entry_point", "test"),
+    [
+        ("function", "f", "assert f"),
+        ("method", "Solution().f", "assert Solution().f("),
+        ("stdin", "run", "assert run("),
+    ],
+)
+def test_a_prompt_says_what_to_write_for_each_kind_of_problem(name, kind, entry_point, test):
+    observation = seen(entry_point=entry_point, program="x = 1")
+    texts = [told(load_prompts(name), observation, info | {"kind": kind}) for info in (CODER, TESTER)]
+    assert ("standard input" in texts[0]) is (kind == "stdin")
+    assert ("class `Solution` with the method `f`" in texts[0]) is (kind == "method")
+    if (name, kind) not in {("simple", "function"), ("paper", "function")}:
+        assert test in texts[1]
+    assert "$" not in "".join(texts)
+
+
+def test_an_unknown_kind_is_an_error():
+    with pytest.raises(UnknownName, match="did you mean 'stdin'"):
+        load_prompts().messages(seen(), CODER | {"kind": "stdn"})
+
+
+def test_a_wording_may_change_the_form_of_tests(tmp_path):
+    path = wording(tmp_path, '[stdin]\ntest_form = "`$entry_point`: $name"\n')
+    assert "of the form `run`: run." in told(load_prompts(path), seen(entry_point="run"), TESTER | {"kind": "stdin"})
+    for text in ('[stdin]\nform = "x"\n', '[stdin]\ntest_form = "$problem"\n', "stdin = 3\n"):
+        with pytest.raises(BrokenInput):
+            load_prompts(wording(tmp_path, text))
