@@ -65,7 +65,8 @@ class ModelReport:
     task: ModelTask
     facts: ModelFacts
     max_tokens: int
-    memory: ModelMemory
+    memory: ModelMemory | None
+    """None: the arithmetic does not know the architecture."""
     roles: tuple[RoleReport, ...]
     figures: Mapping[str, Estimate]
     """`pass@1`, `validity`, `kill_rate`, as far as measured."""
@@ -99,7 +100,8 @@ def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelT
         _coder_report(problems, coder, after_coder.cut),
         _tester_report(tester, after_both.cut - after_coder.cut),
     )
-    memory = memory_of(facts, facts.context or max_tokens)
+    prompt = max(1, facts.context - max_tokens) if facts.context else max_tokens
+    memory = memory_of(model, facts, prompt=prompt, reply=max_tokens)
     return ModelReport(model, task, facts, max_tokens, memory, roles, coder.figures() | tester.figures())
 
 

@@ -1,39 +1,55 @@
-"""The memory that a model needs to sample and to train, by arithmetic: weights, gradients, optimiser, cache."""
+"""The memory that a model needs to sample and to train in one role, by the arithmetic of `train.sizing`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from codea1_agents.models.model_facts import ModelFacts
+from codea1_agents.train.grpo.model_settings import DTYPES, LoraSettings, ModelSettings
+from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learner_parts
+from codea1_agents.train.sizing.sampling import SampledModule
+from codea1_agents.train.sizing.shapes import ModelShape, UnknownShape, shape_of
 
-_ROWS = 64  # replies that are sampled together
-_FLOAT = 4
-_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-_LORA_SHARE = 0.01  # of the parameters, about that of rank 16
+ROWS = 64
+"""Replies that are sampled together."""
+_LOGITS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
 class ModelMemory:
-    """Bytes of one model in one role, without activations and logits."""
+    """Bytes of one model in one role."""
 
     sampling: int
-    """Weights as they are stored, and the cache of 64 replies at the longest length."""
+    """Weights as they are stored, and the cache of `ROWS` replies at the longest length."""
     training: int
-    """Weights, gradients, AdamW's two moments and the frozen reference, all in float32."""
+    """A learner with the reference, whose micro-batch is one row of the longest length."""
     training_lora: int
-    """The same with adapters: weights in float32, which are the reference, too."""
+    """The same with adapters."""
 
 
-def memory_of(facts: ModelFacts, tokens: int) -> ModelMemory:
-    """Return the memory of a model.
+def memory_of(model: str, facts: ModelFacts, *, prompt: int, reply: int) -> ModelMemory | None:
+    """Return the memory of a model; None if the arithmetic does not know its architecture.
 
     Args:
+        model: folder or hub id.
         facts: about the model.
-        tokens: longest prompt and reply together.
+        prompt: tokens of the longest prompt.
+        reply: tokens of the longest reply.
     """
-    n = facts.n_parameters
+    try:
+        shape = shape_of(model)
+    except UnknownShape:
+        return None
+    dtype = facts.dtype if facts.dtype in DTYPES else "float32"
+    sampled = SampledModule(shape, ModelSettings(model, sampling_dtype=dtype), prompt + reply, ROWS)
+    batch = MicroBatch.of(1, prompt, reply)
     return ModelMemory(
-        sampling=n * _BYTES.get(facts.dtype, _FLOAT) + _ROWS * tokens * facts.cache_bytes,
-        training=n * 5 * _FLOAT,
-        training_lora=round(n * _FLOAT * (1 + 4 * _LORA_SHARE)),
+        sampling=sampled.weights + ROWS * sampled.longest * sampled.token_bytes,
+        training=_learner_bytes(shape, ModelSettings(model), batch),
+        training_lora=_learner_bytes(shape, ModelSettings(model, lora=LoraSettings()), batch),
     )
+
+
+def _learner_bytes(shape: ModelShape, settings: ModelSettings, batch: MicroBatch) -> int:
+    module = LearnedModule(shape, settings, True, True, batch, _LOGITS_AT_ONCE)
+    return sum(part.n_bytes for part in learner_parts([module], n_learners=1, is_on_gpu=True))

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
+from codea1_agents.checks.model_memory import ROWS, ModelMemory
 from codea1_agents.cli.check import CheckModelOptions
 from codea1_agents.cli.console import Page, estimate_cells, new_table, tally
 from codea1_agents.cli.evaluating import figure_json, from_options
@@ -37,7 +38,7 @@ def run_check_model(options: CheckModelOptions) -> None:
         page.finish(
             model=report.model,
             facts=asdict(report.facts),
-            memory_bytes=asdict(report.memory),
+            memory_bytes=None if report.memory is None else asdict(report.memory),
             max_tokens=report.max_tokens,
             roles=[asdict(each) for each in report.roles],
             figures={name: figure_json(each) for name, each in report.figures.items()},
@@ -54,7 +55,7 @@ def _show(page: Page, report: ModelReport, n_problems: int) -> None:
 
 
 def _facts(report: ModelReport) -> list[tuple[str, str]]:
-    facts, memory = report.facts, report.memory
+    facts = report.facts
     template = "the tokenizer's chat template" if facts.has_template else "plain text, as there is no chat template"
     return [
         ("architecture", f"{facts.architecture}, {facts.n_parameters:,} parameters, stored as {facts.dtype}"),
@@ -64,11 +65,16 @@ def _facts(report: ModelReport) -> list[tuple[str, str]]:
             "end tokens",
             f"tokenizer {facts.tokenizer_end or 'none'}; generation {', '.join(facts.generation_ends) or 'none'}",
         ),
-        ("to sample", f"{_size(memory.sampling)}: weights, and the cache of 64 replies of full length"),
-        (
-            "to train",
-            f"{_size(memory.training)} per role, {_size(memory.training_lora)} with adapters, plus activations",
-        ),
+        *_memory(report.memory),
+    ]
+
+
+def _memory(memory: ModelMemory | None) -> list[tuple[str, str]]:
+    if memory is None:
+        return [("memory", "unknown for this architecture")]
+    return [
+        ("to sample", f"{_size(memory.sampling)}: weights, and the cache of {ROWS} replies of full length"),
+        ("to train", f"{_size(memory.training)} per role, {_size(memory.training_lora)} with adapters, row by row"),
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from codea1_agents.models.chat_format import ChatFormat, load_chat_format
 from codea1_agents.models.model_files import loading_errors, require_model
@@ -31,8 +30,6 @@ class ModelFacts:
     """The tokenizer's end token; empty if it has none."""
     generation_ends: tuple[str, ...]
     """End tokens of the model's generation settings."""
-    cache_bytes: int
-    """Memory of the keys and values of one token, in `dtype`."""
 
     def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
         """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
@@ -67,7 +64,6 @@ def model_facts(model: str) -> ModelFacts:
         has_template=chat.has_template,
         tokenizer_end=chat.tokenizer.eos_token or "",
         generation_ends=_generation_ends(place, chat),
-        cache_bytes=_cache_elements(config.get_text_config()) * getattr(torch, dtype).itemsize,
     )
 
 
@@ -80,10 +76,3 @@ def _generation_ends(place: str, chat: ChatFormat) -> tuple[str, ...]:
         return ()
     ids = [found] if isinstance(found, int) else list(found or ())
     return tuple(map(str, chat.tokenizer.convert_ids_to_tokens(ids)))
-
-
-def _cache_elements(config: Any) -> int:
-    """Return the numbers that the keys and values of one token hold."""
-    n_heads = config.num_attention_heads
-    head = getattr(config, "head_dim", None) or config.hidden_size // n_heads
-    return 2 * int(config.num_hidden_layers * (getattr(config, "num_key_value_heads", None) or n_heads) * head)

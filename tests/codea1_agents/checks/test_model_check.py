@@ -33,7 +33,6 @@ def test_the_facts_of_a_model_are_read_without_its_weights(kind: str, tmp_path: 
     assert found.n_parameters == sum(each.numel() for each in weights.parameters())
     assert (found.dtype, found.context, found.has_template) == ("float32", 2048, True)
     assert (found.tokenizer_end, found.generation_ends) == ("<|im_end|>", ("<|im_end|>",))
-    assert found.cache_bytes == 2 * 2 * 32 * 4  # keys and values, layers, one head of 32, float32
     assert (found.longest_reply(), found.longest_reply(2000), found.longest_reply(9)) == (1024, 1024, 9)
 
 
@@ -72,14 +71,18 @@ def test_a_model_plays_both_roles_and_its_replies_are_shown_as_they_were_read(
     assert found == check_model(phrase_folders["coder"], problems, sandbox, ModelTask(max_tokens=2, tests=2))
 
 
-def test_memory_is_that_of_weights_cache_and_optimiser() -> None:
-    found = memory_of(FACTS, 1000)
-    assert found.sampling == 2 * 10**9 + 64 * 1000 * 1000
-    assert found.training == 20 * 10**9
-    assert 4 * 10**9 < found.training_lora < 5 * 10**9
+def test_memory_follows_from_the_shape_and_is_unknown_for_other_architectures(tmp_path: Path) -> None:
+    place = str(chat_folder(tmp_path / "model", CHAT_TEMPLATE))
+    facts = model_facts(place)
+    found = memory_of(place, facts, prompt=900, reply=100)
+    assert found is not None
+    assert found.sampling == 4 * facts.n_parameters + 64 * 1000 * 2 * 2 * 32 * 4  # 2 layers, one head of 32, float32
+    assert found.training > 20 * facts.n_parameters  # weights, gradients, two moments, reference
+    assert found.training_lora < found.training
+    assert memory_of(str(tmp_path / "nowhere"), facts, prompt=900, reply=100) is None
 
 
-FACTS = ModelFacts("X", 10**9, "bfloat16", 4096, True, "<end>", ("<end>",), 1000)
+FACTS = ModelFacts("X", 10**9, "bfloat16", 4096, True, "<end>", ("<end>",))
 
 
 def report(
@@ -95,7 +98,7 @@ def report(
         for role in ("coder", "tester")  # type: ignore[arg-type]
     )
     figures = {"pass@1": Estimate(passed, nan, nan, 8, 8, 0)}
-    return ModelReport("M", ModelTask(), facts, 1024, memory_of(facts, 4096), roles, figures)
+    return ModelReport("M", ModelTask(), facts, 1024, None, roles, figures)
 
 
 @pytest.mark.parametrize(
