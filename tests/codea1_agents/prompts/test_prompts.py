@@ -202,3 +202,25 @@ def test_a_wording_may_change_the_form_of_tests(tmp_path):
     for text in ('[stdin]\nform = "x"\n', '[stdin]\ntest_form = "$problem"\n', "stdin = 3\n"):
         with pytest.raises(BrokenInput):
             load_prompts(wording(tmp_path, text))
+
+
+def test_inputs_are_added_for_testers_on_request_only():
+    statement = "def f(xs: list[int], limit: int = 3) -> int: ..."
+    plain, more = load_prompts("default"), load_prompts("default+inputs")
+    added = told(more, seen(problem=statement), TESTER).removeprefix(told(plain, seen(problem=statement), TESTER))
+    assert "suitable types" in added
+    assert "\nf([], " in added
+    assert "==" not in added
+    assert told(more, seen(problem=statement), CODER) == told(plain, seen(problem=statement), CODER)
+    assert told(more, seen(problem="Add."), TESTER) == told(plain, seen(problem="Add."), TESTER)
+    assert more.messages(seen(problem=statement), TESTER)[-1].role == "user"
+    assert (more.name, more.tables) == ("default+inputs", plain.tables)
+
+
+def test_inputs_can_be_added_to_a_file(tmp_path):
+    path = wording(tmp_path, '[tester_white_box]\nuser = "Test $problem"\n')
+    shown = told(load_prompts(f"{path}+inputs"), seen(problem="def f(x: str): ...", program="def f(x): ..."), TESTER)
+    assert shown.startswith("Test def f(x: str): ...")
+    assert "f('')" in shown
+    with pytest.raises(UnknownName):
+        load_prompts("defualt+inputs")
