@@ -81,9 +81,9 @@ class Prompts:
         Raises:
             UserError: `role`, `kind` or `tester_view` is missing or unknown.
         """
-        texts = _facts(observation, info) | self._forms(observation, info)
-        filled = _filled(self._templates(observation, info), texts)
-        if self.shows_inputs and info["role"] == "tester" and (calls := _example_calls(observation)):
+        facts = _facts(observation, info) | self._forms(observation, info)
+        filled = _filled(self._templates(observation, info), facts)
+        if self.shows_inputs and info["role"] == "tester" and (calls := _example_calls(observation, info)):
             filled.append(Message("user", f"{_INPUTS}\n{fenced(calls)}"))
         return merged(filled)
 
@@ -226,10 +226,11 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
     }
 
 
-def _example_calls(observation: Observation) -> str:
+def _example_calls(observation: Observation, info: Info) -> str:
     """Return calls of the entry point with edge inputs of its types, one per line; empty if the types are unknown."""
     name = observation["entry_point"]
-    interface = read_interface(name, observation["problem"], observation["examples"], observation["program"])
+    texts = observation["problem"], observation["examples"], observation["program"]
+    interface = read_interface(name, *texts, is_script=info.get("kind") == ProblemKind.STDIN)
     if interface is None:
         return ""
     calls = boundary_calls(interface)[:_MAX_CALLS]
