@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
-from codea1_agents.prompts.fences import fenced
+from codea1_agents.fences import fenced
 from codea1_agents.prompts.messages import Message, Speaker, merged
+from codea1_agents.scripted.literals import call_text
+from codea1_agents.scripted.signatures import read_interface
+from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.entry_points import read_entry_point
@@ -43,6 +46,9 @@ _FORMS, _PARTS = ("program_form", "unit", "test_form"), ("entry_point", "name", 
 _KINDS = tuple(ProblemKind)
 _SPEAKERS: tuple[Speaker, ...] = ("system", "assistant", "user")
 _TESTS = 8
+_WITH_INPUTS = "+inputs"
+_INPUTS = "Calls whose arguments have suitable types, without their values:"
+_MAX_CALLS = 6
 
 
 View = Literal["white_box", "black_box", "blind"]
@@ -59,6 +65,8 @@ class Prompts:
     """Templates by situation, complete."""
     forms: Mapping[str, Mapping[str, str]]
     """Texts by kind of problem: what a coder writes, and how a test is written."""
+    shows_inputs: bool = False
+    """Whether a tester's prompt ends with calls of the entry point with arguments of suitable types, without values."""
 
     def messages(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         """Return the chat messages for a turn; the last message is the user's.
@@ -72,14 +80,27 @@ class Prompts:
         Raises:
             UserError: `role`, `kind` or `tester_view` is missing or unknown.
         """
+        facts = _facts(observation, info) | self._forms(observation, info)
+        filled = _filled(self._templates(observation, info), facts)
+        if self.shows_inputs and info["role"] == "tester" and (calls := _example_calls(observation, info)):
+            filled.append(Message("user", f"{_INPUTS}\n{fenced(calls)}"))
+        return merged(filled)
+
+    def wants_block(self, observation: Observation, info: Info) -> bool:
+        """Return whether the wording of a turn mentions a fenced block of Python, so that a reply should be one.
+
+        Raises:
+            UserError: as `messages`.
+        """
+        return any("```python" in each.content for each in self._templates(observation, info))
+
+    def _templates(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         role = info.get("role")
         if role not in ("coder", "tester"):
             raise UserError(f"info['role'] must be 'coder' or 'tester', not {role!r}")
         situation = "coder" if role == "coder" else f"tester_{_view(observation, info)}"
-        templates = self.tables[situation]
-        if observation["feedback"]:
-            templates += self.tables[f"{role}_repair"]
-        return merged(_filled(templates, _facts(observation, info) | self._forms(observation, info)))
+        repair = self.tables[f"{role}_repair"] if observation["feedback"] else ()
+        return self.tables[situation] + repair
 
     def _forms(self, observation: Observation, info: Info) -> dict[str, str]:
         kind = info.get("kind", ProblemKind.FUNCTION)
@@ -95,7 +116,8 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     """Return a wording.
 
     Args:
-        wording: one of `WORDINGS`, or the path of a TOML file; missing tables are taken from `default`.
+        wording: one of `WORDINGS`, or the path of a TOML file; missing tables are taken from `default`. With `+inputs`
+            after it, testers get calls with arguments of suitable types, too.
 
     Raises:
         UnknownName: the wording is neither a known name nor a file.
@@ -104,6 +126,8 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     if isinstance(wording, Prompts):
         return wording
     name = str(wording)
+    if name.endswith(_WITH_INPUTS):
+        return replace(load_prompts(name.removesuffix(_WITH_INPUTS)), name=name, shows_inputs=True)
     default = _read(_own("default"), "default")
     if name == "default":
         return default
@@ -198,6 +222,17 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
         "feedback": _encodable(observation["feedback"]),
         "tests": str(info.get("tests_per_suite", _TESTS)),
     }
+
+
+def _example_calls(observation: Observation, info: Info) -> str:
+    """Return calls of the entry point with edge inputs of its types, one per line; empty if the types are unknown."""
+    name = observation["entry_point"]
+    texts = observation["problem"], observation["examples"], observation["program"]
+    interface = read_interface(name, *texts, is_script=info.get("kind") == ProblemKind.STDIN)
+    if interface is None:
+        return ""
+    calls = boundary_calls(interface)[:_MAX_CALLS]
+    return _encodable("\n".join(call_text(name, arguments, interface.keywords) for arguments in calls))
 
 
 def _encodable(text: str) -> str:

@@ -63,6 +63,11 @@ class Interface:
     """Whether the only argument is the standard input of a program."""
 
     @property
+    def inputs(self) -> list[str]:
+        """The inputs in the examples of a program on standard input."""
+        return [str(text) for (text,) in self.examples]
+
+    @property
     def keywords(self) -> tuple[str | None, ...]:
         """The keyword of each argument; None for a positional argument."""
         return tuple(parameter.name if parameter.keyword_only else None for parameter in self.parameters)
@@ -121,7 +126,9 @@ def example_statements(examples: str) -> Iterator[ast.stmt]:
             return
 
 
-def read_interface(entry_point: str, statement: str, examples: str = "", program: str = "") -> Interface | None:
+def read_interface(
+    entry_point: str, statement: str, examples: str = "", program: str = "", *, is_script: bool = False
+) -> Interface | None:
     """Return how to call the entry point; None if the number of its arguments is unknown.
 
     Args:
@@ -129,7 +136,10 @@ def read_interface(entry_point: str, statement: str, examples: str = "", program
         statement: the problem's text; the signature is searched here first.
         examples: asserts, one per line.
         program: the coder's program; its signature is used only if the statement has none.
+        is_script: whether programs read standard input; then only the examples show the format of inputs.
     """
+    if is_script:
+        return _script_interface(entry_point, examples)
     signature = read_signature(statement, entry_point) or read_signature(program, entry_point)
     calls = example_calls(examples, entry_point, signature) or mentioned_calls(statement, entry_point, signature)
     if signature is None and not calls:
@@ -143,8 +153,7 @@ def read_interface(entry_point: str, statement: str, examples: str = "", program
     return Interface(entry_point, tuple(refined), calls)
 
 
-def read_script_interface(entry_point: str, examples: str) -> Interface | None:
-    """Return how programs on standard input are called; None without an example, which shows the format of inputs."""
+def _script_interface(entry_point: str, examples: str) -> Interface | None:
     signature = Signature((Parameter("text", ValueType(Kind.STR)),))
     calls = example_calls(examples, entry_point, signature)
     return Interface(entry_point, signature.parameters, calls, is_script=True) if calls else None

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codea1_agents.prompts.fences import fenced
-from codea1_agents.scripted.input_texts import edge_texts, random_texts
+from codea1_agents.fences import fenced
+from codea1_agents.scripted.input_texts import random_texts
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.oracle import Oracle, Subject
 from codea1_agents.scripted.randomness import SeededAgent
@@ -26,7 +26,6 @@ from codea1_agents.scripted.signatures import (
     Interface,
     example_statements,
     read_interface,
-    read_script_interface,
 )
 from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env import values
@@ -170,7 +169,7 @@ class BoundaryTester(InputTester):
     """
 
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
-        calls = _texts(edge_texts(_given(interface))) if interface.is_script else boundary_calls(interface)
+        calls = boundary_calls(interface)
         ranks = self._rng.random(len(calls)) * (_SHUFFLE + np.arange(len(calls)))
         order = np.argsort(ranks, kind="stable")
         for start in range(0, len(calls), size):
@@ -191,7 +190,7 @@ class FuzzTester(InputTester):
     def _chunks(self, interface: Interface, size: int) -> Iterator[Sequence[Arguments]]:
         if interface.is_script:
             for _ in range(_MAX_CHUNKS):
-                yield _texts(random_texts(_given(interface), self._rng, size))
+                yield [(text,) for text in random_texts(interface.inputs, self._rng, size)]
             return
         source = self._source(interface)
         while chunk := source.draw(self._rng, size):
@@ -292,20 +291,8 @@ _INVALID_LINES = {
 
 def interface_of(observation: Observation, info: Info) -> Interface | None:
     """Return how to call the observed problem's entry point; None if that is unknown."""
-    if info.get("kind") == ProblemKind.STDIN:
-        return read_script_interface(observation["entry_point"], observation["examples"])
-    return read_interface(
-        observation["entry_point"], observation["problem"], observation["examples"], observation["program"]
-    )
-
-
-def _given(interface: Interface) -> list[str]:
-    """Return the inputs in the examples of a program on standard input."""
-    return [str(text) for (text,) in interface.examples]
-
-
-def _texts(texts: Sequence[str]) -> list[Arguments]:
-    return [(text,) for text in texts]
+    texts = observation["problem"], observation["examples"], observation["program"]
+    return read_interface(observation["entry_point"], *texts, is_script=info.get("kind") == ProblemKind.STDIN)
 
 
 def _chosen(cases: Collection[_Case]) -> list[_Case]:

@@ -117,3 +117,18 @@ def test_line_counts_are_those_of_coverage(tmp_path: object) -> None:
         ours = instrumented(problem.solution, problem.entry_point).all.lines
         handlers = {n.lineno for n in ast.walk(ast.parse(problem.solution)) if isinstance(n, ast.excepthandler)}
         assert theirs.statements - handlers == ours, problem.id
+
+
+def test_a_method_and_a_program_on_standard_input_are_measured(sandbox: Sandbox) -> None:
+    method = "class Solution:\n    def f(self, x):\n        if x:\n            return 1\n        return 2\n"
+    script = "import sys\nx = input()\nif x:\n    print(1)\n    sys.exit(0)\nprint(2)\n"
+    calls_of = {"Solution().f": ("Solution().f(1)", "Solution().f(0)"), "run": ("run('1')", "run('\\n')")}
+    for source, (entry_point, calls) in zip((method, script), calls_of.items(), strict=True):
+        solution = instrumented(source, entry_point, is_script=entry_point == "run")
+        for n_calls in (1, 2):
+            made = (*map(Call, calls[:n_calls]), Call(solution.report_call))
+            (report,) = sandbox.run([Job(solution.program, entry_point, made)])
+            found = read_coverage(report.outcomes[-1])
+            assert found is not None, report
+            assert len(found.branches) == n_calls
+            assert (found.lines == solution.all.lines) is (n_calls == 2)

@@ -170,3 +170,57 @@ def test_testers_without_answers_are_asked_for_inputs_in_a_form_that_is_read(vie
     assert "Write 5 inputs" in text
     assert "assert f(arguments) == None" in text
     assert "expected" not in text
+
+
+@pytest.mark.parametrize("name", ["default", "paper", "call_only", "simple"])
+@pytest.mark.parametrize(
+    ("kind", "entry_point", "test"),
+    [
+        ("function", "f", "assert f"),
+        ("method", "Solution().f", "assert Solution().f("),
+        ("stdin", "run", "assert run("),
+    ],
+)
+def test_a_prompt_says_what_to_write_for_each_kind_of_problem(name, kind, entry_point, test):
+    observation = seen(entry_point=entry_point, program="x = 1")
+    texts = [told(load_prompts(name), observation, info | {"kind": kind}) for info in (CODER, TESTER)]
+    assert ("standard input" in texts[0]) is (kind == "stdin")
+    assert ("class `Solution` with the method `f`" in texts[0]) is (kind == "method")
+    if (name, kind) not in {("simple", "function"), ("paper", "function")}:
+        assert test in texts[1]
+    assert "$" not in "".join(texts)
+
+
+def test_an_unknown_kind_is_an_error():
+    with pytest.raises(UnknownName, match="did you mean 'stdin'"):
+        load_prompts().messages(seen(), CODER | {"kind": "stdn"})
+
+
+def test_a_wording_may_change_the_form_of_tests(tmp_path):
+    path = wording(tmp_path, '[stdin]\ntest_form = "`$entry_point`: $name"\n')
+    assert "of the form `run`: run." in told(load_prompts(path), seen(entry_point="run"), TESTER | {"kind": "stdin"})
+    for text in ('[stdin]\nform = "x"\n', '[stdin]\ntest_form = "$problem"\n', "stdin = 3\n"):
+        with pytest.raises(BrokenInput):
+            load_prompts(wording(tmp_path, text))
+
+
+def test_inputs_are_added_for_testers_on_request_only():
+    statement = "def f(xs: list[int], limit: int = 3) -> int: ..."
+    plain, more = load_prompts("default"), load_prompts("default+inputs")
+    added = told(more, seen(problem=statement), TESTER).removeprefix(told(plain, seen(problem=statement), TESTER))
+    assert "suitable types" in added
+    assert "\nf([], " in added
+    assert "==" not in added
+    assert told(more, seen(problem=statement), CODER) == told(plain, seen(problem=statement), CODER)
+    assert told(more, seen(problem="Add."), TESTER) == told(plain, seen(problem="Add."), TESTER)
+    assert more.messages(seen(problem=statement), TESTER)[-1].role == "user"
+    assert (more.name, more.tables) == ("default+inputs", plain.tables)
+
+
+def test_inputs_can_be_added_to_a_file(tmp_path):
+    path = wording(tmp_path, '[tester_white_box]\nuser = "Test $problem"\n')
+    shown = told(load_prompts(f"{path}+inputs"), seen(problem="def f(x: str): ...", program="def f(x): ..."), TESTER)
+    assert shown.startswith("Test def f(x: str): ...")
+    assert "f('')" in shown
+    with pytest.raises(UnknownName):
+        load_prompts("defualt+inputs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -10,11 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from codea1_env import values
 from codea1_env.book.pytest_file import export_pytest
 from codea1_env.book.store import StoredEntry
-from codea1_env.problems.problem import ProblemSet
+from codea1_env.problems import Problem, ProblemSet, load_problems
+from codea1_env.problems.problem import ProblemKind
 from tests.support.books import entry, filled, identity
 
 PROBLEMS = ProblemSet(
@@ -97,3 +100,24 @@ def test_integers_that_no_float_holds_are_compared_and_integers_are_exact(tmp_pa
     (folder / "toy_f.py").write_text(program.format(**wrong))
     assert run_pytest(suite) == {"failed": 4, "passed": 1}
     assert "OverflowError" not in run_text(suite)
+
+
+@pytest.mark.slow
+def test_methods_and_programs_on_standard_input_are_called_as_in_the_game(tmp_path):
+    cases = {
+        "methods": ("Solution().balance_point([7, 0])", 0),
+        "stdin": ("run('1 2').split()[0]", "3"),
+    }
+    script = Problem("stdin/sum", "Add.", "run", "print()", (), kind=ProblemKind.STDIN)
+    problems = ProblemSet("kinds", (*load_problems("starter:methods", limit=1), script))
+    programs = ("class Solution:\n    def balance_point(self, w): return {}\n", "input()\nprint({}, 2)\n")
+    for problem, (expression, value), program in zip(problems, cases.values(), programs, strict=True):
+        suite = tmp_path / f"test_{problem.kind}.py"
+        with filled(entry(expression, value), problem_id=problem.id) as book:
+            export_pytest(book, suite, problems)
+        name = re.sub(r"\W", "_", problem.id) + ".py"
+        for folder, answer in (("right", value), ("wrong", 9)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / name).write_text(program.format(answer))
+        assert run_pytest(suite, tmp_path / "right") == {"passed": 1}
+        assert run_pytest(suite, tmp_path / "wrong") == {"failed": 1}

@@ -17,13 +17,14 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.episodes import ScoredResponse
 from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
+from codea1_agents.train.grpo.progress import Report, unreported
 from codea1_agents.train.grpo.rollout_engine import RolloutEngine, load_engine
 from codea1_agents.train.grpo.sampling import SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
@@ -125,7 +126,6 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
                 return MissingPlayer(error)
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
-        ends = {tokenizer.eos_token_id, *_as_list(model.generation_config.eos_token_id)} - {None}
         as_in_training = SamplingRules(
             self.settings.lengths.max_tokens[role],
             self.settings.rollout.temperature,
@@ -135,7 +135,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return ModelPlayer(
             self.engines[module_id],
             chat,
-            sorted(ends),
+            end_tokens(tokenizer, model.generation_config),
             load_prompts(self.settings.prompts),
             sampling or as_in_training,
             self.settings.lengths.max_prompt_tokens[role],
@@ -149,14 +149,14 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def sample(self, *, tasks: Sequence[Task] = (), **_: Any) -> list[Tree]:
+    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[Tree]:
         """Return one tree per task."""
         assert self._roller is not None
-        return self._roller.roll(tasks)
+        return self._roller.roll(tasks, report)
 
-    def scored_trees(self, tasks: Sequence[Task]) -> list[ScoredTree]:
+    def scored_trees(self, tasks: Sequence[Task], report: Report = unreported) -> list[ScoredTree]:
         """Return the trees of some tasks with the responses that train modules, in order."""
-        trees = self.sample(tasks=tasks)
+        trees = self.sample(tasks=tasks, report=report)
         return [ScoredTree(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
 
     def rollout_times(self) -> RolloutTimes:
@@ -248,7 +248,3 @@ def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: 
         advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
         weights_version=version,
     )
-
-
-def _as_list(ids: Any) -> list[Any]:
-    return list(ids) if isinstance(ids, list | tuple) else [ids]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from codea1_env.problems import dump_jsonl, load_problems
 from tests.support.grpo import ON_RAY, tiny_config
 from tests.support.language_models import phrase_folder
 
@@ -31,13 +32,12 @@ REPLIES = {
 def test_both_roles_learn(part: str, tmp_path: Path) -> None:
     roles = zip(("coder", "tester"), REPLIES[part], strict=True)
     models = {role: phrase_folder(tmp_path / role, phrases, n) for n, (role, phrases) in enumerate(roles)}
-    algorithm = tiny_config(models, f"starter:{part}").build_algo()
+    problems = tmp_path / "problems.jsonl"
+    dump_jsonl(load_problems(f"starter:{part}", limit=1), problems)
+    algorithm = tiny_config(models, str(problems)).build_algo()
     try:
         steps = [algorithm.train() for _ in range(2)]
     finally:
         algorithm.stop()
-    assert (
-        sum(step["env_runners"]["new_tests"] for step in steps) > 0 if "new_tests" in steps[0]["env_runners"] else True
-    )
     assert all(0 <= step["env_runners"]["coder_reward"] <= 1 for step in steps)
     assert sum(step["responses_trained"] for step in steps) > 0
