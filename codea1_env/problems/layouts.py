@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.problems import (
@@ -118,7 +118,7 @@ def read_rows(name: str, found: Iterable[FoundRow], *, strict: bool) -> ProblemS
 
 
 def read_row(row: Row) -> Problem:
-    """Return the problem of a row of any known layout.
+    """Return the problem of a row of any known layout. A row of each of them may have the column `answers`.
 
     Raises:
         UserError: the row has no known layout, or is broken.
@@ -128,7 +128,7 @@ def read_row(row: Row) -> Problem:
     for found in (columns, row.keys()):
         for layout in LAYOUTS:
             if layout.columns <= found:
-                return layout.read(row)
+                return replace(layout.read(row), answers=own_rows.answer_rules(row))
     raise BrokenInput(_no_layout(columns))
 
 

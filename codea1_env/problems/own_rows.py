@@ -90,7 +90,7 @@ def problem_from_row(row: Row) -> Problem:
         ),
         kind=kind,
         output=_member(OutputForm, row, "output", OutputForm.WORDS),
-        answers=_answer_rules(sub_row(row, "answers")),
+        answers=answer_rules(row),
         calls=calls,
     )
 
@@ -111,8 +111,14 @@ def _member(kind: type[_Member], row: Row, column: str, default: _Member) -> _Me
         ) from error
 
 
-def _answer_rules(row: Row) -> AnswerRules:
-    rules = _made(AnswerRules, row, "column 'answers'") if row else EQUAL_ANSWERS
+def answer_rules(row: Row) -> AnswerRules:
+    """Return the rules in the column `answers` of a row; without it, answers must equal the solution's.
+
+    Raises:
+        BrokenInput: the column holds something else.
+    """
+    column = sub_row(row, "answers")
+    rules = _made(AnswerRules, column, "column 'answers'") if column else EQUAL_ANSWERS
     if checked_text(rules.checker, "the checker of column 'answers'"):
         require_definition(rules.checker, CHECK, "the checker of column 'answers'")
     return rules

@@ -56,7 +56,7 @@ _ANSWERS = r"(?:answer|output|result|solution|list|array|string|sequence|permuta
 _SIGNS = (
     (
         Refusal.SEVERAL_ANSWERS,
-        "accepts several answers, and the tests state one: such a problem needs a checker",
+        "accepts several answers, and the tests state one: state in the column 'answers' which are right",
         re.compile(
             r"\b(?:print|output|return)\s+any\b(?!thing)"
             r"|\b(?:any|either)\s+(?:one\s+)?of\s+(?:them|these)\b"
@@ -83,7 +83,9 @@ _OBJECTS = re.compile(r"\b(?:ListNode|TreeNode|Node|NestedInteger)\b")
 
 
 def playable_statement(row: Row, column: str) -> str:
-    """Return the statement of a problem that has one right answer and needs no judge and no files.
+    """Return the statement of a problem that needs no judge and no files, and has one right answer.
+
+    With the column `answers`, it may have several.
 
     Raises:
         RefusedRow: the statement says otherwise.
@@ -91,7 +93,8 @@ def playable_statement(row: Row, column: str) -> str:
     """
     statement = text(row, column)
     for refusal, because, sign in _SIGNS:
-        if found := sign.search(statement):
+        is_stated = refusal is Refusal.SEVERAL_ANSWERS and bool(row.get("answers"))
+        if not is_stated and (found := sign.search(statement)):
             raise RefusedRow(refusal, f"column {column!r} {because} ({' '.join(found.group().split())!r})")
     return statement
 

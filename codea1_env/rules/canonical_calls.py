@@ -92,7 +92,7 @@ class CanonicalCalls:
             return call
         if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
             return call
-        if not isinstance(statement.value.func, ast.Name):  # a call of a returned function
+        if isinstance(statement.value.func, ast.Call):  # a call of a returned function
             return call
         keywords = {keyword.arg or "**": keyword.value for keyword in statement.value.keywords}
         return self._written(statement.value.args, keywords) if keywords or ends_with_default else call

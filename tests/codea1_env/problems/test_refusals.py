@@ -5,8 +5,11 @@ import pickle
 import pytest
 
 from codea1_env.errors import BrokenInput
+from codea1_env.facts.answers import AnswerRules
 from codea1_env.problems import load_problems
+from codea1_env.problems.layouts import read_row
 from codea1_env.problems.refusals import Refusal, RefusedRow, cause_of, playable_statement
+from tests.support.data_set_rows import KODCODE
 
 
 @pytest.mark.parametrize(
@@ -65,3 +68,12 @@ def test_a_refusal_is_bad_input_that_pickles_with_its_cause() -> None:
         Refusal.FILES,
         Refusal.BROKEN,
     )
+
+
+def test_a_row_that_states_which_answers_are_right_may_have_several() -> None:
+    row = {**KODCODE, "question": "Return the numbers in any order."}
+    with pytest.raises(RefusedRow, match="column 'answers'"):
+        read_row(row)
+    assert read_row({**row, "answers": {"order": "unordered"}}).answers == AnswerRules(order="unordered")
+    with pytest.raises(BrokenInput, match="column 'answers'"):
+        read_row({**row, "answers": {"ordre": "unordered"}})
