@@ -77,7 +77,7 @@ def piece_of(learner: Any, which: PieceNames) -> Piece | None:
         return None
     module = _unwrapped(learner, which.module)
     own, dtype = untied(module.model), sent_type(module.settings)
-    sent = {name: as_sent(own[name], dtype) for name in which.names}
+    sent = {name: as_sent(own[name], dtype).cpu() for name in which.names}
     return Piece(
         which.module,
         {name: array_of(tensor) for name, tensor in sent.items()},

@@ -86,4 +86,4 @@ def _known_options() -> frozenset[str]:
     except ImportError:
         return frozenset()
     named = {name for name, each in signature(LLM).parameters.items() if each.kind is not each.VAR_KEYWORD}
-    return frozenset(named | {each.name for each in fields(EngineArgs)})
+    return frozenset(name for name in named | {each.name for each in fields(EngineArgs)} if not name.startswith("_"))

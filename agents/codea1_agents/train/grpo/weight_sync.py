@@ -62,7 +62,7 @@ def _send_piece(learners: Any, receivers: Receivers, names: PieceNames) -> None:
 
 
 def _from_first(learners: Any, get: Callable[[Any], _R | None]) -> _R:
-    """Return what the first learner returns. All learners are called, as those of sharded weights must gather them."""
+    """Return what the first learner returns; RLlib has no public way to call it alone, so the others return None."""
     found = [result.get() for result in learners.foreach_learner(get)]
     first: _R = next(each for each in found if each is not None)
     return first
