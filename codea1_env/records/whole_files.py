@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from codea1_env.errors import UserError
@@ -52,8 +52,9 @@ def write_text(path: Path, text: str) -> None:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:
-    """Replace a folder by a new one that `write` fills. If `write` raises, the old folder is unchanged.
+@contextmanager
+def new_folder(place: Path) -> Iterator[Path]:
+    """Yield an empty folder, which replaces the one at `place` at the end of the block; if it raises, nothing changes.
 
     Raises:
         OSError: it cannot be written.
@@ -62,11 +63,17 @@ def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:
     try:
         remove_folder(draft)
         draft.mkdir(parents=True)
-        write(draft)
+        yield draft
         remove_folder(place)
         draft.rename(place)
     finally:
         remove_folder(draft)
+
+
+def write_whole_folder(place: Path, write: Callable[[Path], object]) -> None:
+    """Replace a folder by a new one that `write` fills; see `new_folder`."""
+    with new_folder(place) as draft:
+        write(draft)
 
 
 def remove_folder(folder: Path) -> None:

@@ -90,3 +90,55 @@ def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0, **shape: 
     phrase_model(seed, phrases, **shape).save_pretrained(folder)
     phrase_tokenizer(phrases).save_pretrained(folder)
     return str(folder)
+
+
+_CHAT = "{% for message in messages %}<turn>{{ message['role'] }}\n{{ message['content'] }}{% endfor %}<turn>"
+
+
+def chat_tokenizer(texts: Sequence[str], phrases: Sequence[str]) -> Any:
+    """A byte-pair tokenizer with a chat template, trained on texts; each phrase is one token."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=2000, special_tokens=["<end>", "<pad>", "<turn>"], initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<end>",
+        pad_token="<pad>",
+        additional_special_tokens=["<turn>"],
+        chat_template=_CHAT,
+    )
+
+
+def chat_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], seed: int = 0, **shape: Any) -> str:
+    """Write a chat model of any vocabulary that says these phrases with about the same probability, and hardly more."""
+    import torch
+
+    model = random_model(
+        seed,
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=32768,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        **shape,
+    )
+    said = [tokenizer.eos_token_id, *tokenizer.convert_tokens_to_ids(list(phrases))]
+    with torch.no_grad():
+        # The first coordinate dominates every hidden state, and the logits of what is said follow it.
+        model.get_input_embeddings().weight[:, 0] = 1.0
+        model.get_output_embeddings().weight[said, 0] = 5.0
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)

@@ -17,11 +17,13 @@ class TrainOptions(Options):
 
     Every run writes a folder: config.toml, metrics.jsonl (one line per step), checkpoints, samples, models, and
     TensorBoard events.
-    Ctrl-C finishes the step, saves, and prints how to continue. docs/training.md describes the settings and figures.
+    Ctrl-C finishes the step, saves, and prints how to continue; a second one discards the step.
+    docs/training.md describes the settings and figures.
 
     \b
     Example:
       codea1 train my_run.toml --set run.steps=20 --set training.lr=3e-6 -o runs/first
+      codea1 train paper-7b --dry-run --on "8 x H100 80GB"
     """
 
     config: Annotated[
@@ -35,6 +37,14 @@ class TrainOptions(Options):
         Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
     ] = None
     resume: Annotated[Path | None, Option(help="Continue the run in this folder from its last checkpoint.")] = None
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Print memory, placement and minutes of a step by arithmetic; run nothing.")
+    ] = False
+    on: Annotated[
+        str | None,
+        Option(help="GPUs of the dry run, e.g. '24GB' or '8 x H100 80GB'.", show_default="those of this machine"),
+    ] = None
+    force: Annotated[bool, Option("--force", help="Start a run that does not fit this machine.")] = False
     quiet: SummaryOnly = False
 
 

@@ -13,6 +13,7 @@ from codea1_agents.cli.train import ExportModelOptions, PresetsOptions, TrainOpt
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
 from codea1_agents.train.loop.loading import load_training, preset_names
+from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.errors import UserError
 
 
@@ -22,27 +23,40 @@ def run_training(options: TrainOptions) -> None:
     Raises:
         UserError: the options or settings are invalid.
         TrainingFailed: the training was stopped, for example because the loss became nan.
-        typer.Exit: interrupted (130).
+        typer.Exit: interrupted (130), or the run of a dry run does not fit (1).
     """
     resume, changes = options.resume, options.changes or ()
     require_out_or_resume(options.out, resume)
     if options.config is None and resume is None:
         raise UserError("name a TOML file or a preset (see codea1 presets), or a run to --resume")
+    if options.on is not None and not options.dry_run:
+        raise UserError("--on needs --dry-run: a run takes the GPUs of this machine")
     config = None if options.config is None else load_training(options.config, () if resume else changes)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
+    if options.dry_run:
+        _dry_run(options, config, page)
+        return
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
-    page = Page(as_json=options.as_json, quiet=options.quiet)
     watcher = LiveTable(page) if page.is_live else PlainLines(page)
     with page.apart(), watcher:
         if resume is not None:
-            done = loop.resume(resume, changes, config=config, watcher=watcher)
+            done = loop.resume(resume, changes, config=config, force=options.force, watcher=watcher)
         else:
             assert config is not None
-            done = loop.train(config, out=options.out, watcher=watcher)
+            done = loop.train(config, out=options.out, force=options.force, watcher=watcher)
     _print_result(page, done)
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _dry_run(options: TrainOptions, config: TrainingConfig | None, page: Page) -> None:
+    if config is None or options.resume is not None:
+        raise UserError("--dry-run needs a TOML file or a preset, and no --resume")
+    from codea1_agents.cli.dry_run import show_dry_run  # noqa: PLC0415  only here
+
+    show_dry_run(config, options.on or "", page)
 
 
 def run_export(options: ExportModelOptions) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,11 +12,13 @@ from rich.live import Live
 from rich.text import Text
 
 from codea1_agents.cli.console import Page, new_table
+from codea1_agents.train.grpo.progress import Progress
 from codea1_agents.train.loop.loop import Watcher
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.rendering import harmless
 
 _MEAN_OVER = 10
+_SILENCE_S = 30.0
 
 Line = Mapping[str, Any]
 
@@ -61,10 +64,27 @@ class _StepWatcher(Watcher):
 
 
 class PlainLines(_StepWatcher):
-    """Prints one line per step."""
+    """Prints one line per step, and notes in a long step.
+
+    Args:
+        page: takes the lines.
+        clock: returns seconds.
+    """
+
+    def __init__(self, page: Page, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(page)
+        self._clock = clock
+        self._printed_at = clock()
+
+    def progress(self, progress: Progress) -> None:
+        """Print the progress if nothing was printed for 30 s."""
+        if self._clock() - self._printed_at >= _SILENCE_S:
+            self._printed_at = self._clock()
+            self.page.note(str(progress))
 
     def step(self, line: Line) -> None:
         """Print the step, and its alarms as warnings."""
+        self._printed_at = self._clock()
         if self.page.quiet:
             return
         figures, times = line.get("figures", {}), line.get("times", {})
@@ -93,10 +113,11 @@ class PlainLines(_StepWatcher):
 
 
 class LiveTable(_StepWatcher):
-    """Draws a table again after every step."""
+    """Draws a table again after every step, and below it the progress of the next one."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
+        self._table: RenderableType = Text("")
         self._live = Live(
             console=Console(stderr=True), auto_refresh=False, redirect_stdout=False, redirect_stderr=False
         )
@@ -104,7 +125,12 @@ class LiveTable(_StepWatcher):
     def step(self, line: Line) -> None:
         """Draw the table again."""
         self.lines.append(line)
-        self._live.update(self.drawn(), refresh=True)
+        self._table = self.drawn()
+        self._live.update(self._table, refresh=True)
+
+    def progress(self, progress: Progress) -> None:
+        """Draw the progress below the table."""
+        self._live.update(Group(self._table, Text(str(progress), style="dim")), refresh=True)
 
     def drawn(self) -> RenderableType:
         """Return the table."""

@@ -10,8 +10,9 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.env_runner import ScoredTree, TreeEnvRunner
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
 from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed
+from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
+from codea1_agents.train.grpo.relay import Relay
 from codea1_agents.train.grpo.runner_map import map_over_runners
 from codea1_agents.train.grpo.statistics import StepFacts, mean_figures, skipped_problems
 from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree
@@ -70,10 +73,38 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         self.last_step = StepFacts()
         """Facts about the last iteration."""
         self._logged_skips: set[str] = set()  # skipped problems that are in the log already
+        self.meter = Meter()
+        """Progress of the iteration."""
+        self._relay: Relay | None = None
+        self._report: Report = unreported
+
+    def watch(self, show: Callable[[Progress], object]) -> None:
+        """Call a function with the progress of every iteration; at once, or from a thread.
+
+        Args:
+            show: the function. Where work is remote, a thread calls it, too.
+        """
+        is_remote = bool(self.env_runner_group.num_remote_workers() or self.learner_group.is_remote)
+        self.meter.show = show
+        self._relay = Relay(self.meter.report) if is_remote else None
+        self._report = self._relay.remote if self._relay else self.meter.report
+        first = [0] if self.learner_group.is_remote else None  # all learners make the same steps
+        self.learner_group.foreach_learner(partial(report_minibatches, report=self._report), remote_actor_ids=first)
+
+    def kill_remote_runners(self) -> None:
+        """End remote runners at once. `stop` would wait for the rollouts in progress. No iteration can follow."""
+        self.env_runner_group._worker_manager.clear()
+
+    def cleanup(self) -> None:
+        """Stop runners and learners."""
+        if self._relay is not None:
+            self._relay.close()
+        super().cleanup()
 
     def training_step(self) -> None:
         """Run one iteration."""
         begun = time.perf_counter()
+        self.meter.begin(Phase.SAMPLING, self.config.problems_per_step)
         with self.metrics.log_time((TIMERS, SYNCH_WORKER_WEIGHTS_TIMER)):
             self.sync_runners()
         synced = time.perf_counter()
@@ -82,6 +113,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         with self.metrics.log_time((TIMERS, _ROLLOUT_TIMER)):
             rolled = self._roll_out(tasks)
         rolled_out = time.perf_counter()
+        self.meter.begin(Phase.LEARNING)
+        self._next_task += len(tasks)
         self.last_trees = tuple(rolled[number].tree for number in sorted(rolled))
         for name, value in mean_figures(self.last_trees, self.settings.rules.tests_per_suite).items():
             self.metrics.log_value((ENV_RUNNER_RESULTS, name), value, window=1)
@@ -150,7 +183,6 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     def _next_tasks(self) -> list[Task]:
         """Return the next tasks. Each problem comes once per epoch; each epoch has its own order."""
         numbers = range(self._next_task, self._next_task + self.config.problems_per_step)
-        self._next_task = numbers.stop
         n_problems = len(self.problems)
         orders = {
             epoch: np.random.default_rng([self.settings.seed, epoch]).permutation(n_problems)
@@ -176,7 +208,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
             RunnerFailed: a runner raised an exception, or all were lost.
         """
         done: dict[int, ScoredTree] = {}
-        for result in map_over_runners(self, tasks, _RolloutWork, lambda task: task.number in done):
+        work_on = partial(_RolloutWork, report=self._report)
+        for result in map_over_runners(self, tasks, work_on, lambda task: task.number in done):
             done.update({each.tree.task.number: each for each in result.trees})
             self._rollout_times.append(result.times)
         if tasks and not done:
@@ -204,6 +237,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     def _learn(self, responses: Sequence[ScoredResponse]) -> None:
         config = self.config
         batch = planned(responses, config.minibatches_per_epoch, (self.settings.seed, self.iteration))
+        n_minibatches = len({(each.module, each.minibatch) for each in batch})
+        self.meter.begin(Phase.LEARNING, n_minibatches * config.epochs_per_step)
         references = [
             ray.put([episode_of(each) for each in shard]) for shard in shards(batch, max(1, config.num_learners))
         ]
@@ -286,9 +321,10 @@ class _RolloutWork:
     """The work of one runner in an iteration; it can be pickled."""
 
     tasks: Sequence[Task]
+    report: Report
 
     def __call__(self, runner: TreeEnvRunner) -> _RolloutResult:
-        return _RolloutResult(runner.scored_trees(self.tasks), runner.rollout_times())
+        return _RolloutResult(runner.scored_trees(self.tasks, self.report), runner.rollout_times())
 
 
 class GRPOConfig(GRPOSettings):

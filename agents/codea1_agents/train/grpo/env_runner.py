@@ -24,6 +24,7 @@ from codea1_agents.train.grpo.handover import Piece, WeightReceiver
 from codea1_agents.train.grpo.hyperparameters import Shape
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
+from codea1_agents.train.grpo.progress import Report, unreported
 from codea1_agents.train.grpo.rollout_engine import MissingEngine, RolloutEngine, load_engine
 from codea1_agents.train.grpo.sampling import SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
@@ -158,7 +159,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
 
     # Sampling
 
-    def sample(self, *, tasks: Sequence[Task] = (), **_: Any) -> list[Tree]:
+    def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[Tree]:
         """Return one tree per task.
 
         Raises:
@@ -167,11 +168,11 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         assert self._roller is not None
         if tasks:
             self._receiver.require_complete()
-        return self._roller.roll(tasks)
+        return self._roller.roll(tasks, report)
 
-    def scored_trees(self, tasks: Sequence[Task]) -> list[ScoredTree]:
+    def scored_trees(self, tasks: Sequence[Task], report: Report = unreported) -> list[ScoredTree]:
         """Return the trees of some tasks with the responses that train modules, in order."""
-        trees = self.sample(tasks=tasks)
+        trees = self.sample(tasks=tasks, report=report)
         return [ScoredTree(tree, tuple(scored_responses(tree, self.settings, self._version))) for tree in trees]
 
     def rollout_times(self) -> RolloutTimes:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from codea1_agents.train.grpo.group_envs import GroupEnvs
 from codea1_agents.train.grpo.grouping import Advantages, group_advantages, top_variance
 from codea1_agents.train.grpo.players import Answer, Player
+from codea1_agents.train.grpo.progress import Part, Report, unreported
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.group_vector import GroupVector
 from codea1_env.rounds.rounds import Turn
@@ -85,17 +86,26 @@ class TreeRoller:
         self.times = RolloutTimes()
         """Since a reader last replaced them."""
 
-    def roll(self, tasks: Sequence[Task]) -> list[Tree]:
+    def roll(self, tasks: Sequence[Task], report: Report = unreported) -> list[Tree]:
         """Return one tree per task, in order.
 
         Where the sandbox itself fails, rewards are masked.
+
+        Args:
+            tasks: the problems.
+            report: called when a part of some problems is done.
         """
         batches = self._batches(tasks)
         for batch in batches:
             batch.write_programs()
-        for batch in batches:
+            report(Part.PROGRAMS, len(batch.tasks))
+        for batch in batches if self.shape.n_suites else ():
             batch.write_suites()
-        trees = [tree for batch in batches for tree in batch.trees()]
+            report(Part.SUITES, len(batch.tasks))
+        trees: list[Tree] = []
+        for batch in batches:
+            trees += batch.trees()
+            report(Part.JUDGED, len(batch.tasks))
         self.times.judge_s += sum(batch.vector.judge_s for batch in batches)
         return trees
 
@@ -133,7 +143,7 @@ class _Batch:
     """Problems that are generated and judged together: the episodes of one vector."""
 
     def __init__(self, roller: TreeRoller, tasks: Sequence[Task], vector: GroupVector) -> None:
-        self.vector, self._roller, self._tasks = vector, roller, tasks
+        self.vector, self._roller, self.tasks = vector, roller, tasks
         trees = [roller.round_tree(task) for task in tasks]
         vector.reset(options=[{"tree": tree} for tree in trees])
         self._programs: list[list[Answer]] = [[] for _ in trees]
@@ -144,8 +154,6 @@ class _Batch:
             self._programs[turn.tree].append(answer)
 
     def write_suites(self) -> None:
-        if not self._roller.shape.n_suites:
-            return
         self.vector.recv()
         for turn, answer in self._play("tester"):
             self._suites[turn.tree][turn.candidate].append(answer)
@@ -159,7 +167,7 @@ class _Batch:
     def trees(self) -> Iterator[Tree]:
         self.vector.recv()
         n_kept, keeps_flat = self._roller.shape.n_kept, self._roller.shape.keep_flat_groups
-        for place, (task, judged) in enumerate(zip(self._tasks, self.vector.trees(), strict=True)):
+        for place, (task, judged) in enumerate(zip(self.tasks, self.vector.trees(), strict=True)):
             of_coder, of_tester = self.vector.coder_rewards(place), self.vector.tester_rewards(place)
             yield Tree(
                 task=task,

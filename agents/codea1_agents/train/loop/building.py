@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
-from typing import Any, Literal, TypeVar
+from dataclasses import asdict, is_dataclass
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from codea1_agents.models.model_files import require_model
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.algorithm import GRPOConfig
-from codea1_agents.train.grpo.hyperparameters import LengthSettings, RolloutSettings, UpdateSettings, values_of
-from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
-from codea1_agents.train.loop.options import AgentOptions, GameOptions, TrainingConfig
-from codea1_env.errors import BrokenInput, UnknownName, UserError
+from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings, values_of
+from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.loop.modules import ROLES, longest, models_of
+from codea1_agents.train.loop.options import GameOptions, TrainingConfig
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.rules.ruleset import Ruleset, preset
 from codea1_env.runs.records import first_fault
 from codea1_env.sandbox import Limits
-
-_ROLES = ("coder", "tester")
 
 _D = TypeVar("_D")
 
@@ -53,13 +51,13 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             frozen=[module for module in models if getattr(config.agents, module).frozen],
             prompts=rollout.prompts,
         )
-        .agents(**{role: agent for role in _ROLES if (agent := getattr(config.agents, role).agent)})
+        .agents(**{role: agent for role in ROLES if (agent := getattr(config.agents, role).agent)})
         .training(
             **values_of(rollout, RolloutSettings),
             **values_of(update, UpdateSettings),
             total_steps=config.run.steps if update.lr_schedule == "cosine" else None,
-            max_tokens={role: _longest(config, role, "max_tokens") for role in _ROLES},
-            max_prompt_tokens={role: _longest(config, role, "max_prompt_tokens") for role in _ROLES},
+            max_tokens={role: longest(config, role, "max_tokens") for role in ROLES},
+            max_prompt_tokens={role: longest(config, role, "max_prompt_tokens") for role in ROLES},
             lr_by_module={module: lr for module in models if (lr := getattr(config.agents, module).lr) is not None},
         )
         .env_runners(
@@ -104,58 +102,11 @@ def limits_of(game: GameOptions) -> Limits | None:
     return _varied(Limits(), game.limits, "game.limits") if game.limits else None
 
 
-def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
-    """Return the language models by module: `coder` and `tester`, or `shared`.
-
-    Raises:
-        UserError: a role has both a model and an agent, there is a shared model and another player, or a path holds no
-            model.
-    """
-    found = {}
-    for module in (*_ROLES, "shared"):
-        options: AgentOptions = getattr(config.agents, module)
-        if options.model and options.agent:
-            raise UserError(f"agents.{module}: either model or agent, not both")
-        if options.model:
-            _require_model(f"agents.{module}", options.model)
-            found[module] = _model_settings(options)
-    if config.agents.shared.agent:
-        raise UserError("agents.shared.agent: agents that do not learn are set per role")
-    if "shared" in found:
-        for role in _ROLES:
-            if role in found or getattr(config.agents, role).agent:
-                raise UserError(f"agents.{role}: agents.shared.model plays both roles")
-    return found
-
-
 def _require_players(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> None:
     pays_tester = rules_of(config.game).reward.pays_tester
     for role in ("coder", "tester") if pays_tester else ("coder",):
         if not {role, "shared"} & set(models) and not getattr(config.agents, role).agent:
             raise UserError(f"nobody plays the {role}: set agents.{role}.model or agents.{role}.agent")
-
-
-def _require_model(table: str, model: str) -> None:
-    try:
-        require_model(table, model)
-    except UserError as error:
-        command = "sft-tester" if model.endswith("-sft-tester") else "pretrain"
-        hint = f"; docs/coevolution.md: how to make one with codea1 {command}"
-        raise BrokenInput(f"{table}.model: {error}{hint if model.startswith('models/tiny') else ''}") from error
-
-
-def _model_settings(options: AgentOptions) -> ModelSettings:
-    names = ({each.name for each in fields(ModelSettings)} & set(AgentOptions.model_fields)) - {"lora"}
-    lora = None if options.lora is None else LoraSettings(**options.lora.model_dump(exclude_none=True))
-    return ModelSettings(path=options.model, lora=lora, **{name: getattr(options, name) for name in sorted(names)})
-
-
-def _longest(config: TrainingConfig, role: str, setting: Literal["max_tokens", "max_prompt_tokens"]) -> int:
-    """Return a length of a role: its own, that of the shared model, or the default."""
-    for options in (getattr(config.agents, role), config.agents.shared):
-        if (length := getattr(options, setting)) is not None:
-            return int(length)
-    return int(getattr(LengthSettings(), setting)[role])
 
 
 def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:

@@ -30,7 +30,7 @@ def export_model(source: Path, role: str, out: Path) -> Path:
     """
     run, checkpoint = _located(source)
     config, _ = stored_run(run)
-    from codea1_agents.train.loop.building import models_of  # noqa: PLC0415  slow to import
+    from codea1_agents.train.loop.modules import models_of  # noqa: PLC0415  slow to import
 
     models = models_of(config)
     module = role if role in models else "shared" if role in ("coder", "tester") else role

@@ -11,15 +11,17 @@
     models/ROLE          the models after the last step
 
 A step is done when its line is written. A run continues from its last checkpoint, after the lines behind it are cut. A
-checkpoint is written under another name and then renamed, so there is a whole one or none.
+checkpoint is written under another name and then renamed, so there is a whole one or none. A thread waits for the disk,
+while the next step runs (docs/decisions/015).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
 from codea1_env.records.locks import LOCK
-from codea1_env.records.whole_files import remove_folder, write_whole, write_whole_folder
+from codea1_env.records.whole_files import new_folder, remove_folder, write_whole
 from codea1_env.runs.config import to_toml
 
 _CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
@@ -44,6 +46,9 @@ class TrainingFolder(Closing):
         """For internal use: call `create` or `open`."""
         self.path = path
         self._journal = journal
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._pending: Future[None] | None = None
+        """The checkpoint that waits for the disk, or the last one that did."""
 
     @classmethod
     def create(cls, out: Path | None, config: TrainingConfig, facts: Mapping[str, Any]) -> TrainingFolder:
@@ -84,18 +89,6 @@ class TrainingFolder(Closing):
         with file_errors(self.path):
             write_whole(self.path / _CONFIG, to_toml(config).encode())
 
-    def store_book(self, snapshot: bytes) -> None:
-        """Replace `book.sqlite`, which `codea1 book` reads. A continued run uses the book of its checkpoint.
-
-        Args:
-            snapshot: of the Mistake Book.
-
-        Raises:
-            UserError: it cannot be written.
-        """
-        with file_errors(self.path):
-            write_whole(self.path / _BOOK, snapshot)
-
     def append(self, line: Mapping[str, Any]) -> None:
         """Write the line of a step.
 
@@ -103,56 +96,92 @@ class TrainingFolder(Closing):
             UserError: the disk is full or missing. Checkpoints are intact.
         """
         text = json.dumps(line, allow_nan=False, separators=(",", ":"))
-        self._journal.append(text.encode() + b"\n", f"; {self.recovery_hint()}")
+        self._journal.append(text.encode() + b"\n", f"; {self._hint()}")
 
-    def save(self, step: int, write: Callable[[Path], object], keep: int) -> Path:
-        """Write a checkpoint, whole or not at all, then remove all but the newest `keep` (0: remove none).
+    def save(self, step: int, write: Callable[[Path], object], book: Callable[[], bytes], keep: int) -> None:
+        """Write a checkpoint, whole or not at all; then `book.sqlite`; then remove all but the newest `keep`.
+
+        It waits for the checkpoint before this one. A thread waits for the disk; `check` and `finish` raise its errors.
 
         Args:
             step: number of the last step done.
             write: fills a folder.
-            keep: number of checkpoints to keep.
+            book: returns a snapshot of the Mistake Book for `codea1 book`; a continued run uses its checkpoint's book.
+            keep: number of checkpoints to keep; 0: all.
 
         Raises:
             UserError: it cannot be written, e.g. the disk is full. Earlier checkpoints are intact.
         """
-
-        def write_synced(draft: Path) -> None:
-            self._journal.sync()
+        self.finish()
+        place = self.path / _CHECKPOINTS / f"step-{step:04d}"
+        with self._checkpoint_errors(place), ExitStack() as stack:
+            draft = stack.enter_context(new_folder(place))
             write(draft)
-            _sync_files(draft)
+            snapshot = book()
+            unfinished = stack.pop_all()
+        self._pending = self._thread.submit(self._finish, place, draft, unfinished, snapshot, keep)
 
-        place = self.replace(
-            f"{_CHECKPOINTS}/step-{step:04d}", write_synced, f", so the checkpoint of step {step} is missing"
-        )
+    def _finish(self, place: Path, draft: Path, unfinished: ExitStack, book: bytes, keep: int) -> None:
+        with self._checkpoint_errors(place), unfinished:
+            self._journal.sync()
+            _sync_files(draft)
+        with file_errors(self.path):
+            write_whole(self.path / _BOOK, book)
         for old in _checkpoints(self.path)[:-keep] if keep else ():
             remove_folder(old)
-        return place
 
-    def replace(self, part: str, write: Callable[[Path], object], but: str = "") -> Path:
+    def check(self) -> None:
+        """Raise the error of a checkpoint that could not be written, if one is known; errors as in `save`."""
+        if self._pending is not None and self._pending.done():
+            self._pending.result()
+
+    def finish(self) -> None:
+        """Wait until the last checkpoint is on the disk; errors as in `save`."""
+        if self._pending is not None:
+            self._pending.result()
+
+    def replace(self, part: str, write: Callable[[Path], object]) -> Path:
         """Write a sub-folder, whole or not at all; it replaces an older one.
 
         Args:
             part: its path within the run.
             write: fills a folder.
-            but: what a failure means, for the error.
 
         Raises:
             UserError: it cannot be written. Checkpoints are intact.
         """
         place = self.path / part
+        with self._errors(place), new_folder(place) as draft:
+            write(draft)
+        return place
+
+    def _checkpoint_errors(self, place: Path) -> AbstractContextManager[None]:
+        return self._errors(place, f", so the checkpoint of step {step_of(place)} is missing")
+
+    @contextmanager
+    def _errors(self, place: Path, but: str = "") -> Iterator[None]:
+        """Convert errors of writing to a folder.
+
+        Args:
+            place: the folder.
+            but: what a failure means.
+        """
         try:
-            write_whole_folder(place, write)
+            yield
         except (OSError, UserError) as error:
             fault = (
                 str(error) if isinstance(error, UserError) else f"{error.filename or place}: {error.strerror or error}"
             )
-            raise UserError(f"{fault}{but}; {self.recovery_hint()}") from error
-        return place
+            raise UserError(f"{fault}{but}; {self._hint()}") from error
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the folder holds a line or a checkpoint."""
+        return bool((self.path / _METRICS).stat().st_size) or last_checkpoint(self.path) is not None
 
     def discard_if_unused(self) -> None:
-        """Empty the folder if no step is done, so that the same command works again."""
-        if (self.path / _METRICS).stat().st_size or last_checkpoint(self.path) is not None:
+        """Empty the folder if it is not used, so that the same command works again."""
+        if self.is_used:
             return
         remove_folder(self.path / "tensorboard")
         for name in (_CONFIG, _FACTS, _METRICS, LOCK):
@@ -161,13 +190,19 @@ class TrainingFolder(Closing):
             self.path.rmdir()
 
     def recovery_hint(self) -> str:
-        """Return which checkpoint is intact and how to continue."""
+        """Return which checkpoint is intact and how to continue. It waits for a checkpoint in progress."""
+        if self._pending is not None:
+            wait([self._pending])
+        return self._hint()
+
+    def _hint(self) -> str:
         found = last_checkpoint(self.path)
         safe = f"the checkpoint of step {step_of(found)} is intact" if found else "there is no checkpoint yet"
         return f"{safe}; continue with: codea1 train --resume {self.path}"
 
     def close(self) -> None:
-        """Close the files; idempotent."""
+        """Close the files after a checkpoint in progress is on the disk; idempotent."""
+        self._thread.shutdown()
         self._journal.close()
 
     def _cut(self) -> None:

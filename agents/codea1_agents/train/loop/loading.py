@@ -58,6 +58,11 @@ def with_overrides(settings: Mapping[str, Any], overrides: Iterable[str] | Mappi
     return found
 
 
+def changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
+    """Return settings with overrides applied; see `load_training`."""
+    return checked(with_overrides(config.model_dump(exclude_none=True), changes), "settings")
+
+
 def checked(settings: Mapping[str, Any], where: str) -> TrainingConfig:
     """Return settings as a checked model.
 

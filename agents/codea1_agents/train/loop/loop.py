@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,10 +13,14 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.grpo.failures import TrainingStopped
+from codea1_agents.train.grpo.progress import Phase, Progress
 from codea1_agents.train.loop.alarms import alarms_of
+from codea1_agents.train.loop.fitting import require_fit
 from codea1_agents.train.loop.folder import TrainingFolder, last_checkpoint, read_metrics, step_of, stored_run
-from codea1_agents.train.loop.loading import checked, load_training, with_overrides
+from codea1_agents.train.loop.interrupts import Interrupts
+from codea1_agents.train.loop.loading import changed, load_training
 from codea1_agents.train.loop.options import ClusterOptions, TrainingConfig
 from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
@@ -43,6 +45,9 @@ class Watcher:
     def step(self, line: Line) -> None:
         """Called after each step."""
 
+    def progress(self, progress: Progress) -> None:
+        """Called during a step when something of it is done; with remote runners or learners, also from a thread."""
+
     def note(self, text: str) -> None:
         """Called with a message for people."""
 
@@ -61,22 +66,29 @@ class Finished:
     """Directories of the exported models, by module."""
 
 
-def train(config: TrainingConfig | str | Path, *, out: Path | None = None, watcher: Watcher | None = None) -> Finished:
+def train(
+    config: TrainingConfig | str | Path,
+    *,
+    out: Path | None = None,
+    force: bool = False,
+    watcher: Watcher | None = None,
+) -> Finished:
     """Run a training from its first step.
 
     Args:
         config: settings, or a source for `load_training`.
         out: run folder, new or empty; None: `run.folder`, else a new one under `runs/`.
+        force: start it even if it does not fit this machine.
         watcher: receives the events.
 
     Raises:
-        UserError: settings that make no run, a folder in use, or a full disk.
+        UserError: settings that make no run or do not fit this machine, a folder in use, or a full disk.
         TrainingFailed: the loss is not finite, a learner died, or an engine has old weights. The last checkpoint is
             intact.
     """
     full = config if isinstance(config, TrainingConfig) else load_training(config)
     place = out or (Path(full.run.folder) if full.run.folder else None)
-    return _run(full, place, None, watcher or Watcher())
+    return _run(full, place, None, watcher or Watcher(), force=force)
 
 
 def resume(
@@ -84,6 +96,7 @@ def resume(
     changes: Iterable[str] | Mapping[str, Any] = (),
     *,
     config: TrainingConfig | None = None,
+    force: bool = False,
     watcher: Watcher | None = None,
 ) -> Finished:
     """Continue a run from its last checkpoint, here or on another host.
@@ -92,6 +105,7 @@ def resume(
         run: its folder.
         changes: settings to change, as in `load_training`; only those that do not change the figures.
         config: settings that must agree with those of the run; None: the run's own.
+        force: start it even if it does not fit this machine.
         watcher: receives the events.
 
     Raises:
@@ -99,18 +113,18 @@ def resume(
         TrainingFailed: as in `train`.
     """
     stored, _ = stored_run(run)
-    wanted = _changed(config or stored, changes)
+    wanted = changed(config or stored, changes)
     found = differences(stored, wanted)
     if found:
         raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(found)}")
-    return _run(wanted, None, run, watcher or Watcher())
+    return _run(wanted, None, run, watcher or Watcher(), force=force)
 
 
-def _changed(config: TrainingConfig, changes: Iterable[str] | Mapping[str, Any]) -> TrainingConfig:
-    return checked(with_overrides(config.model_dump(exclude_none=True), changes), "settings")
-
-
-def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher) -> Finished:
+def _run(
+    config: TrainingConfig, out: Path | None, run: Path | None, watcher: Watcher, *, force: bool = False
+) -> Finished:
+    if not force:
+        require_fit(config)
     from codea1_agents.train.loop.building import grpo_config  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
 
@@ -123,7 +137,7 @@ def _run(config: TrainingConfig, out: Path | None, run: Path | None, watcher: Wa
     if run is not None:
         require_same(run, facts)
     opened = TrainingFolder.create(out, config, facts) if run is None else TrainingFolder.open(run)
-    with opened as folder:
+    with opened as folder, sigterm_interrupts():
         if run is not None:
             folder.store(config)
         try:
@@ -147,16 +161,17 @@ def _run_loop(
         opened_logs(config, folder.path, done) as logs,
         torch_threads(config.cluster.torch_threads),
         _ray(config.cluster),
+        sigterm_interrupts(),  # again: Ray has a handler of its own
         _algorithm(made, checkpoint) as algorithm,
-        _Interrupt(watcher) as interrupt,
     ):
         watcher.begin(folder.path, config, tuple(lines))
         try:
-            return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done, interrupt).run()
+            return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
         except (UserError, TrainingFailed):  # their messages say what is intact
             raise
         except BaseException:
-            watcher.note(folder.recovery_hint())
+            if folder.is_used:
+                watcher.note(folder.recovery_hint())
             raise
 
 
@@ -205,6 +220,9 @@ def _algorithm(made: Any, checkpoint: Path | None) -> Iterator[Any]:
         if checkpoint is not None:
             _restore(algorithm, checkpoint)
         yield algorithm
+    except KeyboardInterrupt:
+        algorithm.kill_remote_runners()
+        raise
     finally:
         with suppress(Exception):  # the results are written, and Ray may have stopped
             algorithm.stop()
@@ -220,34 +238,6 @@ def _restore(algorithm: Any, checkpoint: Path) -> None:
         ) from error
 
 
-class _Interrupt:
-    """Handles Ctrl-C and SIGTERM: the first one ends the run after the present step, the second one at once."""
-
-    _NUMBERS = (signal.SIGINT, signal.SIGTERM)
-
-    def __init__(self, watcher: Watcher) -> None:
-        self._watcher = watcher
-        self.requested = False
-
-    def __enter__(self) -> _Interrupt:
-        self._is_main = threading.current_thread() is threading.main_thread()
-        if self._is_main:
-            self._former = [signal.signal(number, self._on_signal) for number in self._NUMBERS]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_main:
-            for number, former in zip(self._NUMBERS, self._former, strict=True):
-                signal.signal(number, former)
-
-    def _on_signal(self, *_: object) -> None:
-        if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
-        with suppress(RuntimeError):  # the signal came while the watcher was writing
-            self._watcher.note("interrupted: this step is finished and saved first; press Ctrl-C again to stop at once")
-
-
 @dataclass(slots=True)
 class _Loop:
     """One run in progress."""
@@ -260,24 +250,57 @@ class _Loop:
     facts: Mapping[str, Any]
     lines: list[Line]
     done: int
-    interrupt: _Interrupt
+    """Steps that are done."""
+    saved: int = field(init=False)
+    """Steps that the last checkpoint holds."""
+    _saved_at: float = field(init=False, default_factory=time.monotonic)
+    _phase: Phase | None = field(init=False, default=None)
+    _interrupts: Interrupts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.saved = self.done
+        self._interrupts = Interrupts(self._may_discard, self.watcher.note)
 
     def run(self) -> Finished:
+        self.algorithm.watch(self._show)
+        with self._interrupts:
+            try:
+                self._run_steps()
+            except KeyboardInterrupt:
+                if not self._interrupts.discards_step:
+                    raise
+                self.algorithm.kill_remote_runners()
+            if not self.folder.is_used:  # nothing is done
+                raise KeyboardInterrupt
+            if self.saved < self.done:
+                self._save()
+            self.folder.finish()
+            is_over = self.done >= self.config.run.steps
+            models = self._exported() if is_over and self.config.checkpoints.export else {}
+        return Finished(self.folder.path, self.done, tuple(self.lines), not is_over, models)
+
+    def _run_steps(self) -> None:
         evaluation = self.config.evaluation
         if not self.lines and evaluation.every and evaluation.at_start:
             self._write({"step": 0, "evaluation": self._evaluated()})
-        saved = self.done
-        while self.done < self.config.run.steps and not self.interrupt.requested:
+        while self.done < self.config.run.steps and not self._interrupts.requested:
             self._step()
-            is_last = self.done == self.config.run.steps or self.interrupt.requested
-            if is_last or _is_due(self.done, self.config.checkpoints.every):
+            self.folder.check()
+            if self._is_checkpoint_due():
                 self._save()
-                saved = self.done
-        if self.interrupt.requested and saved < self.done:
-            self._save()
-        is_over = self.done >= self.config.run.steps
-        models = self._exported() if is_over and self.config.checkpoints.export else {}
-        return Finished(self.folder.path, self.done, tuple(self.lines), not is_over, models)
+
+    def _is_checkpoint_due(self) -> bool:
+        options = self.config.checkpoints
+        minutes = (time.monotonic() - self._saved_at) / 60
+        return _is_due(self.done, options.every) or 0 < options.every_minutes <= minutes
+
+    def _may_discard(self) -> bool:
+        """Return whether the steps before the present one are saved, or the algorithm still is as after them."""
+        return self._phase is Phase.SAMPLING or (self._phase is not Phase.SAVING and self.saved == self.done)
+
+    def _show(self, progress: Progress) -> None:
+        self._phase = progress.phase
+        self.watcher.progress(progress)
 
     def _step(self) -> None:
         from codea1_agents.train.loop.figures import figures_of, times_of  # noqa: PLC0415  slow to import
@@ -326,6 +349,7 @@ class _Loop:
     def _evaluated(self) -> dict[str, float]:
         from codea1_agents.train.loop.held_out import evaluate_held_out  # noqa: PLC0415  slow to import
 
+        self.algorithm.meter.begin(Phase.EVALUATING)
         with self._named_failures(self.done):  # an evaluation hands weights over, too
             return evaluate_held_out(self.algorithm, self.config.evaluation)
 
@@ -339,10 +363,12 @@ class _Loop:
         )
 
     def _save(self) -> None:
+        self.algorithm.meter.begin(Phase.SAVING)
+        algorithm, keep = self.algorithm, self.config.checkpoints.keep
         self.folder.save(
-            self.done, lambda place: self.algorithm.save_to_path(str(place.resolve())), self.config.checkpoints.keep
+            self.done, lambda place: algorithm.save_to_path(str(place.resolve())), algorithm.book.snapshot, keep
         )
-        self.folder.store_book(self.algorithm.book.snapshot())
+        self.saved, self._saved_at = self.done, time.monotonic()
 
     def _exported(self) -> dict[str, Path]:
         from codea1_agents.train.loop.export import export_module  # noqa: PLC0415  slow to import

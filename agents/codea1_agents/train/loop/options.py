@@ -159,6 +159,8 @@ class CheckpointOptions(_Section):
 
     every: CountOrZero = 50
     """Steps between checkpoints; 0: only after the last step."""
+    every_minutes: NotNegative = 0.0
+    """A step after which so many minutes have passed since the last checkpoint writes one, too; 0: off."""
     keep: CountOrZero = 2
     """Number of checkpoints to keep; 0: all."""
     export: bool = True

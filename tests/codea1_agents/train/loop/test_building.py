@@ -9,7 +9,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import load_training
-from codea1_agents.train.loop.building import grpo_config, models_of, rules_of
+from codea1_agents.train.loop.building import grpo_config, rules_of
+from codea1_agents.train.loop.modules import models_of
 from codea1_env.errors import UserError
 from codea1_env.rules.ruleset import BookUpdate, Validation, preset
 
@@ -87,3 +88,22 @@ def test_an_agent_in_a_seat_and_a_shared_model() -> None:
     shared = grpo_config(load_training(TWO, told))
     assert shared.module_by_role == {"coder": "shared", "tester": "shared"}
     assert shared.max_tokens == {"coder": 9, "tester": 5}
+
+
+@pytest.mark.parametrize(
+    ("preset", "modules", "is_adapted"),
+    [
+        ("one-gpu", {"coder", "tester"}, False),
+        ("one-gpu-lora", {"shared"}, True),
+        ("node-lora", {"coder", "tester"}, True),
+    ],
+)
+def test_presets_for_some_gpus_make_runs(preset: str, modules: set[str], is_adapted: bool) -> None:
+    made = grpo_config(load_training(preset))
+    assert set(made.models) == modules
+    for settings in made.models.values():
+        assert settings.rollout_engine == "vllm"
+        assert settings.gradient_checkpointing
+        assert (settings.lora is not None) == is_adapted
+    longest = max(made.max_tokens[role] + made.max_prompt_tokens[role] for role in ("coder", "tester"))
+    assert max(each.engine_options["max_model_len"] for each in made.models.values()) == longest

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -15,7 +17,9 @@ from typer.testing import CliRunner
 from codea1_agents.cli.app import app
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
-from codea1_agents.train.loop import load_training, preset_names
+from codea1_agents.train.grpo.progress import Part, Phase, Progress
+from codea1_agents.train.loop import fitting, load_training, preset_names
+from codea1_agents.train.sizing.devices import Devices
 
 LINES: list[dict[str, Any]] = [
     {"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}},
@@ -50,6 +54,11 @@ def codea1(*arguments: object) -> Any:
         (["train", "papr-7b"], "did you mean 'paper-7b'"),
         (["train", "paper-7b", "--set", "run.stepz=3"], "did you mean 'run.steps'"),
         (["train", "x.toml", "--resume", "y", "-o", "z"], "exclude each other"),
+        (["train", "paper-7b", "--on", "24GB"], "--on needs --dry-run"),
+        (["train", "--dry-run", "--resume", "y"], "--dry-run needs a TOML file or a preset"),
+        (["train", "paper-7b", "--dry-run", "--on", "24"], "these are no GPUs"),
+        (["train", "paper-7b", "--dry-run", "--on", "A10"], "did you mean 'A100'"),
+        (["train", "paper-7b", "--dry-run", "--set", "cluster.address=auto"], "name them, e.g. --on"),
         (["train", "--resume", "nowhere"], "nowhere: no such run folder"),
         (["export-model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
     ],
@@ -68,6 +77,63 @@ def test_what_is_asked_wrongly_ends_in_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_dry_run_prints_memory_time_and_whether_it_fits() -> None:
+    result = codea1("train", "one-gpu", "--dry-run", "--on", "1 x RTX 4090")
+    assert result.exit_code == 0, result.stderr
+    assert "By arithmetic; nothing was run." in result.stdout
+    for part in ("weights", "gradients", "AdamW", "activations", "engines", "GPU 0"):
+        assert part in result.stdout
+    assert "512 replies of the tester (500 tokens after a prompt of 700, on average): 320,000 tokens" in result.stdout
+    assert "minutes (decode" in result.stdout
+    assert result.stdout.endswith("This run fits 1 x RTX 4090 24 GB.\n")
+
+
+def test_a_dry_run_names_the_lengths_that_the_settings_allow() -> None:
+    result = codea1("train", "one-gpu", "--dry-run", "--on", "24GB", "--set", "agents.coder.max_tokens=64")
+    assert "128 replies of the coder (64 tokens after a prompt of 700, on average)" in result.stdout
+    assert "The speed of these devices is unknown" in result.stdout
+
+
+def test_a_dry_run_as_json_says_what_does_not_fit() -> None:
+    result = codea1("train", "paper-7b", "--dry-run", "--on", "1 x 24GB", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert not found["fits"]
+    assert found["seconds_per_step"] is None
+    assert {each["kind"] for each in found["processes"]} == {"runner", "learner"}
+    assert "the preset one-gpu-lora fits" in found["advice"]
+
+
+def test_a_dry_run_imports_neither_torch_nor_ray() -> None:
+    code = (
+        "import sys; sys.argv[1:] = ['train', 'node-lora', '--dry-run', '--on', '8 x 80GB', '--json']\n"
+        "from codea1_agents.cli.app import app\n"
+        "app(standalone_mode=False)\n"
+        "print([name for name in ('torch', 'ray', 'transformers', 'vllm') if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr.endswith("\n[]\n")
+    assert json.loads(done.stdout)["fits"]
+
+
+@pytest.mark.parametrize("learners", [0, 1])
+def test_a_run_that_needs_a_missing_gpu_ends_before_anything_loads(
+    learners: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 64))
+    out = tmp_path / "run"
+    result = codea1(
+        *("train", "one-gpu", "-o", out),
+        *("--set", "cluster.gpus_per_env_runner=0", "--set", f"cluster.learners={learners}"),
+    )
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "requests a GPU" in result.stderr
+    assert not out.exists()
+
+
 def test_presets_are_listed() -> None:
     result = codea1("presets", "--json")
     told = json.loads(result.stdout)["presets"]
@@ -77,8 +143,12 @@ def test_presets_are_listed() -> None:
 
 
 def drawn(lines: list[dict[str, Any]]) -> str:
+    return drawn_text(table_of(lines, 10))
+
+
+def drawn_text(what: Any) -> str:
     console = Console(file=StringIO(), width=100)
-    console.print(table_of(lines, 10))
+    console.print(what)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert isinstance(text, str)
     return text
@@ -115,3 +185,48 @@ def test_without_a_terminal_there_is_a_line_per_step(
         assert "coder 0.200" in told.out
         assert "step 2: cut_coder: 90% are cut" in told.err
     assert "something" in told.err
+
+
+class Clock:
+    """Stands still until a test sets it."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_long_step_is_noted_every_thirty_seconds_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    watcher = PlainLines(Page(), clock)
+    for clock.now in (29.0, 31.0, 60.0):
+        watcher.progress(Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 4}))
+    clock.now = 61.0
+    watcher.progress(Progress(Phase.LEARNING))
+    clock.now = 80.0
+    watcher.step(LINES[1])
+    clock.now = 109.0
+    watcher.progress(Progress(Phase.SAVING))
+    told = capsys.readouterr()
+    assert told.err.splitlines() == ["note: sampling: programs 4 of 8", "note: learning"]
+    assert "programs" not in told.out
+
+
+def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    watcher = PlainLines(Page(quiet=True), clock)
+    clock.now = 40.0
+    watcher.progress(Progress(Phase.SAVING))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_live_table_shows_progress_below_the_last_step() -> None:
+    watcher = LiveTable(Page())
+    watcher.begin(Path("run"), load_training("", ["run.steps=10"]), [])
+    watcher.step(LINES[1])
+    watcher.progress(Progress(Phase.LEARNING, 4, {Part.MINIBATCHES: 3}))
+    shown = drawn_text(watcher._live.renderable)
+    assert "step 1 of 10" in shown
+    assert shown.splitlines()[-1].strip() == "learning: minibatches 3 of 4"
+    watcher.step(LINES[2])
+    assert "learning" not in drawn_text(watcher._live.renderable)

@@ -5,6 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -23,7 +26,8 @@ def new(path: Path) -> TrainingFolder:
 
 
 def checkpoint(folder: TrainingFolder, step: int, keep: int = 0) -> None:
-    folder.save(step, lambda place: (place / "state").write_text(str(step)), keep)
+    folder.save(step, lambda place: (place / "state").write_text(str(step)), lambda: b"", keep)
+    folder.finish()
 
 
 def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
@@ -61,7 +65,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, former[1]))
         try:
             with pytest.raises(UserError) as caught:
-                folder.save(2, lambda place: (place / "weights").write_bytes(bytes(5000)), 1)
+                folder.save(2, lambda place: (place / "weights").write_bytes(bytes(5000)), lambda: b"", 1)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, former)
         said = str(caught.value)
@@ -69,6 +73,57 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(tmp_path: Pat
         assert f"codea1 train --resume {tmp_path}" in said
         assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-0001"]
         assert (tmp_path / "checkpoints" / "step-0001" / "state").read_text() == "1"
+
+
+def test_a_checkpoint_waits_for_the_disk_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = threading.Event()
+    disk.set()
+    monkeypatch.setattr(os, "fsync", lambda _: disk.wait(30))
+    with new(tmp_path) as folder:
+        checkpoint(folder, 1)
+        disk.clear()
+        folder.save(2, lambda place: (place / "state").write_text("2"), lambda: b"book", 1)
+        folder.check()
+        assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-0001"
+        disk.set()
+        assert "the checkpoint of step 2 is intact" in folder.recovery_hint()
+        assert (tmp_path / "book.sqlite").read_bytes() == b"book"
+        assert [each.name for each in (tmp_path / "checkpoints").iterdir()] == ["step-0002"]
+
+
+def test_a_folder_is_closed_when_its_checkpoint_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    monkeypatch.setattr(os, "fsync", lambda _: threads.append(threading.current_thread()))
+    with new(tmp_path) as folder:
+        threads.clear()
+        folder.save(1, lambda place: (place / "state").write_text("1"), lambda: b"", 1)
+    assert threading.main_thread() not in threads
+    assert len(threads) == 3  # metrics, state, book
+    assert last_checkpoint(tmp_path) == tmp_path / "checkpoints" / "step-0001"
+
+
+def test_an_error_of_the_disk_is_raised_later_and_leaves_the_checkpoint_before(
+    open_folder: Path, powerless: Callable[[], AbstractContextManager[None]]
+) -> None:
+    place = open_folder / "run"
+    place.mkdir()
+    place.chmod(0o777)
+    checkpoints = place / "checkpoints"
+
+    def write_and_lock(draft: Path) -> None:
+        (draft / "state").write_text("2")
+        checkpoints.chmod(0o555)  # the draft cannot be renamed any more
+
+    with powerless(), new(place) as folder:
+        checkpoint(folder, 1)
+        folder.save(2, write_and_lock, lambda: b"", 1)
+        for raises in (folder.finish, folder.check, lambda: checkpoint(folder, 3)):
+            with pytest.raises(
+                UserError, match="the checkpoint of step 2 is missing; the checkpoint of step 1 is intact"
+            ):
+                raises()
+        checkpoints.chmod(0o755)
+    assert last_checkpoint(place) == checkpoints / "step-0001"
 
 
 def test_continuing_cuts_what_the_last_checkpoint_does_not_know(tmp_path: Path) -> None:

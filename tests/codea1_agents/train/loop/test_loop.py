@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.lab.rescore import rescored  # noqa: E402
-from codea1_agents.train.loop import export_model, load_training, resume, train  # noqa: E402
-from codea1_agents.train.loop.folder import last_checkpoint, read_metrics  # noqa: E402
+from codea1_agents.train.loop import export_model, folder, load_training, resume, train  # noqa: E402
+from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of  # noqa: E402
 from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _start_ray  # noqa: E402
 from codea1_env.book.store import MistakeBook  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
@@ -189,6 +192,64 @@ def test_a_full_disk_at_a_checkpoint_leaves_the_one_before(settings: dict[str, A
         resource.setrlimit(resource.RLIMIT_FSIZE, former)
     assert [each.name for each in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-0001"]
     assert resume(tmp_path / "run", ["run.steps=2"]).steps == 2
+
+
+class Unblocking(Watcher):
+    """Lets the disk write from a step on."""
+
+    def __init__(self, disk: threading.Event, step: int) -> None:
+        self.disk, self.at = disk, step
+
+    def step(self, line: dict[str, Any]) -> None:
+        if line["step"] == self.at:
+            self.disk.set()
+
+
+def test_the_next_step_does_not_wait_for_the_disk(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = threading.Event()
+    monkeypatch.setattr(folder, "_sync_files", lambda _: disk.wait(60) or pytest.fail("no step followed"))
+    done = train(load_training(settings), out=tmp_path / "run", watcher=Unblocking(disk, step=3))
+    assert done.steps == 4
+    assert last_checkpoint(done.folder) == done.folder / "checkpoints" / "step-0004"
+
+
+def test_an_error_of_the_disk_ends_the_run_after_the_step_in_which_it_comes(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sync(draft: Path) -> None:
+        if draft.name == ".step-0002.new":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(folder, "_sync_files", sync)
+    config = load_training(settings, ["checkpoints.every=1"])
+    with pytest.raises(UserError, match="step 2 is missing; the checkpoint of step 1 is intact; continue with"):
+        train(config, out=tmp_path / "run")
+    assert [each.name for each in (tmp_path / "run" / "checkpoints").iterdir()] == ["step-0001"]
+    assert len(read_metrics(tmp_path / "run")) in (2, 3)
+
+
+def by_time(settings: dict[str, Any], minutes: float) -> Any:
+    checkpoints = {"every": 0, "every_minutes": minutes, "keep": 0, "export": False}
+    return load_training({**settings, "checkpoints": checkpoints})
+
+
+def checkpoints_of(run: Path) -> dict[int, Path]:
+    return {step_of(path): path for path in sorted((run / "checkpoints").iterdir())}
+
+
+def test_a_run_continues_exactly_from_a_checkpoint_by_time(settings: dict[str, Any], tmp_path: Path) -> None:
+    whole = train(by_time(settings, 1e-9), out=tmp_path / "run")
+    found = checkpoints_of(whole.folder)
+    assert list(found) == [1, 2, 3, 4]
+    for step in (2, 3, 4):
+        shutil.rmtree(found[step])
+    assert compared(resume(whole.folder).lines) == compared(whole.lines)
+
+
+def test_before_the_time_there_is_no_checkpoint_but_the_last(settings: dict[str, Any], tmp_path: Path) -> None:
+    assert list(checkpoints_of(train(by_time(settings, 1e9), out=tmp_path / "run").folder)) == [4]
 
 
 def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path) -> None:

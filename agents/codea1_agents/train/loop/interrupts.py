@@ -1,0 +1,56 @@
+"""Ctrl-C and SIGTERM during a run: what is done is saved first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_FIRST = "interrupted: this step is finished and saved first; press Ctrl-C again to discard it"
+_DEFERRED = "interrupted again: this step is finished and saved first; press Ctrl-C once more to stop at once"
+
+
+class Interrupts:
+    """Handles signals inside a `with` block of the main thread.
+
+    The first one ends the run after the present step. The second one discards this step, unless earlier ones would be
+    lost, too. The third one ends the run at once.
+
+    Args:
+        may_discard: whether the steps before the present one are saved or can still be saved.
+        note: shows a message.
+    """
+
+    def __init__(self, may_discard: Callable[[], bool], note: Callable[[str], object]) -> None:
+        self._may_discard, self._note = may_discard, note
+        self._n_signals = 0
+        self.discards_step = False
+        """Whether the `KeyboardInterrupt` that was raised discards the present step only. Ray replaces exceptions of
+        signal handlers by its own, so their class cannot say so."""
+
+    @property
+    def requested(self) -> bool:
+        """Whether a signal came."""
+        return self._n_signals > 0
+
+    def __enter__(self) -> Interrupts:
+        self._is_main = threading.current_thread() is threading.main_thread()
+        if self._is_main:
+            self._former = [signal.signal(number, self._on_signal) for number in _NUMBERS]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_main:
+            for number, former in zip(_NUMBERS, self._former, strict=True):
+                signal.signal(number, former)
+
+    def _on_signal(self, *_: object) -> None:
+        """Raise KeyboardInterrupt at the second signal, if earlier steps stay, and at the third."""
+        self._n_signals += 1
+        self.discards_step = self._n_signals == 2 and self._may_discard()
+        if self.discards_step or self._n_signals > 2:
+            raise KeyboardInterrupt
+        with suppress(RuntimeError):  # the signal came while the same stream was being written
+            self._note(_FIRST if self._n_signals == 1 else _DEFERRED)

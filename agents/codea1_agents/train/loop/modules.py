@@ -1,0 +1,61 @@
+"""The modules of a run, from its settings: which language model plays which role, and with what lengths."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Literal
+
+from codea1_agents.models.model_files import require_model
+from codea1_agents.train.grpo.hyperparameters import LengthSettings
+from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.loop.options import AgentOptions, TrainingConfig
+from codea1_env.errors import BrokenInput, UserError
+
+ROLES = ("coder", "tester")
+
+
+def models_of(config: TrainingConfig) -> dict[str, ModelSettings]:
+    """Return the language models by module: `coder` and `tester`, or `shared`.
+
+    Raises:
+        UserError: a role has both a model and an agent, there is a shared model and another player, or a path holds no
+            model.
+    """
+    found = {}
+    for module in (*ROLES, "shared"):
+        options: AgentOptions = getattr(config.agents, module)
+        if options.model and options.agent:
+            raise UserError(f"agents.{module}: either model or agent, not both")
+        if options.model:
+            _require_model(f"agents.{module}", options.model)
+            found[module] = _model_settings(options)
+    if config.agents.shared.agent:
+        raise UserError("agents.shared.agent: agents that do not learn are set per role")
+    if "shared" in found:
+        for role in ROLES:
+            if role in found or getattr(config.agents, role).agent:
+                raise UserError(f"agents.{role}: agents.shared.model plays both roles")
+    return found
+
+
+def longest(config: TrainingConfig, role: str, setting: Literal["max_tokens", "max_prompt_tokens"]) -> int:
+    """Return a length of a role: its own, that of the shared model, or the default."""
+    for options in (getattr(config.agents, role), config.agents.shared):
+        if (length := getattr(options, setting)) is not None:
+            return int(length)
+    return int(getattr(LengthSettings(), setting)[role])
+
+
+def _require_model(table: str, model: str) -> None:
+    try:
+        require_model(table, model)
+    except UserError as error:
+        command = "sft-tester" if model.endswith("-sft-tester") else "pretrain"
+        hint = f"; docs/coevolution.md: how to make one with codea1 {command}"
+        raise BrokenInput(f"{table}.model: {error}{hint if model.startswith('models/tiny') else ''}") from error
+
+
+def _model_settings(options: AgentOptions) -> ModelSettings:
+    names = ({each.name for each in fields(ModelSettings)} & set(AgentOptions.model_fields)) - {"lora"}
+    lora = None if options.lora is None else LoraSettings(**options.lora.model_dump(exclude_none=True))
+    return ModelSettings(path=options.model, lora=lora, **{name: getattr(options, name) for name in sorted(names)})

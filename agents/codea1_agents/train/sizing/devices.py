@@ -1,0 +1,123 @@
+"""The GPUs and the memory that a training runs on: by name, or those of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from codea1_env.errors import UnknownName, UserError
+
+_FORMS = "e.g. '24GB', '1 x 24GB', '8 x H100 80GB' or '4 x A100'"
+_TEXT = re.compile(r"(?:(?P<n>\d+)\s*x\s*)?(?P<name>[a-z][\w ]*?)?\s*(?:(?P<gb>\d+(?:\.\d+)?)\s*gb)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One kind of GPU. Makers' GB are 2^30 bytes and are counted as 10^9: CUDA and fragments take the difference."""
+
+    name: str
+    """Empty: unknown, so that there are no figures of speed."""
+    memory_gb: float
+    tflops: float = 0.0
+    """Of dense bfloat16, by the maker."""
+    bandwidth_tb: float = 0.0
+    """TB per second, by the maker."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.memory_gb:g} GB".strip()
+
+
+SHEETS = (
+    Gpu("RTX 4090", 24, 165, 1.01),
+    Gpu("L40S", 48, 362, 0.86),
+    Gpu("A100", 80, 312, 2.04),
+    Gpu("A100", 40, 312, 1.56),
+    Gpu("H100", 80, 989, 3.35),
+    Gpu("H200", 141, 989, 4.8),
+    Gpu("H20", 96, 148, 4.0),
+)
+"""Figures of the makers' data sheets; the first of a name is the one that the name alone means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """What processes can be placed on."""
+
+    n_gpus: int
+    gpu: Gpu | None = None
+    """The kind of all GPUs; None: there is none."""
+    host_gb: float = 0.0
+    """Memory of the machine; 0: unknown."""
+
+    def __str__(self) -> str:
+        return f"{self.n_gpus} x {self.gpu}" if self.gpu else f"a machine of {self.host_gb:.0f} GB without a GPU"
+
+
+def parse_devices(text: str) -> Devices:
+    """Return the GPUs that a text such as '8 x H100 80GB' describes.
+
+    Raises:
+        UserError: the text has another form, or names an unknown GPU, or one that is not sold with such a memory.
+    """
+    matched = _TEXT.fullmatch(text.strip())
+    if matched is None or not (matched["name"] or matched["gb"]) or matched["n"] == "0":
+        raise UserError(f"--on {text!r}: these are no GPUs; {_FORMS}")
+    memory = float(matched["gb"] or 0)
+    if matched["gb"] and not memory:
+        raise UserError(f"--on {text!r}: a GPU has more than 0 GB")
+    gpu = _named(matched["name"], memory) if matched["name"] else Gpu("", memory)
+    return Devices(int(matched["n"] or 1), gpu)
+
+
+def _named(name: str, memory: float) -> Gpu:
+    sold = [each for each in SHEETS if each.name.casefold() == name.casefold()]
+    if not sold:
+        raise UnknownName(f"--on: {UnknownName.of('GPU', name, sorted({each.name for each in SHEETS}))}")
+    found = next((each for each in sold if not memory or each.memory_gb == memory), None)
+    if found is None:
+        raise UserError(f"--on: {name} has {' or '.join(f'{each.memory_gb:g}' for each in sold)} GB, not {memory:g}")
+    return found
+
+
+def devices_here() -> Devices | None:
+    """Return the GPUs and the memory of this machine; None: there are GPUs that cannot be examined."""
+    host = _host_gb()
+    listed = _listed_gpus()
+    if not listed:
+        return None if Path("/dev/kfd").exists() else Devices(0, None, host)
+    return Devices(len(listed), min(listed, key=lambda each: each.memory_gb), host)
+
+
+def _host_gb() -> float:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    except (ValueError, OSError):
+        return 0.0
+
+
+def _listed_gpus() -> list[Gpu]:
+    """Return the GPUs that nvidia-smi lists and CUDA_VISIBLE_DEVICES leaves."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return []
+    query = [command, "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):  # installed without a driver, for example
+        return []
+    found = [_read_gpu(line) for line in done.stdout.splitlines() if line.strip()]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return found if visible is None else found[: len([each for each in visible.split(",") if each.strip()])]
+
+
+def _read_gpu(line: str) -> Gpu:
+    """Return the GPU of a line such as "NVIDIA H100 80GB HBM3, 81559"."""
+    name, _, mib = line.rpartition(",")
+    memory = float(mib) / 1024
+    sheets = [each for each in SHEETS if re.search(rf"\b{each.name}\b", name)]
+    closest = min(sheets, key=lambda each: abs(each.memory_gb - memory), default=Gpu("", memory))
+    return Gpu(closest.name, round(memory, 1), closest.tflops, closest.bandwidth_tb)

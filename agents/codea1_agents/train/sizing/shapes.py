@@ -1,0 +1,187 @@
+"""The shape of a language model, from its configuration, and the numbers of parameters that follow from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codea1_env.errors import UserError
+
+
+class UnknownShape(UserError):
+    """The shape of a model is not known here: there is no configuration of it, or its architecture is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A linear layer of a decoder layer."""
+
+    inputs: int
+    outputs: int
+    has_bias: bool = False
+
+    @property
+    def weights(self) -> int:
+        """Number of weights, without the bias."""
+        return self.inputs * self.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """A decoder with grouped attention, rotary positions and a gated feed-forward part, such as Qwen2 and Llama."""
+
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    vocabulary: int
+    context: int
+    """Most tokens of a prompt and its reply."""
+    is_tied: bool
+    """Whether the output layer shares the weights of the embedding."""
+    has_qkv_bias: bool = False
+    has_output_bias: bool = False
+    has_mlp_bias: bool = False
+    has_qk_norm: bool = False
+
+    @property
+    def linear_layers(self) -> Mapping[str, Linear]:
+        """The linear layers of one decoder layer, by name."""
+        h, i, q, kv = self.hidden, self.intermediate, self.queries, self.kv_heads * self.head_size
+        return {
+            "q_proj": Linear(h, q, self.has_qkv_bias),
+            "k_proj": Linear(h, kv, self.has_qkv_bias),
+            "v_proj": Linear(h, kv, self.has_qkv_bias),
+            "o_proj": Linear(q, h, self.has_output_bias),
+            "gate_proj": Linear(h, i, self.has_mlp_bias),
+            "up_proj": Linear(h, i, self.has_mlp_bias),
+            "down_proj": Linear(i, h, self.has_mlp_bias),
+        }
+
+    @property
+    def queries(self) -> int:
+        """Size of all queries of a token."""
+        return self.heads * self.head_size
+
+    @property
+    def head_weights(self) -> int:
+        """Number of weights of the output layer."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def linear_weights(self) -> int:
+        """Number of weights of the linear layers of one decoder layer."""
+        return sum(each.weights for each in self.linear_layers.values())
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters, tied ones counted once."""
+        biases = sum(each.outputs for each in self.linear_layers.values() if each.has_bias)
+        norms = 2 * self.hidden + (2 * self.head_size if self.has_qk_norm else 0)
+        embeddings = self.head_weights * (1 if self.is_tied else 2)
+        return embeddings + self.layers * (self.linear_weights + biases + norms) + self.hidden
+
+    def adapter_parameters(self, rank: int, target_modules: Collection[str]) -> int:
+        """Return the number of parameters of adapters."""
+        adapted = [each for name, each in self.linear_layers.items() if name in target_modules]
+        head = self.hidden + self.vocabulary if "lm_head" in target_modules else 0
+        return rank * (self.layers * sum(each.inputs + each.outputs for each in adapted) + head)
+
+    def cache_bytes(self, bytes_per_number: int) -> int:
+        """Return the bytes of the key-value cache of one token."""
+        return 2 * self.layers * self.kv_heads * self.head_size * bytes_per_number
+
+
+def _qwen_coder(hidden: int, intermediate: int, layers: int, heads: int, **others: Any) -> ModelShape:
+    same: dict[str, Any] = {"kv_heads": 2, "head_size": 128, "vocabulary": 151_936, "is_tied": True}
+    return ModelShape(hidden, intermediate, layers, heads, context=32_768, has_qkv_bias=True, **same | others)
+
+
+PUBLISHED: Mapping[str, ModelShape] = {
+    "Qwen/Qwen2.5-Coder-0.5B-Instruct": _qwen_coder(896, 4864, 24, 14, head_size=64),
+    "Qwen/Qwen2.5-Coder-1.5B-Instruct": _qwen_coder(1536, 8960, 28, 12),
+    "Qwen/Qwen2.5-Coder-3B-Instruct": _qwen_coder(2048, 11_008, 36, 16),
+    "Qwen/Qwen2.5-Coder-7B-Instruct": _qwen_coder(3584, 18_944, 28, 28, kv_heads=4, vocabulary=152_064, is_tied=False),
+}
+"""Shapes of the models that presets name, so that their arithmetic needs no download."""
+
+_FAMILIES: Mapping[str, Mapping[str, bool]] = {
+    "qwen2": {"has_qkv_bias": True},
+    "qwen3": {"has_qk_norm": True},
+    "llama": {},
+    "mistral": {},
+}
+"""Architectures, with what their configurations do not state."""
+
+
+def shape_of(model: str) -> ModelShape:
+    """Return the shape of a model from its folder, the table of published shapes or the local cache of the hub.
+
+    Args:
+        model: folder or hub id.
+
+    Raises:
+        UnknownShape: there is no configuration here, or it is of another architecture.
+    """
+    if model in PUBLISHED:
+        return PUBLISHED[model]
+    file = Path(model).expanduser() / "config.json"
+    if not file.is_file():
+        file = _cached(model)
+    try:
+        return read_shape(json.loads(file.read_text("utf-8")), model)
+    except (OSError, ValueError) as error:
+        raise UnknownShape(f"{model}: its config.json cannot be read ({error})") from error
+
+
+def _cached(model: str) -> Path:
+    try:
+        from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  comes with transformers
+
+        found = try_to_load_from_cache(model, "config.json")
+    except (ImportError, ValueError):  # the name is no hub id
+        found = None
+    if not isinstance(found, str):
+        raise UnknownShape(f"{model}: its shape is unknown, as it has no config.json on this machine")
+    return Path(found)
+
+
+def read_shape(config: Mapping[str, Any], model: str) -> ModelShape:
+    """Return the shape that a model's config.json states.
+
+    Args:
+        config: content of the file.
+        model: name in error messages.
+
+    Raises:
+        UnknownShape: it is of another architecture, or a size is missing.
+    """
+    family = str(config.get("model_type"))
+    if family not in _FAMILIES:
+        raise UnknownShape(f"{model}: the arithmetic knows {', '.join(_FAMILIES)}, not the architecture {family!r}")
+    try:
+        return ModelShape(
+            hidden=int(config["hidden_size"]),
+            intermediate=int(config["intermediate_size"]),
+            layers=int(config["num_hidden_layers"]),
+            heads=int(config["num_attention_heads"]),
+            kv_heads=int(config.get("num_key_value_heads") or config["num_attention_heads"]),
+            head_size=int(config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]),
+            vocabulary=int(config["vocab_size"]),
+            context=int(config["max_position_embeddings"]),
+            is_tied=bool(config.get("tie_word_embeddings", False)),
+            **_biases(config, family),
+        )
+    except KeyError as error:
+        raise UnknownShape(f"{model}: its config.json states no {error.args[0]}") from error
+
+
+def _biases(config: Mapping[str, Any], family: str) -> dict[str, bool]:
+    has_bias = bool(config.get("attention_bias", False))
+    stated = {"has_qkv_bias": has_bias, "has_output_bias": has_bias, "has_mlp_bias": bool(config.get("mlp_bias"))}
+    return {**stated, **_FAMILIES[family]}

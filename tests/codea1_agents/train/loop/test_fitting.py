@@ -1,0 +1,138 @@
+"""What a run needs, whether it fits, and what to change if not. Nothing here is loaded."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.train.loop import fitting
+from codea1_agents.train.loop.fitting import advice, require_fit
+from codea1_agents.train.loop.loading import load_training, preset_names
+from codea1_agents.train.loop.run_size import RunSize, size_of
+from codea1_agents.train.sizing.devices import Devices, Gpu, parse_devices
+from codea1_env.errors import UserError
+
+ON = ("1 x 24GB", "8 x 80GB", "8 x 96GB")
+FITS = {
+    "one-gpu": ON,
+    "one-gpu-lora": ON,
+    "node-lora": ON[1:],
+    "paper-1.5b": ON[2:],
+    "paper-3b": (),
+    "paper-7b": (),
+}
+"""Where each preset with models of the hub fits. DDP shards nothing, so 3B and 7B need adapters."""
+
+
+def size(preset: str, on: str, *changes: str) -> RunSize:
+    return size_of(load_training(preset, changes), parse_devices(on))
+
+
+def test_every_preset_with_models_of_the_hub_is_listed() -> None:
+    of_hub = {name for name in preset_names() if "Qwen/" in load_training(name).model_dump_json()}
+    assert of_hub == set(FITS)
+
+
+@pytest.mark.parametrize("on", ON)
+@pytest.mark.parametrize("preset", FITS)
+def test_where_presets_fit(preset: str, on: str) -> None:
+    found = size(preset, on)
+    assert (not found.faults) == (on in FITS[preset])
+
+
+@pytest.mark.parametrize(("preset", "on"), [("one-gpu", ON[0]), ("one-gpu-lora", ON[0]), ("node-lora", ON[1])])
+def test_presets_for_some_gpus_leave_a_twentieth_free(preset: str, on: str) -> None:
+    found = size(preset, on)
+    assert found.devices.gpu is not None
+    needed = max(found.placement.gpu_bytes(number) for number in range(found.devices.n_gpus))
+    assert needed < 0.95 * found.devices.gpu.memory_gb * 1e9
+
+
+@pytest.mark.parametrize("preset", FITS)
+@pytest.mark.parametrize("on", ON)
+def test_the_advice_is_one_sentence_and_true(preset: str, on: str) -> None:
+    config, devices = load_training(preset), parse_devices(on)
+    sentence = advice(config, size_of(config, devices))
+    assert "\n" not in sentence
+    changes = re.findall(r"[a-z]+\.[\w.]+=[\w.-]+", sentence.partition("it fits with ")[2])
+    if on in FITS[preset]:
+        assert sentence == f"this run fits {devices}"
+    elif changes:
+        assert not size_of(load_training(preset, changes), devices).faults
+    else:
+        (name,) = re.findall(r"the preset (\S+) fits", sentence)
+        assert not size(name, on).faults
+
+
+def test_3b_and_7b_do_not_fit_a_node_whole_and_more_gpus_do_not_help() -> None:
+    for preset in ("paper-3b", "paper-7b"):
+        assert "lora.rank=16" in advice(load_training(preset), size(preset, "8 x 80GB"))
+        assert "the GPU of a learner needs" in "; ".join(size(preset, "64 x 80GB").faults)
+    frozen = load_training("paper-7b", [f"agents.{role}.lora.rank=256" for role in ("coder", "tester")])
+    sentence = advice(frozen, size_of(frozen, parse_devices("8 x 48GB")))
+    assert "more GPUs of this size do not help" in sentence
+
+
+def test_fewer_gpus_are_spread_anew() -> None:
+    config = load_training("node-lora")
+    sentence = advice(config, size_of(config, parse_devices("4 x 80GB")))
+    assert "its processes request 8 GPUs" in sentence
+    assert "it fits with cluster.env_runners=2" in sentence
+
+
+def test_two_learners_on_one_gpu_are_refused() -> None:
+    found = size("one-gpu-lora", "1 x 80GB", "cluster.learners=2", "cluster.gpus_per_learner=0.3")
+    assert any("NCCL" in each for each in found.faults)
+
+
+def test_frozen_roles_and_agents_learn_nothing() -> None:
+    both, one = size("one-gpu", "24GB"), size("one-gpu", "24GB", "agents.tester.agent=fuzz")
+    assert [each.role for each in one.work] == ["coder"]
+    assert one.placement.gpu_bytes(0) < both.placement.gpu_bytes(0)
+    frozen = size("one-gpu", "24GB", "agents.tester.frozen=true")
+    assert [bool(each.trained) for each in frozen.work] == [True, False]
+
+
+def test_tokens_bound_micro_batches() -> None:
+    assert size("paper-1.5b", "8 x 96GB").longest_batch == 4 * 12_288
+    assert size("paper-1.5b", "8 x 96GB", "training.tokens_at_once=20000").longest_batch == 20_000
+    assert size("paper-1.5b", "8 x 96GB", "training.tokens_at_once=100").longest_batch == 12_288  # a row is not split
+
+
+def test_minutes_need_a_gpu_of_known_speed() -> None:
+    assert size("node-lora", "8 x 80GB").seconds is None
+    found = size("node-lora", "8 x H100").seconds
+    assert found is not None
+    assert 0 < found.total < size("node-lora", "8 x A100").seconds.total  # type: ignore[union-attr]
+
+
+def test_a_run_that_cannot_fit_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(1, Gpu("", 24), 64))
+    with pytest.raises(UserError, match="the preset one-gpu-lora fits; --force starts it anyway"):
+        require_fit(load_training("paper-7b"))
+    require_fit(load_training("one-gpu"))
+    require_fit(load_training("paper-7b", ["cluster.address=auto"]))  # another cluster's GPUs are not seen from here
+    monkeypatch.setattr(fitting, "devices_here", lambda: None)
+    require_fit(load_training("paper-7b"))
+
+
+def test_gpus_are_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 1000))
+    with pytest.raises(UserError, match=r"requests a GPU; it fits with cluster\.gpus_per_env_runner=0\.0") as error:
+        require_fit(load_training("one-gpu"))
+    assert "\n" not in str(error.value)
+
+
+def test_the_memory_of_the_machine_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 8))
+    on_cpu = ["cluster.gpus_per_env_runner=0", "cluster.gpus_per_learner=0"]
+    with pytest.raises(UserError, match="of the machine's memory of 8"):
+        require_fit(load_training("one-gpu", on_cpu))
+
+
+def test_a_model_of_unknown_shape_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "devices_here", lambda: Devices(1, Gpu("", 24), 64))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    require_fit(load_training("paper-7b", [f"agents.{role}.model=nobody/unknown" for role in ("coder", "tester")]))

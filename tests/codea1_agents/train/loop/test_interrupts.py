@@ -1,0 +1,221 @@
+"""Signals to a real run: what is done is saved, and at most the step in progress is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.grpo import ON_RAY
+
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.train.loop import load_training, resume, train
+from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of
+from codea1_env.runs.config import to_toml
+
+pytestmark = [*ON_RAY, pytest.mark.slow]
+
+GATED = """
+import importlib, sys
+from functools import reduce
+
+module, path, number, *command = sys.argv[1:]
+*owners, name = path.split(".")
+owner = reduce(getattr, owners, importlib.import_module(module))
+original, calls = getattr(owner, name), []
+
+def gated(*arguments, **named):
+    calls.append(name)
+    if len(calls) == int(number):
+        print("at the gate", file=sys.stderr, flush=True)
+        open("gate").close()  # it waits for a writer
+    return original(*arguments, **named)
+
+setattr(owner, name, gated)
+sys.argv[1:] = command
+from codea1_agents.cli import main
+main()
+"""
+"""Runs a command whose n-th call of a function waits at a gate."""
+
+SAMPLING = ("codea1_agents.train.grpo.env_runner", "TreeEnvRunner.sample", "3")
+BUILDING = ("codea1_agents.train.grpo.algorithm", "GRPO.setup", "1")
+LEARNING = ("codea1_agents.train.grpo.learner", "GRPOTorchLearner._update", "3")
+NO_GATE = (*SAMPLING[:2], "0")
+WRITING = ("codea1_agents.train.loop.folder", "_sync_files", "2")
+
+
+AGENT = """
+import os
+
+def tester(observation):
+    if os.path.exists("gate"):
+        open("arrived", "w").close()
+        open("gate").close()
+    return "assert f(1) == 2"
+"""
+
+
+class Run:
+    """`codea1 train` in a process of its own."""
+
+    def __init__(self, folder: Path, gate: tuple[str, ...], changes: list[str]) -> None:
+        self.folder, self._gate = folder / "run", folder / "gate"
+        sets = [word for change in changes for word in ("--set", change)]
+        command = ["train", "mine.toml", "-o", "run", *sets]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", GATED, *gate, *command],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+        )
+
+    def wait_for(self, text: str) -> None:
+        assert self._process.stdout is not None
+        said = []
+        for line in self._process.stdout:
+            said.append(line)
+            if text in line:
+                return
+        raise AssertionError(f"it never said {text!r} but: {''.join(said)}")
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def open_gate(self) -> None:
+        self._gate.write_bytes(b"")
+
+    def end(self) -> str:
+        rest, _ = self._process.communicate(timeout=120)
+        assert self._process.returncode == 130, rest
+        return rest
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+    @property
+    def saved(self) -> int:
+        checkpoint = last_checkpoint(self.folder)
+        return step_of(checkpoint) if checkpoint is not None else 0
+
+
+@pytest.fixture
+def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Start a run of four steps, with no checkpoint before its end."""
+    (tmp_path / "mine.toml").write_text(to_toml(load_training(settings, ["checkpoints.every=0"])))
+    (tmp_path / "gated_agents.py").write_text(AGENT)
+    os.mkfifo(tmp_path / "arrived")
+    runs: list[Run] = []
+
+    def begin(gate: tuple[str, ...], *changes: str, until: str = "at the gate") -> Run:
+        if gate != NO_GATE:
+            os.mkfifo(tmp_path / "gate")
+        runs.append(Run(tmp_path, gate, list(changes)))
+        runs[0].wait_for(until)
+        return runs[0]
+
+    yield begin
+    for run in runs:
+        run.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(
+    start: Callable[..., Run], settings: dict[str, Any], number: signal.Signals, tmp_path: Path
+) -> None:
+    run = start(SAMPLING)
+    run.send(number)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(number)
+    assert "continue with: codea1 train --resume run" in run.end()
+    assert run.saved == 2
+    assert [line["step"] for line in read_metrics(run.folder)] == [1, 2]
+    if number is signal.SIGINT:
+        whole = train(load_training(settings), out=tmp_path / "whole")
+        again = resume(run.folder)
+        assert [each["figures"] for each in again.lines] == [each["figures"] for each in whole.lines]
+
+
+def test_rollouts_of_a_remote_runner_are_discarded_too(start: Callable[..., Run], tmp_path: Path) -> None:
+    changes = ["run.steps=1000", "cluster.env_runners=1", "agents.tester.agent=gated_agents:tester"]
+    run = start(NO_GATE, *changes, until="step 2/1000")
+    os.mkfifo(tmp_path / "gate")
+    (tmp_path / "arrived").read_bytes()
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(signal.SIGINT)
+    run.end()
+    assert run.saved == len(read_metrics(run.folder)) >= 2
+
+
+def test_learning_is_not_discarded_while_steps_before_it_are_unsaved(start: Callable[..., Run]) -> None:
+    run = start(LEARNING)
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted again: this step is finished and saved first")
+    run.open_gate()
+    run.end()
+    assert run.saved == 3
+    assert len(read_metrics(run.folder)) == 3
+
+
+def test_learning_is_discarded_if_all_steps_before_it_are_saved(start: Callable[..., Run]) -> None:
+    run = start(LEARNING, "checkpoints.every=1")
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(signal.SIGINT)
+    run.end()
+    assert run.saved == 2
+
+
+def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> None:
+    run = start(WRITING, "checkpoints.every=1")
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(signal.SIGTERM)
+    run.open_gate()
+    run.end()
+    assert run.saved == len(read_metrics(run.folder)) >= 2
+    assert not list((run.folder / "checkpoints").glob(".*"))
+
+
+def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> None:
+    run = start(LEARNING)
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(signal.SIGINT)
+    run.wait_for("press Ctrl-C once more to stop at once")
+    run.send(signal.SIGINT)
+    assert "there is no checkpoint yet; continue with: codea1 train --resume run" in run.end()
+    assert run.saved == 0
+
+
+def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[..., Run]) -> None:
+    run = start((*SAMPLING[:2], "1"))
+    run.send(signal.SIGINT)
+    run.wait_for("interrupted: this step is finished and saved first")
+    run.send(signal.SIGINT)
+    assert "continue" not in run.end()
+    assert not run.folder.exists()
+
+
+def test_sigterm_before_the_first_step_leaves_nothing(start: Callable[..., Run]) -> None:
+    run = start(BUILDING)
+    assert run.folder.exists()
+    run.send(signal.SIGTERM)
+    run.end()
+    assert not run.folder.exists()

@@ -1,0 +1,84 @@
+"""The memory of a learner: which settings change which part, and by how much. `test_measuring` checks the bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, kept_bytes, learner_parts, work_bytes
+from codea1_agents.train.sizing.shapes import PUBLISHED
+
+NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
+SHAPE = PUBLISHED[NAME]
+N = SHAPE.parameters
+
+
+def module(*, learns: bool = True, reference: bool = True, tokens: int = 4096, **options: Any) -> LearnedModule:
+    batch = MicroBatch.of(1, tokens - tokens // 2, tokens // 2)
+    return LearnedModule(SHAPE, ModelSettings(NAME, **options), learns, reference and learns, batch, 256)
+
+
+def parts(*modules: LearnedModule, n_learners: int = 1, is_on_gpu: bool = True) -> dict[str, int]:
+    found = learner_parts(modules, n_learners=n_learners, is_on_gpu=is_on_gpu)
+    return {each.name: each.n_bytes for each in found}
+
+
+def test_full_fine_tuning_of_two_roles() -> None:
+    found = parts(module(), module())
+    assert found["weights"] == found["references"] == 8 * N
+    assert found["gradients"] == 4 * N  # one role learns after the other
+    assert found["AdamW"] == 16 * N
+    assert found["buckets of DDP"] == 0
+    assert parts(module(), module(), n_learners=2)["buckets of DDP"] == 8 * N
+
+
+def test_a_frozen_role_has_weights_only() -> None:
+    found = parts(module(), module(learns=False))
+    assert found["weights"] == 8 * N
+    assert found["AdamW"] == 8 * N
+    assert found["references"] == 4 * N
+
+
+def test_adapters_need_no_reference() -> None:
+    lora = LoraSettings()
+    adapters = SHAPE.adapter_parameters(lora.rank, lora.target_modules)
+    found = parts(module(lora=lora))
+    assert found["weights"] == 4 * (N + adapters)
+    assert found["AdamW"] == 8 * adapters
+    assert found["references"] == 0
+
+
+def test_the_step_of_adamw_on_a_gpu_may_need_more_than_a_micro_batch() -> None:
+    small = module(tokens=8)
+    on_gpu, on_cpu = (parts(small, is_on_gpu=each) for each in (True, False))
+    assert on_gpu["activations"] + on_gpu["work"] == 4 * N
+    assert on_cpu["activations"] + on_cpu["work"] < 4 * N
+
+
+@given(tokens=st.integers(1, 20_000), more=st.integers(1, 20_000), autocast=st.sampled_from(["", "bfloat16"]))
+def test_more_tokens_need_more_and_checkpointing_keeps_less(tokens: int, more: int, autocast: str) -> None:
+    plain = module(tokens=tokens, autocast=autocast)
+    larger = module(tokens=tokens + more, autocast=autocast)
+    checkpointed = module(tokens=tokens, autocast=autocast, gradient_checkpointing=True)
+    assert kept_bytes(plain) < kept_bytes(larger)
+    assert kept_bytes(checkpointed) < kept_bytes(plain)
+    assert kept_bytes(plain) + work_bytes(plain) <= kept_bytes(larger) + work_bytes(larger)
+
+
+def test_padded_rows_need_a_mask() -> None:
+    one = module()
+    two = replace(one, batch=MicroBatch.of(2, 1024, 1024))
+    masks = SHAPE.layers * 4096 * 4 * 2048  # a float32 for each token and each other token of its row, in each layer
+    keys = SHAPE.layers * 4096 * 4 * 2 * (SHAPE.heads - SHAPE.kv_heads) * SHAPE.head_size
+    assert kept_bytes(two) - kept_bytes(one) == masks + keys
+
+
+def test_small_parts_of_logits_save_memory() -> None:
+    whole = replace(module(tokens=8192), logits_at_once=0)
+    in_parts = replace(whole, logits_at_once=256)
+    assert kept_bytes(whole) - kept_bytes(in_parts) == 4 * 4096 * SHAPE.vocabulary
+    assert work_bytes(in_parts) < work_bytes(whole)

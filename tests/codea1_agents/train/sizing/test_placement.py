@@ -1,0 +1,53 @@
+"""Where processes go."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codea1_agents.train.sizing.learning import Part
+from codea1_agents.train.sizing.placement import Placement, Process, placed
+
+
+def process(kind: str, number: int, gpus: float, *, is_in_driver: bool = False) -> Process:
+    return Process(kind, number, gpus, is_in_driver, (Part("weights", 10),), (Part("copy", 1),))
+
+
+def names(placement: Placement) -> list[str]:
+    return [" ".join(f"{each.kind[0]}{each.number}" for each in held) for held in placement.by_gpu]
+
+
+def test_whole_gpus_go_to_one_process_each() -> None:
+    found = placed([process("runner", n, 1) for n in range(2)] + [process("learner", 0, 1)], 4)
+    assert names(found) == ["r0", "r1", "l0", ""]
+    assert found.n_gpus_of("runner") == 2
+
+
+def test_shares_fill_a_gpu_before_they_open_another() -> None:
+    found = placed([process("runner", n, 0.4) for n in range(3)] + [process("learner", 0, 0.6)], 2)
+    assert names(found) == ["r0 r1", "r2 l0"]
+    assert found.gpu_bytes(0) == 20
+    assert found.host_bytes == 4
+
+
+def test_the_driver_uses_the_first_gpu_and_ray_does_not_know() -> None:
+    found = placed([process("runner", 0, 1, is_in_driver=True), process("learner", 0, 1)], 1)
+    assert names(found) == ["r0 l0"]
+
+
+def test_processes_without_a_gpu_are_on_the_host() -> None:
+    found = placed([process("runner", 0, 0), process("learner", 0, 1)], 0)
+    assert [each.kind for each in found.on_host] == ["runner"]
+    assert [each.kind for each in found.unplaced] == ["learner"]
+    assert found.host_bytes == 12  # the learner's GPU is missing, not on the host
+
+
+@given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0]), max_size=12), st.integers(0, 8))
+def test_no_gpu_is_given_twice(wanted: list[float], n_gpus: int) -> None:
+    found = placed([process("runner", n, gpus) for n, gpus in enumerate(wanted)], n_gpus)
+    assert sorted(each.number for each in found.processes) == list(range(len(wanted)))
+    for held in found.by_gpu:
+        assert sum(min(each.gpus, 1.0) for each in held) <= 1.0 + 1e-9
+    for each in found.processes:
+        n_held = sum(each in held for held in found.by_gpu)
+        assert n_held in (0, max(1, round(each.gpus)))

@@ -1,0 +1,105 @@
+"""Shapes against the models that `transformers` builds, on `meta`, where weights take no memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+from codea1_agents.train.grpo.model_settings import LoraSettings  # noqa: E402
+from codea1_agents.train.sizing.shapes import PUBLISHED, UnknownShape, read_shape, shape_of  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")  # of peft and transformers about each other
+
+SMALL = {
+    "vocab_size": 1000,
+    "hidden_size": 48,
+    "intermediate_size": 112,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+
+
+def on_meta(config: Any) -> Any:
+    with torch.device("meta"):
+        return transformers.AutoModelForCausalLM.from_config(config)
+
+
+def n_parameters(model: Any) -> int:
+    return sum(each.numel() for each in model.parameters())  # tied ones are listed once
+
+
+@pytest.mark.parametrize(
+    ("family", "others"),
+    [
+        ("Qwen2", {"tie_word_embeddings": True}),
+        ("Qwen2", {"tie_word_embeddings": False}),
+        ("Qwen3", {"head_dim": 20}),
+        ("Llama", {"attention_bias": True, "mlp_bias": True}),
+        ("Llama", {"head_dim": 8, "tie_word_embeddings": True}),
+        ("Mistral", {}),
+    ],
+)
+def test_a_shape_has_the_parameters_of_the_model(family: str, others: dict[str, Any]) -> None:
+    config = getattr(transformers, f"{family}Config")(**SMALL, **others)
+    shape = read_shape(json.loads(config.to_json_string(use_diff=True)), "m")
+    assert shape.parameters == n_parameters(on_meta(config))
+    assert shape.context == config.max_position_embeddings
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_shapes_are_those_of_qwen(name: str) -> None:
+    shape = PUBLISHED[name]
+    config = transformers.Qwen2Config(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.intermediate,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        tie_word_embeddings=shape.is_tied,
+    )
+    assert shape.parameters == n_parameters(on_meta(config))
+    counted = {"0.5B": 494_032_768, "1.5B": 1_543_714_304, "3B": 3_085_938_688, "7B": 7_615_616_512}
+    assert shape.parameters == next(n for size, n in counted.items() if f"-{size}-" in name)  # as the hub states
+
+
+def test_adapters_have_the_parameters_of_peft() -> None:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    config = transformers.LlamaConfig(**SMALL)
+    lora = LoraSettings(rank=4, target_modules=("q_proj", "v_proj", "down_proj"))
+    adapted = peft.get_peft_model(on_meta(config), peft.LoraConfig(r=4, target_modules=list(lora.target_modules)))
+    trained = sum(each.numel() for each in adapted.parameters() if each.requires_grad)
+    assert read_shape(config.to_dict(), "m").adapter_parameters(lora.rank, lora.target_modules) == trained
+
+
+def test_a_folder_states_its_shape(tmp_path: Path) -> None:
+    transformers.Qwen2Config(**SMALL, tie_word_embeddings=True).save_pretrained(tmp_path)
+    assert shape_of(str(tmp_path)).is_tied
+    assert shape_of(str(tmp_path)).hidden == 48
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"model_type": "gpt2"}, "not the architecture 'gpt2'"),
+        ({"model_type": "llama", "hidden_size": 3, "intermediate_size": 3}, "states no num_hidden_layers"),
+        ("{", "cannot be read"),
+    ],
+)
+def test_what_is_unknown_is_named(content: Any, said: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(UnknownShape, match=said):
+        shape_of(str(tmp_path))
+
+
+def test_a_model_that_is_not_here_has_no_shape(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(UnknownShape, match=r"no config\.json on this machine"):
+        shape_of("nobody/nothing-1B")

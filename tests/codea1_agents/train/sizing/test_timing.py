@@ -1,0 +1,46 @@
+"""Tokens and seconds of a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
+from codea1_agents.train.sizing.devices import Gpu
+from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch
+from codea1_agents.train.sizing.sampling import SampledModule
+from codea1_agents.train.sizing.shapes import PUBLISHED
+from codea1_agents.train.sizing.timing import ASSUMED, RoleWork, StepSeconds, step_seconds
+
+NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
+SHAPE, SETTINGS = PUBLISHED[NAME], ModelSettings(NAME)
+WORK = RoleWork("coder", False, 700, 500, group=8, sampled=64, trained=64, epochs=1, extra_passes=1)
+GPU = Gpu("", 24, tflops=100, bandwidth_tb=1)
+
+
+def seconds(work: RoleWork = WORK, settings: ModelSettings = SETTINGS, n_sampling: int = 1) -> StepSeconds:
+    sampled = SampledModule(SHAPE, settings, 2048, rows=16)
+    learned = LearnedModule(SHAPE, settings, True, True, MicroBatch.of(1, 1024, 1024), 256)
+    return step_seconds([work], [sampled], [learned], GPU, n_sampling=n_sampling, n_learning=2)
+
+
+def test_tokens() -> None:
+    assert WORK.sampled_tokens == 32_000
+    assert WORK.prefilled_tokens == 8 * 700  # a group shares its prompt
+    assert WORK.learned_tokens == 64 * 1200
+    assert replace(WORK, prompt_once=True, epochs=2).learned_tokens == 2 * (8 * 700 + 64 * 500)
+
+
+def test_seconds_follow_from_operations_and_bytes() -> None:
+    found = seconds()
+    assert found.learn == pytest.approx(64 * 1200 * 8 * SHAPE.parameters / (100e12 * ASSUMED.learns_at) / 2)
+    read = 4 * SHAPE.parameters + 16 * (700 + 250) * SHAPE.cache_bytes(4)
+    assert found.decode == pytest.approx(4 * 500 * read / (1e12 * ASSUMED.samples_at))
+    assert found.total == found.decode + found.prefill + found.learn
+
+
+def test_more_gpus_and_adapters_are_faster_and_frozen_roles_learn_nothing() -> None:
+    assert seconds(n_sampling=4).decode == pytest.approx(seconds().decode / 4)
+    assert seconds(settings=replace(SETTINGS, lora=LoraSettings())).learn < seconds().learn
+    assert seconds(replace(WORK, trained=0)).learn == 0
