@@ -92,33 +92,16 @@ def phrase_folder(folder: Path, phrases: Sequence[str], seed: int = 0, **shape: 
     return str(folder)
 
 
-_CHAT = "{% for message in messages %}<turn>{{ message['role'] }}\n{{ message['content'] }}{% endfor %}<turn>"
-
-
 def chat_tokenizer(texts: Sequence[str], phrases: Sequence[str]) -> Any:
     """A byte-pair tokenizer with a chat template, trained on texts; each phrase is one token."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
+    from tokenizers import AddedToken
 
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=2000, special_tokens=["<end>", "<pad>", "<turn>"], initial_alphabet=alphabet, show_progress=False
-    )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer = bpe_tokenizer(CHAT_TEMPLATE, texts, 2000)
     tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token="<end>",
-        pad_token="<pad>",
-        additional_special_tokens=["<turn>"],
-        chat_template=_CHAT,
-    )
+    return tokenizer
 
 
-def chat_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], seed: int = 0, **shape: Any) -> str:
+def chat_phrase_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], seed: int = 0, **shape: Any) -> str:
     """Write a chat model of any vocabulary that says these phrases with about the same probability, and hardly more."""
     import torch
 
@@ -142,3 +125,79 @@ def chat_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], seed: int 
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
+
+
+CHAT_TEMPLATE = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+_CORPUS = (
+    "def add(a, b):\n    return a + b\n",
+    "assert add(1, 2) == 3\nassert last([]) == None\n",
+    "```python\ndef last(items):\n    return items[-1] if items else None\n```\n",
+    "Write the function that the following problem asks for. Give the whole program in one block.\n",
+)
+
+
+def chat_folder(folder: Path, chat_template: str | None, kind: str = "Llama", **shape: Any) -> Path:
+    """Write a model of 100,000 random parameters with a byte-pair tokenizer that is trained here.
+
+    Args:
+        folder: of the model.
+        chat_template: of the tokenizer; None: it has none.
+        kind: `Llama` or `Qwen2`.
+        shape: in the words of the model's configuration.
+    """
+    import pytest
+
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    tokenizer = bpe_tokenizer(chat_template)
+    torch.set_num_threads(1)
+    usual = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,  # of 32 dimensions, the fewest that vLLM takes
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 2048,
+        "bos_token_id": None,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "initializer_range": 0.3,  # spreads the logits, so that greedy choices are no near ties
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = getattr(transformers, f"{kind}Config")(**usual | shape)
+        model = getattr(transformers, f"{kind}ForCausalLM")(config)
+    model.generation_config.do_sample = True  # as published instruct models have it; servers go by it
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def bpe_tokenizer(chat_template: str | None, texts: Sequence[str] = _CORPUS, vocabulary: int = 320) -> Any:
+    """A byte-pair tokenizer that is trained on texts."""
+    import tokenizers
+    from tokenizers import decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bpe = tokenizers.Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator([*texts] * 4, trainer)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        additional_special_tokens=["<|im_start|>"],
+    )
+    tokenizer.chat_template = chat_template
+    return tokenizer

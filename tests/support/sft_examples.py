@@ -1,9 +1,8 @@
-"""One problem, programs that fail it, and the prompts of a tester who is taught about them."""
+"""One problem, programs that fail it, and the prompts of a tester."""
 
 from __future__ import annotations
 
 from codea1_agents.prompts import load_prompts
-from codea1_agents.train.tiny.sft_examples import FailingProgram
 from codea1_env.problems import GoldenCase, Problem
 
 ADD = Problem(
@@ -15,4 +14,4 @@ ADD = Problem(
 )
 WRONG = [f"def add(a, b):\n    return a + b + {n}\n" for n in range(1, 6)]
 PROMPTS = load_prompts("simple")
-FAILING = [FailingProgram(ADD, program) for program in WRONG]
+FAILING = {ADD.id: WRONG}

@@ -21,7 +21,7 @@ from codea1_agents.cli import (
     report,
     rescore,
     sandbox,
-    sft_tester,
+    sft,
     train,
 )
 from codea1_agents.cli.boundary import Boundary
@@ -65,7 +65,7 @@ add_command(app, "train", train.TrainOptions, "training_runs:run_training")
 add_command(app, "presets", train.PresetsOptions, "training_runs:run_presets")
 add_command(app, "export-model", train.ExportModelOptions, "training_runs:run_export")
 add_command(app, "pretrain", pretrain.PretrainOptions, "pretraining:run_pretrain")
-add_command(app, "sft-tester", sft_tester.SftTesterOptions, "fine_tuning:run_sft_tester")
+add_command(app, "sft", sft.SftOptions, "fine_tuning:run_sft")
 add_command(app, "export-tests", evaluate.ExportTestsOptions, "evaluating_export:run_export")
 add_command(app, "crossplay", crossplay.CrossplayOptions, "crossplaying:run_crossplay")
 add_command(app, "experiment", experiment.ExperimentOptions, "experimenting:run_experiment")
@@ -86,10 +86,11 @@ add_command(_game, "questions", game.QuestionsOptions, "game_questions:answer_qu
 _demo = _group("demo", "Run demonstrations.")
 add_command(_demo, "coevolve", demo.CoevolveOptions, "coevolving:run_coevolve")
 
-_check = _group("check", "Check problems, the environment, an agent, or this machine's sandbox.")
+_check = _group("check", "Check problems, the environment, an agent, a language model, or this machine's sandbox.")
 add_command(_check, "problems", check.CheckProblemsOptions, "checking:run_check_problems")
 add_command(_check, "env", check.CheckEnvOptions, "checking:run_check_env")
 add_command(_check, "agent", check.CheckAgentOptions, "checking:run_check_agent")
+add_command(_check, "model", check.CheckModelOptions, "checking_model:run_check_model")
 add_command(_check, "sandbox", check.CheckSandboxOptions, "checking:run_check_sandbox")
 
 _book = _group("book", "Show, study, minimise, export, merge and import Mistake Books.")

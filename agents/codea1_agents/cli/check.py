@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import NoProgress, Options, Sandbox
+from codea1_agents.cli.options import NoProgress, Options, Problems, Sandbox, TestsPerSuite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +74,28 @@ class CheckSandboxOptions(Options):
     require: Annotated[
         str, Option(metavar="TIER", help="Weakest tier to accept: namespaces, bwrap, landlock, seccomp, rlimits.")
     ] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckModelOptions(Options):
+    """Check a language model before training: what it is, what it replies, how good it is, what to do next.
+
+    It trains nothing. The model writes one program and one suite for each of a few problems.
+
+    \b
+    Example:
+      codea1 check model Qwen/Qwen2.5-Coder-0.5B-Instruct
+      codea1 check model models/mine -p my.jsonl --max-tokens 512
+    """
+
+    model: Annotated[str, Argument(help="Folder or hub id of a causal language model.")]
+    problems: Problems = "starter"
+    limit: Annotated[int, Option(min=1, help="Use only the first so many problems.")] = 8
+    prompts: Annotated[str, Option(help="Wording of the prompts: a name or a file.")] = "default"
+    max_tokens: Annotated[
+        int | None,
+        Option(min=1, help="Longest reply, in tokens.", show_default="1024, or half of a shorter context"),
+    ] = None
+    tests: TestsPerSuite = 8
+    seed: Annotated[int, Option(min=0, help="Seed of the replies, mutants and intervals.")] = 0
+    sandbox: Sandbox = "local"

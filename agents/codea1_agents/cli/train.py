@@ -24,6 +24,7 @@ class TrainOptions(Options):
     Example:
       codea1 train my_run.toml --set run.steps=20 --set training.lr=3e-6 -o runs/first
       codea1 train paper-7b --dry-run --on "8 x H100 80GB"
+      codea1 train code-a1 --coder models/mine --tester models/mine --problems my.jsonl --steps 200
     """
 
     config: Annotated[
@@ -33,6 +34,15 @@ class TrainOptions(Options):
         list[str] | None,
         Option("--set", help="Change a setting: section.key=value; may be repeated.", metavar="KEY=VALUE"),
     ] = None
+    coder: Annotated[str, Option(help="Model that the coder starts with: agents.coder.model.", show_default=False)] = ""
+    tester: Annotated[
+        str, Option(help="Model that the tester starts with: agents.tester.model.", show_default=False)
+    ] = ""
+    problems: Annotated[
+        str, Option("--problems", "-p", help="Problems to train on: game.problems.", show_default=False)
+    ] = ""
+    held_out: Annotated[str, Option(help="Problems to evaluate on: evaluation.problems.", show_default=False)] = ""
+    steps: Annotated[int | None, Option(min=1, help="Iterations: run.steps.", show_default=False)] = None
     out: Annotated[
         Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
     ] = None

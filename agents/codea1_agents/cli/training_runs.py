@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import typer
@@ -25,7 +26,7 @@ def run_training(options: TrainOptions) -> None:
         TrainingFailed: the training was stopped, for example because the loss became nan.
         typer.Exit: interrupted (130), or the run of a dry run does not fit (1).
     """
-    resume, changes = options.resume, options.changes or ()
+    resume, changes = options.resume, _changes(options)
     require_out_or_resume(options.out, resume)
     if options.config is None and resume is None:
         raise UserError("name a TOML file or a preset (see codea1 presets), or a run to --resume")
@@ -57,6 +58,20 @@ def _dry_run(options: TrainOptions, config: TrainingConfig | None, page: Page) -
     from codea1_agents.cli.dry_run import show_dry_run  # noqa: PLC0415  only here
 
     show_dry_run(config, options.on or "", page)
+
+
+def _changes(options: TrainOptions) -> list[str]:
+    """Return the changes to the settings; those of `--set` come last and have precedence."""
+    named = {
+        "agents.coder.model": options.coder,
+        "agents.tester.model": options.tester,
+        "game.problems": options.problems,
+        "evaluation.problems": options.held_out,
+        "run.steps": options.steps,
+    }
+    # A JSON text is TOML, too.
+    shortcuts = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in named.items() if value]
+    return [*shortcuts, *(options.changes or ())]
 
 
 def run_export(options: ExportModelOptions) -> None:

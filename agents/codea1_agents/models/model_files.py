@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
@@ -32,7 +33,8 @@ def require_model(agent: str, name: str) -> str:
     if folder.is_file():
         raise BrokenInput(f"{name!r} is a file; a model is a folder with config.json, weights and a tokenizer")
     if not _HUB_ID.fullmatch(name) or name.startswith((".", "models/")):  # no account on the hub has such a name
-        raise BrokenInput(f"there is no folder {name!r}, and no model on the HuggingFace hub can have this name")
+        hint = f"; did you mean {str(near)!r}?" if (near := _nearest(folder)) else ""
+        raise BrokenInput(f"there is no folder {name!r}, and no model on the HuggingFace hub can have this name{hint}")
     return name
 
 
@@ -89,6 +91,13 @@ def require_new(folder: Path) -> None:
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         raise UserError(f"{folder}: it cannot be written ({error.strerror or error})") from error
+
+
+def _nearest(folder: Path) -> Path | None:
+    """Return the model beside a missing folder whose name is most like it; None if there is none."""
+    models = [path.parent.name for path in folder.parent.glob("*/config.json")]
+    near = get_close_matches(folder.name, sorted(models), n=1)
+    return folder.parent / near[0] if near else None
 
 
 def _missing(folder: Path) -> str:

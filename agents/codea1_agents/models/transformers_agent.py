@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.models.completion_agent import CompletionResult
 from codea1_agents.models.completions import Completion, Sampling
 from codea1_agents.models.local_model import LocalModel, Request
@@ -117,7 +117,7 @@ class TransformersAgent(LocalModel):
         return [self._completion(each, row) for each, row in zip(requests, rows, strict=True)]
 
     def _completion(self, request: Request, row: list[int]) -> Completion:
-        ends = _ends(self._model.generation_config)
+        ends = self._model.generation_config.eos_token_id or ()
         length = next((at for at, token in enumerate(row) if token in ends), None)
         kept = row[:length]
         return Completion(
@@ -143,14 +143,9 @@ def _settle_generation(model: Any, tokenizer: Any, max_tokens: int) -> None:
         do_sample=False,
         max_new_tokens=max_tokens,
         bos_token_id=own.bos_token_id,
-        eos_token_id=own.eos_token_id if own.eos_token_id is not None else tokenizer.eos_token_id,
+        eos_token_id=list(end_tokens(tokenizer, own)) or None,
         pad_token_id=tokenizer.pad_token_id,
     )
-
-
-def _ends(config: Any) -> tuple[int, ...]:
-    found = config.eos_token_id
-    return () if found is None else (found,) if isinstance(found, int) else tuple(found)
 
 
 def _device(torch: Any, name: str) -> Any:

@@ -1,10 +1,10 @@
-"""Handles SIGTERM, with which schedulers end jobs, like Ctrl-C."""
+"""Handles Ctrl-C, and SIGTERM, with which schedulers end jobs."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -26,3 +26,27 @@ def sigterm_interrupts() -> Iterator[None]:
 
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
+
+
+@contextmanager
+def stop_requests() -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether Ctrl-C or SIGTERM came inside the `with` block; a second one interrupts.
+
+    Outside the main thread, where Python cannot handle signals, it returns False.
+    """
+    requested = threading.Event()
+
+    def request(*_: object) -> None:
+        if requested.is_set():
+            raise KeyboardInterrupt
+        requested.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield requested.is_set
+        return
+    former = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield requested.is_set
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

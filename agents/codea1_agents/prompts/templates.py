@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
-from codea1_agents.prompts.fences import fenced
+from codea1_agents.fences import fenced
 from codea1_agents.prompts.messages import Message, Speaker, merged
+from codea1_agents.scripted.literals import call_text
+from codea1_agents.scripted.signatures import read_interface
+from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 
@@ -36,6 +39,9 @@ _PLACEHOLDERS = (
 )
 _SPEAKERS: tuple[Speaker, ...] = ("system", "assistant", "user")
 _TESTS = 8
+_WITH_INPUTS = "+inputs"
+_INPUTS = "Calls whose arguments have suitable types, without their values:"
+_MAX_CALLS = 6
 
 
 View = Literal["white_box", "black_box", "blind"]
@@ -50,6 +56,8 @@ class Prompts:
     name: str
     tables: Mapping[str, tuple[Message, ...]]
     """Templates by situation, complete."""
+    shows_inputs: bool = False
+    """Whether a tester's prompt ends with calls of the entry point with arguments of suitable types, without values."""
 
     def messages(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         """Return the chat messages for a turn; the last message is the user's.
@@ -62,21 +70,34 @@ class Prompts:
         Raises:
             UserError: `role` or `tester_view` is missing or unknown.
         """
+        filled = _filled(self._templates(observation, info), _facts(observation, info))
+        if self.shows_inputs and info["role"] == "tester" and (calls := _example_calls(observation)):
+            filled.append(Message("user", f"{_INPUTS}\n{fenced(calls)}"))
+        return merged(filled)
+
+    def wants_block(self, observation: Observation, info: Info) -> bool:
+        """Return whether the wording of a turn mentions a fenced block of Python, so that a reply should be one.
+
+        Raises:
+            UserError: as `messages`.
+        """
+        return any("```python" in each.content for each in self._templates(observation, info))
+
+    def _templates(self, observation: Observation, info: Info) -> tuple[Message, ...]:
         role = info.get("role")
         if role not in ("coder", "tester"):
             raise UserError(f"info['role'] must be 'coder' or 'tester', not {role!r}")
         situation = "coder" if role == "coder" else f"tester_{_view(observation, info)}"
-        templates = self.tables[situation]
-        if observation["feedback"]:
-            templates += self.tables[f"{role}_repair"]
-        return merged(_filled(templates, _facts(observation, info)))
+        repair = self.tables[f"{role}_repair"] if observation["feedback"] else ()
+        return self.tables[situation] + repair
 
 
 def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     """Return a wording.
 
     Args:
-        wording: one of `WORDINGS`, or the path of a TOML file; missing tables are taken from `default`.
+        wording: one of `WORDINGS`, or the path of a TOML file; missing tables are taken from `default`. With `+inputs`
+            after it, testers get calls with arguments of suitable types, too.
 
     Raises:
         UnknownName: the wording is neither a known name nor a file.
@@ -85,6 +106,8 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     if isinstance(wording, Prompts):
         return wording
     name = str(wording)
+    if name.endswith(_WITH_INPUTS):
+        return replace(load_prompts(name.removesuffix(_WITH_INPUTS)), name=name, shows_inputs=True)
     tables = _read(_own("default"), "default")
     if name != "default":
         tables |= _read(*_found(name))
@@ -161,6 +184,16 @@ def _facts(observation: Observation, info: Info) -> dict[str, str]:
         "feedback": _encodable(observation["feedback"]),
         "tests": str(info.get("tests_per_suite", _TESTS)),
     }
+
+
+def _example_calls(observation: Observation) -> str:
+    """Return calls of the entry point with edge inputs of its types, one per line; empty if the types are unknown."""
+    name = observation["entry_point"]
+    interface = read_interface(name, observation["problem"], observation["examples"], observation["program"])
+    if interface is None:
+        return ""
+    calls = boundary_calls(interface)[:_MAX_CALLS]
+    return _encodable("\n".join(call_text(name, arguments, interface.keywords) for arguments in calls))
 
 
 def _encodable(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from codea1_agents.prompts.fences import fenced
+from codea1_agents.fences import fenced
 from codea1_agents.scripted.literals import literal
 from codea1_agents.scripted.mutation import mutants, without_docstrings
 from codea1_agents.scripted.randomness import SeededAgent

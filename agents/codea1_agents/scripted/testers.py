@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codea1_agents.prompts.fences import fenced
+from codea1_agents.fences import fenced
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.oracle import Oracle, Subject
 from codea1_agents.scripted.randomness import SeededAgent

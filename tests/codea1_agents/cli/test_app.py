@@ -17,7 +17,8 @@ from codea1_agents.cli.app import app
 from codea1_env import problems
 from codea1_env.errors import MissingExtra
 
-COMMANDS = ["play", "rescore", "agents", "doctor", "check problems", "check agent", "check env", "check sandbox"]
+COMMANDS = ["play", "rescore", "agents", "doctor"]
+COMMANDS += ["check problems", "check agent", "check env", "check model", "check sandbox"]
 COMMANDS += ["report", "book stats", "book survival", "book relapses", "book minimise"]
 COMMANDS += ["book show", "book export", "book merge", "book import", "problems list"]
 COMMANDS += ["eval coder", "eval tester", "eval compare", "select", "export-tests"]
@@ -32,7 +33,7 @@ COMMANDS += [
     "game questions",
 ]
 COMMANDS += ["crossplay"]
-COMMANDS += ["pretrain", "sft-tester", "audit", "sandbox clean", "sandbox serve"]
+COMMANDS += ["pretrain", "sft", "audit", "sandbox clean", "sandbox serve"]
 
 
 def test_the_list_of_commands_in_these_tests_is_complete() -> None:

@@ -147,7 +147,7 @@ COMMANDS = {
     "check agent": ("check", "agent", "SPEC"),
     "crossplay": ("crossplay", "-p", "two.jsonl", "--coders", "SPEC", "--testers", "mine=SPEC", "--out", "run"),
     "crossplay both": ("crossplay", "SPEC", "-p", "two.jsonl", "--out", "run", "--json"),
-    "sft-tester": ("sft-tester", ".", "--problems", "two.jsonl", "--coder", "SPEC", "--out", "run"),
+    "sft": ("sft", "MODEL", "--problems", "two.jsonl", "--coder", "SPEC", "--out", "run"),
 }
 """How each command takes an agent."""
 
@@ -197,7 +197,7 @@ def told(result: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("command", "agent"),
     [
-        *((command, agent) for command in COMMANDS for agent in ("address", "tells")),
+        *((command, agent) for command in COMMANDS if command != "sft" for agent in ("address", "tells")),
         *(("play at once", agent) for agent in ("key", "variable", "tape", "fails", "leaves")),
         *(("eval coder", agent) for agent in ("key", "fails", "leaves")),
         *(("check agent", agent) for agent in ("key", "fails", "leaves")),
@@ -207,14 +207,29 @@ def test_no_command_shows_or_writes_what_an_agent_keeps(
     codea1: Callable[..., Any], specs: dict[str, str], folder: Path, command: str, agent: str, server: Any
 ) -> None:
     result = codea1(*filled(COMMANDS[command], specs[agent]))
-    assert result.exit_code in (0, 1, 2, 3)
-    assert told(result) == []
-    assert holders(folder) == []
+    assert_nothing_is_told(result, folder)
     assert server.n_asked or not specs[agent].startswith(("openai", "tape"))
     if (folder / "run" / "config.toml").exists():
         report = codea1("report", "run", "--out", "page.html")
         again = codea1("rescore", "run")
         assert told(report) == told(again) == holders(folder) == []
+
+
+@pytest.mark.parametrize("agent", ["address", "tells"])
+def test_a_fine_tuning_keeps_the_secrets_of_its_coder(
+    codea1: Callable[..., Any], specs: dict[str, str], folder: Path, agent: str, server: Any, model_folder: str
+) -> None:
+    arguments = [model_folder if each == "MODEL" else each for each in filled(COMMANDS["sft"], specs[agent])]
+    result = codea1(*arguments, "--measured", 0)
+    assert_nothing_is_told(result, folder)
+    assert server.n_asked or agent != "address"
+    assert (folder / "run" / "sft.json").exists() or agent != "tells"
+
+
+def assert_nothing_is_told(result: Any, folder: Path) -> None:
+    assert result.exit_code in (0, 1, 2, 3)
+    assert told(result) == []
+    assert holders(folder) == []
 
 
 @pytest.mark.parametrize("agent", ["refuses", "unknown option", "no option", "no agent"])
@@ -249,7 +264,7 @@ def test_every_command_that_takes_an_agent_is_among_these() -> None:
             taking.add(" ".join(path))
 
     look(typer.main.get_command(app), ())
-    of_something_else = {"check sandbox", "experiment"}
+    of_something_else = {"check sandbox", "experiment", "train"}  # the options of `train` name models
     covered = {" ".join(str(each) for each in arguments[:2]) for arguments in COMMANDS.values()}
     covered |= {str(arguments[0]) for arguments in COMMANDS.values()}
     assert taking - of_something_else <= covered

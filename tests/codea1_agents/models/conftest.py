@@ -18,82 +18,20 @@ from typing import Any
 
 import pytest
 
+from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 from tests.support.waiting import wait_until
-
-CHAT_TEMPLATE = (
-    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
-CORPUS = (
-    "def add(a, b):\n    return a + b\n",
-    "assert add(1, 2) == 3\nassert last([]) == None\n",
-    "```python\ndef last(items):\n    return items[-1] if items else None\n```\n",
-    "Write the function that the following problem asks for. Give the whole program in one block.\n",
-)
-
-
-def build_model(folder: Path, *, chat_template: str | None, positions: int = 2048) -> Path:
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    tokenizer = build_tokenizer(transformers, chat_template)
-    torch.set_num_threads(1)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = transformers.LlamaForCausalLM(
-            transformers.LlamaConfig(
-                vocab_size=len(tokenizer),
-                hidden_size=64,
-                intermediate_size=96,
-                num_hidden_layers=2,
-                num_attention_heads=2,  # of 32 dimensions, the fewest that vLLM takes
-                num_key_value_heads=1,
-                max_position_embeddings=positions,
-                bos_token_id=None,
-                eos_token_id=tokenizer.eos_token_id,
-                pad_token_id=tokenizer.pad_token_id,
-                initializer_range=0.3,  # spreads the logits, so that greedy choices are no near ties
-            )
-        )
-    model.generation_config.do_sample = True  # as published instruct models have it; servers go by it
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def build_tokenizer(transformers: Any, chat_template: str | None) -> Any:
-    import tokenizers
-    from tokenizers import decoders, models, pre_tokenizers, trainers
-
-    bpe = tokenizers.Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=320,
-        special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    bpe.train_from_iterator(CORPUS * 4, trainer)
-    tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        additional_special_tokens=["<|im_start|>"],
-    )
-    tokenizer.chat_template = chat_template
-    return tokenizer
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of 80,000 random parameters with a chat template."""
-    return build_model(tmp_path_factory.mktemp("tiny") / "chat", chat_template=CHAT_TEMPLATE)
+    return chat_folder(tmp_path_factory.mktemp("tiny") / "chat", CHAT_TEMPLATE)
 
 
 @pytest.fixture(scope="session")
 def tiny_base_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same without a chat template."""
-    return build_model(tmp_path_factory.mktemp("tiny") / "base", chat_template=None)
+    return chat_folder(tmp_path_factory.mktemp("tiny") / "base", None)
 
 
 OBSERVATION = {

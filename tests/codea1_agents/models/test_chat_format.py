@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from codea1_agents.models.chat_format import ChatFormat, load_tokenizer, without_control_tokens
+from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer, without_control_tokens
 from codea1_agents.prompts import Message
 from codea1_env.errors import UserError
 
@@ -95,3 +95,41 @@ def test_the_tokenizers_own_file_wins_over_what_the_models_type_suggests(tiny_mo
     tokenizer = load_tokenizer(str(folder))
     assert tokenizer(code, add_special_tokens=False)["input_ids"] == wanted
     assert tokenizer.padding_side == "left"
+
+
+def test_a_reply_ends_as_the_template_ends_a_turn(tiny_model):
+    tokenizer = load_tokenizer(str(tiny_model))
+    tokenizer.eos_token = "<|endoftext|>"  # as in models that name another token than their template writes
+    chat = ChatFormat(tokenizer, "tiny")
+    ends = (tokenizer.convert_tokens_to_ids("<|im_end|>"), tokenizer.eos_token_id)
+    assert text(tokenizer, chat.reply_ids(CHAT, "x = 1", ends)) == "x = 1<|im_end|>"
+    assert text(tokenizer, chat.reply_ids(CHAT, "x<|im_end|>", ends)) == "x< |im_end|><|im_end|>"
+    assert (
+        chat.prompt_ids(CHAT) + chat.reply_ids(CHAT, "x = 1", ends)
+        == tokenizer.apply_chat_template(
+            [*(each.to_dict() for each in CHAT), {"role": "assistant", "content": "x = 1"}], return_dict=False
+        )[: len(chat.prompt_ids(CHAT)) + len(chat.reply_ids(CHAT, "x = 1", ends))]
+    )
+
+
+def test_a_reply_without_a_templates_end_gets_the_tokenizers(tiny_base_model, tiny_model):
+    plain = load_tokenizer(str(tiny_base_model))
+    ids = ChatFormat(plain, "tiny").reply_ids(CHAT, "x = 1", (plain.eos_token_id,))
+    assert text(plain, ids) == "x = 1<|im_end|>"
+    other = load_tokenizer(str(tiny_model))
+    other.chat_template = (
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+    )
+    assert text(other, ChatFormat(other, "tiny").reply_ids(CHAT, "y", (other.eos_token_id,))) == "y<|im_end|>"
+    plain.eos_token = None
+    with pytest.raises(UserError, match="tiny: its tokenizer has no end token"):
+        ChatFormat(plain, "tiny").reply_ids(CHAT, "x = 1", ())
+
+
+def test_end_tokens_are_those_of_the_tokenizer_and_of_the_generation_settings(tiny_model):
+    tokenizer = load_tokenizer(str(tiny_model))
+    own = tokenizer.eos_token_id
+    for given, expected in ((None, (own,)), (0, (0, own)), ([own, 0], (0, own))):
+        assert end_tokens(tokenizer, transformers.GenerationConfig(eos_token_id=given)) == expected
+    tokenizer.eos_token = None
+    assert end_tokens(tokenizer, transformers.GenerationConfig()) == ()

@@ -170,3 +170,25 @@ def test_testers_without_answers_are_asked_for_inputs_in_a_form_that_is_read(vie
     assert "Write 5 inputs" in text
     assert "assert f(arguments) == None" in text
     assert "expected" not in text
+
+
+def test_inputs_are_added_for_testers_on_request_only():
+    statement = "def f(xs: list[int], limit: int = 3) -> int: ..."
+    plain, more = load_prompts("default"), load_prompts("default+inputs")
+    added = told(more, seen(problem=statement), TESTER).removeprefix(told(plain, seen(problem=statement), TESTER))
+    assert "suitable types" in added
+    assert "\nf([], " in added
+    assert "==" not in added
+    assert told(more, seen(problem=statement), CODER) == told(plain, seen(problem=statement), CODER)
+    assert told(more, seen(problem="Add."), TESTER) == told(plain, seen(problem="Add."), TESTER)
+    assert more.messages(seen(problem=statement), TESTER)[-1].role == "user"
+    assert (more.name, more.tables) == ("default+inputs", plain.tables)
+
+
+def test_inputs_can_be_added_to_a_file(tmp_path):
+    path = wording(tmp_path, '[tester_white_box]\nuser = "Test $problem"\n')
+    shown = told(load_prompts(f"{path}+inputs"), seen(problem="def f(x: str): ...", program="def f(x): ..."), TESTER)
+    assert shown.startswith("Test def f(x: str): ...")
+    assert "f('')" in shown
+    with pytest.raises(UnknownName):
+        load_prompts("defualt+inputs")

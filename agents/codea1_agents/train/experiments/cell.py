@@ -18,10 +18,13 @@ from codea1_agents.train.experiments.models import Models
 from codea1_agents.train.experiments.results import CellResult, CurvePoint, write_result
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.problems import load_problems
 from codea1_env.records.locks import take_lock
 from codea1_env.records.whole_files import write_whole_folder
+from codea1_env.sandbox import load_sandbox
 
 _SFT_LR = 1e-3  # as in training: these models are small
+_SFT_SAMPLES, _SFT_REPLY_TOKENS = 8, 56
 _PLAIN = "code-a1"  # its settings hold if nothing is trained
 _PLAYERS = ("coder", "tester", "shared")
 
@@ -94,21 +97,24 @@ def _pretrained(wanted: Pretraining, seed: int) -> Any:
 
 
 def _fine_tuned(place: Path, experiment: Experiment, cell: Cell, models: Models) -> Models:
-    from codea1_agents.train.tiny.supervised import sft_tester  # noqa: PLC0415  heavy
+    from codea1_agents.train.sft.fine_tuning import SftSettings  # noqa: PLC0415  heavy
+    from codea1_agents.train.sft.warm_start import SELF, ExampleSettings, warm_start  # noqa: PLC0415
 
-    target = place / "sft-tester"
+    target, problems = place / "sft-tester", load_problems(experiment.warm_up)
     if not target.exists():
-        settings = _sft_settings(experiment, cell)
-        write_whole_folder(target, lambda draft: sft_tester(models.tester, experiment.warm_up, draft, settings))
+        examples = ExampleSettings(
+            roles=("tester",),
+            prompts="tiny",
+            coder=SELF,
+            failing=True,
+            samples=_SFT_SAMPLES,
+            tests=experiment.evaluation.tests,
+            max_reply_tokens=_SFT_REPLY_TOKENS,
+            seed=_seed(cell),
+        )
+        training = SftSettings(lr=_SFT_LR, seed=_seed(cell))
+        warm_start(str(models.tester), problems, target, load_sandbox("local"), examples, training)
     return Models(models.coder, target)
-
-
-def _sft_settings(experiment: Experiment, cell: Cell) -> Any:
-    from codea1_agents.train.tiny.supervised import SupervisedSettings  # noqa: PLC0415  heavy
-
-    return SupervisedSettings(
-        prompts="tiny", tests=experiment.evaluation.tests, max_tokens=56, lr=_SFT_LR, seed=_seed(cell)
-    )
 
 
 def _trained(folder: Path, experiment: Experiment, cell: Cell, models: Models) -> tuple[Models, tuple[CurvePoint, ...]]:

@@ -6,12 +6,13 @@ from contextlib import closing
 from math import isnan
 
 from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
+from codea1_agents.measure.mutant_trials import View
 from codea1_agents.measure.selection import select_candidates, selection_figures
 from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.measure.tester_figures import figures_of_tester
 from codea1_agents.train.experiments.declaration import Evaluation
 from codea1_agents.train.experiments.models import Models
-from codea1_agents.train.tiny.measuring import View, measure
+from codea1_agents.train.tiny.measuring import measure
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
 from codea1_env.problems import load_problems
 from codea1_env.sandbox import Sandbox, load_sandbox

@@ -24,8 +24,7 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
         MissingExtra: peft is not installed.
         UserError: the model has no such layers, or an adapted weight is tied.
     """
-    with extra_needed("LoRA", "lora"):
-        import peft  # noqa: PLC0415  an extra
+    peft = load_peft()
     config = peft.LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
@@ -41,6 +40,17 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
             raise UserError(f"lora: {' '.join(str(error).split())[:200]}") from error
     _refuse_tied(found.get_base_model())
     return found
+
+
+def load_peft() -> Any:
+    """Return the package that makes adapters.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    with extra_needed("LoRA", "lora"):
+        import peft  # noqa: PLC0415  an extra
+    return peft
 
 
 def is_adapted(model: Any) -> bool:

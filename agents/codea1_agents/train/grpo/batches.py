@@ -13,9 +13,8 @@ from torch import Tensor
 
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.episodes import ScoredResponse, response_of
-from codea1_agents.train.grpo.sampling import Response, left_padded
-
-_PAD = 0  # any token: the masks are False there
+from codea1_agents.train.grpo.sampling import Response
+from codea1_agents.train.grpo.token_columns import right_padded, token_columns
 
 
 def planned(responses: Sequence[ScoredResponse], n_minibatches: int, seed: Sequence[int]) -> list[ScoredResponse]:
@@ -80,29 +79,18 @@ def _of_weight_zero(like: ScoredResponse) -> ScoredResponse:
 
 def padded_batch(responses: Sequence[ScoredResponse], device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """Return the columns of responses of one module, with the shapes of `Column`."""
-    prompts, prompt_mask = left_padded([each.prompt for each in responses], _PAD)
-    width = max(len(each.response.tokens) for each in responses)
-    lengths = torch.tensor([len(each.response.tokens) for each in responses])
-    numbers = {prompt: number for number, prompt in enumerate(dict.fromkeys(each.prompt for each in responses))}
+    tokens = [each.response.tokens for each in responses]
     return {
-        Column.PROMPT_IDS: prompts.to(device),
-        Column.PROMPT_MASK: prompt_mask.to(device),
-        Column.PROMPT_NUMBER: torch.tensor([numbers[each.prompt] for each in responses], device=device),
-        Column.RESPONSE_IDS: _right_padded([each.response.tokens for each in responses], width, torch.int64).to(device),
-        Column.RESPONSE_MASK: (torch.arange(width) < lengths.unsqueeze(-1)).to(device),
-        Column.SAMPLED_LOG_PROBS: _right_padded(
-            [each.response.log_probs for each in responses], width, torch.float32
-        ).to(device),
+        **token_columns([each.prompt for each in responses], tokens, device),
+        Column.SAMPLED_LOG_PROBS: right_padded([each.response.log_probs for each in responses], torch.float32).to(
+            device
+        ),
         Column.ADVANTAGES: torch.tensor([each.advantage for each in responses], dtype=torch.float32, device=device),
         Column.MINIBATCH: torch.tensor([each.minibatch for each in responses], device=device),
         Column.TOKEN_WEIGHT: torch.tensor(
             [each.token_weight for each in responses], dtype=torch.float32, device=device
         ),
     }
-
-
-def _right_padded(rows: Sequence[Sequence[float]], width: int, dtype: torch.dtype) -> Tensor:
-    return torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], dtype=dtype)
 
 
 class ResponsesToBatch(ConnectorV2):  # type: ignore[misc]  # Ray has no types

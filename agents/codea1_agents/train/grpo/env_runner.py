@@ -16,7 +16,7 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from codea1_agents.models.chat_format import ChatFormat, load_tokenizer
+from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.episodes import ScoredResponse
 from codea1_agents.train.grpo.group_envs import GroupEnvs
@@ -135,7 +135,6 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
                 return MissingPlayer(error)
         model = self.module[module_id].model
         tokenizer = load_tokenizer(self.settings.models[module_id].path)
-        ends = {tokenizer.eos_token_id, *_as_list(model.generation_config.eos_token_id)} - {None}
         as_in_training = SamplingRules(
             self.settings.lengths.max_tokens[role],
             self.settings.rollout.temperature,
@@ -145,7 +144,7 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         return ModelPlayer(
             self.engines[module_id],
             chat,
-            sorted(ends),
+            end_tokens(tokenizer, model.generation_config),
             load_prompts(self.settings.prompts),
             sampling or as_in_training,
             self.settings.lengths.max_prompt_tokens[role],
@@ -265,7 +264,3 @@ def _scored(tree: Tree, settings: TrainingSettings, version: int, role: str, n: 
         advantage=float(tree.coder.values[n] if is_coder else tree.tester.values[n, m]),
         weights_version=version,
     )
-
-
-def _as_list(ids: Any) -> list[Any]:
-    return list(ids) if isinstance(ids, list | tuple) else [ids]

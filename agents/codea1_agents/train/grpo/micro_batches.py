@@ -98,6 +98,6 @@ def _trimmed(batch: dict[str, Tensor]) -> dict[str, Tensor]:
     prompt, response = (int(batch[mask].sum(-1).max()) for mask in (Column.PROMPT_MASK, Column.RESPONSE_MASK))
     for name in _OF_PROMPTS:
         batch[name] = batch[name][:, batch[name].shape[1] - prompt :]
-    for name in _OF_RESPONSES:
+    for name in filter(batch.__contains__, _OF_RESPONSES):
         batch[name] = batch[name][:, :response]
     return batch

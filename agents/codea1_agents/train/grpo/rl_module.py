@@ -19,8 +19,9 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import Tensor
 
 from codea1_agents.models.chat_format import load_tokenizer
-from codea1_agents.models.model_files import loading_errors, require_model
+from codea1_agents.models.model_files import require_model
 from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter, without_wrapper
+from codea1_agents.train.grpo.causal_models import checkpoint_activations, load_causal_model
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.forward_pass import Abilities, states_of_responses
 from codea1_agents.train.grpo.handover import array_of, copy_into, tensor_of
@@ -28,19 +29,6 @@ from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
 
 _LOG = logging.getLogger(__name__)
-
-
-def load_causal_model(path: str, dtype: str = "float32") -> Any:
-    """Return a causal language model in evaluation mode.
-
-    Raises:
-        UserError: there is no model, or it cannot be loaded.
-    """
-    from transformers import AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
-
-    place = require_model("grpo", path)
-    with loading_errors(f"model {path!r}"):
-        return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
 
 
 def export_state(settings: ModelSettings, state: Mapping[str, Any], folder: str | Path) -> None:
@@ -65,15 +53,6 @@ def _built(settings: ModelSettings, dtype: str) -> Any:
     return model if settings.lora is None else adapted(model, settings.lora)
 
 
-def _checkpoint_activations(model: Any) -> None:
-    base = without_wrapper(model)
-    renamed = getattr(base, "activation_checkpointing_enable", None)
-    if renamed is not None:
-        renamed(activation_checkpointing_kwargs={"use_reentrant": False})
-    else:  # its name in older versions
-        base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-
-
 def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
     save_plain(model, folder)
     load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
@@ -94,7 +73,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         self.abilities = Abilities.of(self.model)
         self._warn_of_repeated_prompts()
         if self.settings.gradient_checkpointing:
-            _checkpoint_activations(self.model)
+            checkpoint_activations(self.model)
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
             self.reference = load_causal_model(self.settings.path, dtype="float32")

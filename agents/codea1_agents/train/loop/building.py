@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from codea1_agents.models.chat_format import load_chat_format
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.algorithm import GRPOConfig
 from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings, values_of
@@ -80,6 +81,16 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
     except ValueError as error:  # from RLlib, and from the dataclasses of settings
         raise UserError(str(error)) from error
     return made  # type: ignore[no-any-return]  # Ray has no types
+
+
+def require_chats(models: Iterable[ModelSettings]) -> None:
+    """Raise UserError for a model whose tokenizer cannot be loaded or whose chat template fails. It loads no weights.
+
+    Args:
+        models: of a run.
+    """
+    for path in dict.fromkeys(each.path for each in models):
+        load_chat_format(path)
 
 
 def rules_of(game: GameOptions) -> Ruleset:

@@ -125,13 +125,14 @@ def _run(
 ) -> Finished:
     if not force:
         require_fit(config)
-    from codea1_agents.train.loop.building import grpo_config  # noqa: PLC0415  slow to import
+    from codea1_agents.train.loop.building import grpo_config, require_chats  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.held_out import require_evaluation  # noqa: PLC0415  slow to import
 
     for name in ("ray", "ray.rllib"):
         logging.getLogger(name).setLevel(logging.ERROR)  # they log much about their own internals
     require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
+    require_chats(made.models.values())
     require_golden_tests(load_problems(config.game.problems), made.rules)
     facts = facts_of(config)
     if run is not None:

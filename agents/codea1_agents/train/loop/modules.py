@@ -50,7 +50,7 @@ def _require_model(table: str, model: str) -> None:
     try:
         require_model(table, model)
     except UserError as error:
-        command = "sft-tester" if model.endswith("-sft-tester") else "pretrain"
+        command = "sft" if model.endswith("-sft-tester") else "pretrain"
         hint = f"; docs/coevolution.md: how to make one with codea1 {command}"
         raise BrokenInput(f"{table}.model: {error}{hint if model.startswith('models/tiny') else ''}") from error
 

@@ -2,5 +2,5 @@
 
 `components` and `family` compose problems from parts, each of which has a right form and wrong ones. `problems` offers
 them as the source `tiny`. `corpus`, `tokenizer` and `pretraining` make a language model that solves some of them.
-`measuring` measures models. `sft_examples` and `supervised` fine-tune a tester.
+`measuring` measures models.
 """

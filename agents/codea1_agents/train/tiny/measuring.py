@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
-from typing import Literal
 
+from codea1_agents.measure.mutant_trials import View
 from codea1_agents.measure.turns import sample_labels
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.statistics import Estimate, mean_interval
@@ -30,8 +30,6 @@ FIGURES = ("pass@1", "golden_rate", "validity", "kill", "kill_subtlest")
 """Share of programs that pass all golden tests; mean share of golden tests passed; share of requested tests that are
 new and have the right answer; share of suites for a wrong program that the program fails; the same for one known subtle
 mistake per problem."""
-
-View = Literal["white_box", "black_box"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ The settings decide everything: with one thread, two runs in one environment giv
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ with extra_needed("pretraining", "transformers"):
     from torch import Tensor
     from torch.nn.functional import cross_entropy
 
+    from codea1_agents.train.sft.supervised import supervised_steps
     from codea1_agents.train.tiny.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
 
 RECORD = "pretraining.json"
@@ -163,20 +164,23 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
     size = settings.model_size
     tokenizer = new_tokenizer()
     device = "cuda" if settings.size == "gpu" and torch.cuda.is_available() else "cpu"
+    corpus, tally = Corpus(settings.rules, settings.seed), _Tally()
     with torch_threads(1):  # more threads are slower at this size, and their sums may differ
         model = _new_model(settings, tokenizer).to(device)
-        corpus = Corpus(settings.rules, settings.seed)
-        optimisers = _Optimisers(model, size)
-        tally = _Tally()
-        for step in range(settings.n_steps):
-            batch = _Batch.of(corpus.batch(step, size.documents_per_step), tokenizer, device)
+
+        def losses_of(batch: _Batch) -> Iterator[Tensor]:
             with torch.autocast(device, dtype=getattr(torch, size.autocast or "float32"), enabled=bool(size.autocast)):
                 losses = _token_losses(model, batch)
-            (losses.sum() / (batch.targets != _IGNORED).sum()).backward()
-            optimisers.step(_lr_share(step, settings.n_steps))
             tally.add(batch, losses.detach())
+            yield losses
+
+        batches = (
+            _Batch.of(corpus.batch(step, size.documents_per_step), tokenizer, device)
+            for step in range(settings.n_steps)
+        )
+        for step in supervised_steps(batches, losses_of, _Optimisers(model, size, settings.n_steps)):
             if progress is not None:
-                progress(step + 1, tally.losses)
+                progress(step.number + 1, tally.losses)
     return Base(settings, model.eval().cpu(), tokenizer, tally.losses, tally.n_tokens)
 
 
@@ -231,7 +235,7 @@ def _new_model(settings: PretrainingSettings, tokenizer: Any) -> Any:
 class _Optimisers:
     """Muon for the hidden matrices, AdamW for everything else."""
 
-    def __init__(self, model: Any, size: ModelSize) -> None:
+    def __init__(self, model: Any, size: ModelSize, n_steps: int) -> None:
         named = list(model.named_parameters())
         matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name and "lm_head" not in name]
         is_matrix = {id(parameter) for parameter in matrices}
@@ -239,10 +243,11 @@ class _Optimisers:
         muon = torch.optim.Muon(matrices, lr=size.muon_lr, weight_decay=0.0)
         adam = torch.optim.AdamW(others, lr=size.adam_lr, betas=(0.9, 0.99), weight_decay=0.0)
         self._rates = ((muon, size.muon_lr), (adam, size.adam_lr))
-        self._model = model
+        self._model, self._n_steps = model, n_steps
 
-    def step(self, share: float) -> None:
-        """Apply and clear the gradients, with this factor of the learning rates."""
+    def step(self, number: int) -> None:
+        """Apply and clear the gradients of a step, numbered from 0."""
+        share = _lr_share(number, self._n_steps)
         for optimiser, lr in self._rates:
             for group in optimiser.param_groups:
                 group["lr"] = lr * share
@@ -278,6 +283,11 @@ class _Batch:
     mask: Tensor
     """(B, 1, T, T), added to the attention scores: 0, or the lowest number."""
     n_tokens: int
+
+    @property
+    def n_targets(self) -> int:
+        """Tokens with a loss."""
+        return int((self.targets != _IGNORED).sum())
 
     @classmethod
     def of(cls, documents: Sequence[Document], tokenizer: Any, device: str) -> _Batch:

@@ -20,9 +20,9 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 
 from codea1_agents.train.grpo import GRPOConfig, vllm_engine, vllm_worker  # noqa: E402
+from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
 from codea1_agents.train.grpo.failures import StaleWeights  # noqa: E402
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
-from codea1_agents.train.grpo.rl_module import load_causal_model  # noqa: E402
 from codea1_agents.train.grpo.sampling import Response, SamplingRules  # noqa: E402
 from codea1_agents.train.grpo.vllm_engine import VllmEngine, largest_gap  # noqa: E402
 from codea1_env.errors import UnknownName, UserError  # noqa: E402

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.grpo import ON_RAY
-from tests.support.language_models import chat_folder, chat_tokenizer
+from tests.support.language_models import chat_phrase_folder, chat_tokenizer
 
 pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
@@ -73,7 +73,7 @@ def stand_in(tmp_path: Path) -> Callable[[str, str, str], str]:
         assert model.startswith(("Qwen/Qwen2.5-Coder-", "models/tiny")), f"no random model for {model}: a Qwen2 or not?"
         found = load_problems(problems)
         phrases = phrases_for(role, found)
-        return chat_folder(
+        return chat_phrase_folder(
             tmp_path / role,
             chat_tokenizer([each.statement for each in found], phrases),
             phrases,

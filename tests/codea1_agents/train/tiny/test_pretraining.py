@@ -98,7 +98,7 @@ def test_replies_come_back_as_they_were_written(base_folder: Path) -> None:
 
 
 def test_packed_documents_have_the_losses_that_they_have_alone(base_folder: Path) -> None:
-    from codea1_agents.train.grpo.rl_module import load_causal_model
+    from codea1_agents.train.grpo.causal_models import load_causal_model
 
     model, tokenizer = load_causal_model(str(base_folder)), load_tokenizer(str(base_folder))
     documents = Corpus(CorpusRules(), 5).batch(0, 12)

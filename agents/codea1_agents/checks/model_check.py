@@ -1,0 +1,165 @@
+"""Checks whether a language model can play: what it is, what it replies, and its figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from codea1_agents.checks.model_memory import ModelMemory, memory_of
+from codea1_agents.measure.mutant_trials import MutantTrial
+from codea1_agents.measure.records import CoderSample
+from codea1_agents.measure.zero_shot import ZeroShot, ZeroShotTask, zero_shot
+from codea1_agents.models.completions import Usage
+from codea1_agents.models.model_facts import ModelFacts, model_facts
+from codea1_agents.play.named_agent import NamedAgent
+from codea1_agents.statistics import Estimate
+from codea1_env.agent import AgentContext, Role, load_agent
+from codea1_env.problems import ProblemSet
+from codea1_env.rounds.rounds import candidate_of
+from codea1_env.rules.reward_parts import right_cases
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTask:
+    """How a model is checked."""
+
+    prompts: str = "default"
+    """Wording: a name or a file."""
+    max_tokens: int | None = None
+    """Longest reply; None: 1024, or half of a shorter context."""
+    tests: int = 8
+    """Tests requested per suite."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RoleReport:
+    """What a model did in one role."""
+
+    role: Role
+    n_replies: int
+    n_cut: int
+    """Replies that the token limit ended."""
+    n_unavailable: int
+    """Turns without a reply: the prompt and the longest reply exceed the context."""
+    n_unreadable: int
+    """Replies without a program, or without a right test."""
+    faults: Mapping[str, int]
+    """By verdict of a program, or reason of a rejected test, how often."""
+    problem_id: str = ""
+    """Problem of the shown reply; empty if there is none."""
+    reply: str = ""
+    readings: tuple[str, ...] = ()
+    """How the shown reply was read, part by part."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReport:
+    """What was found out about a model."""
+
+    model: str
+    task: ModelTask
+    facts: ModelFacts
+    max_tokens: int
+    memory: ModelMemory
+    roles: tuple[RoleReport, ...]
+    figures: Mapping[str, Estimate]
+    """`pass@1`, `validity`, `kill_rate`, as far as measured."""
+
+
+def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelTask | None = None) -> ModelReport:
+    """Let a model play each problem once as a coder and once as a tester.
+
+    Args:
+        model: a folder, or an id on the HuggingFace hub.
+        problems: a few.
+        sandbox: runs the programs.
+        task: how.
+
+    Raises:
+        MissingExtra: torch or transformers is not installed.
+        UserError: no such model or wording, or a chat template that fails.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    task, facts = task or ModelTask(), model_facts(model)
+    max_tokens = task.max_tokens or facts.longest_reply()
+    spec = f"transformers,model={model},prompts={task.prompts},max_tokens={max_tokens}"
+    inner = load_agent(spec, AgentContext(problems, sandbox, task.seed))
+    with closing(NamedAgent(inner, f"transformers({model})", seed=task.seed)) as agent:
+        wanted = ZeroShotTask(tests=task.tests, seed=task.seed)
+        coder = zero_shot(problems, {"coder": agent}, sandbox, wanted)
+        after_coder: Usage = agent.inner.usage
+        tester = zero_shot(problems, {"tester": agent}, sandbox, wanted)
+        after_both: Usage = agent.inner.usage
+    roles = (
+        _coder_report(problems, coder, after_coder.cut),
+        _tester_report(tester, after_both.cut - after_coder.cut),
+    )
+    memory = memory_of(facts, facts.context or max_tokens)
+    return ModelReport(model, task, facts, max_tokens, memory, roles, coder.figures() | tester.figures())
+
+
+def _coder_report(problems: ProblemSet, found: ZeroShot, n_cut: int) -> RoleReport:
+    read = [sample for sample in found.samples if sample.reply is not None]
+    unreadable = [sample for sample in read if not _program(problems, sample)]
+    shown = read[0] if read else None
+    return RoleReport(
+        role="coder",
+        n_replies=len(read),
+        n_cut=n_cut,
+        n_unavailable=len(found.samples) - len(read),
+        n_unreadable=len(unreadable),
+        faults=dict(Counter(each.verdict for each in read if each.verdict != "passed").most_common()),
+        problem_id=shown.problem_id if shown else "",
+        reply=shown.reply or "" if shown else "",
+        readings=tuple(_coder_readings(problems, shown)) if shown else (),
+    )
+
+
+def _program(problems: ProblemSet, sample: CoderSample) -> str:
+    return candidate_of(sample.reply or "", problems.by_id(sample.problem_id), preset("fixed")).program
+
+
+def _coder_readings(problems: ProblemSet, sample: CoderSample) -> Iterator[str]:
+    program = _program(problems, sample)
+    yield f"a program of {len(program.splitlines())} lines" if program else "no program"
+    yield _sentence(f"golden tests: {_words(sample.verdict)}", sample.detail)
+
+
+def _tester_report(found: ZeroShot, n_cut: int) -> RoleReport:
+    read = [trial for trial in found.trials if trial.reply is not None]
+    judged = [trial for trial in read if trial.suites]
+    shown = judged[0] if judged else None
+    rejections = [each for trial in judged for suite in trial.suites for each in suite.suite.rejections]
+    return RoleReport(
+        role="tester",
+        n_replies=len(read),
+        n_cut=n_cut,
+        n_unavailable=len(found.trials) - len(read),
+        n_unreadable=sum(not any(right_cases(suite.cases) for suite in trial.suites) for trial in judged),
+        faults=dict(Counter(each.reason.value for each in rejections).most_common()),
+        problem_id=shown.problem_id if shown else "",
+        reply=shown.reply or "" if shown else "",
+        readings=tuple(_tester_readings(shown)) if shown else (),
+    )
+
+
+def _tester_readings(trial: MutantTrial) -> Iterator[str]:
+    for suite in trial.suites:
+        for case in right_cases(suite.cases):
+            yield _sentence(f"{case.case.case.to_assert()}: right", f"the mutant: {_words(case.verdict.value)}")
+        for rejection in suite.suite.rejections:
+            source = " ".join(rejection.source.split())
+            yield _sentence(f"{source}: {_words(rejection.reason.value)}", rejection.detail)
+
+
+def _sentence(finding: str, detail: str) -> str:
+    return f"{finding}; {detail}".removesuffix("; ")
+
+
+def _words(value: str) -> str:
+    return value.replace("_", " ")

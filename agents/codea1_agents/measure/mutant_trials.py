@@ -1,0 +1,114 @@
+"""Measures a tester on mutants of the solutions: one suite per mutant, judged as in the game."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from math import nan
+from typing import Literal
+
+from codea1_agents.measure.turns import sample_labels
+from codea1_agents.play.named_agent import NamedAgent
+from codea1_agents.statistics import Estimate, mean_interval
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.facts.verdicts import CandidateReport, SuiteReport
+from codea1_env.problems import ProblemSet
+from codea1_env.rounds.referee import Referee
+from codea1_env.rounds.rounds import RoundOptions
+from codea1_env.rounds.trees import JudgedTree, Tree
+from codea1_env.rules.reward_parts import n_right
+from codea1_env.rules.ruleset import preset
+from codea1_env.sandbox import Sandbox
+
+_MUTANT = "mutant,strength=1"
+
+View = Literal["white_box", "black_box"]
+
+
+@dataclass(frozen=True, slots=True)
+class MutantTrial:
+    """One suite of a tester for one mutant."""
+
+    problem_id: str
+    reply: str | None
+    """None if the tester was unavailable."""
+    report: CandidateReport | None
+    """Of the mutant and its suite; None: masked, since the tester was unavailable or the sandbox failed."""
+
+    @property
+    def suites(self) -> tuple[SuiteReport, ...]:
+        """The suite; () if it is masked."""
+        return self.report.suites if self.report is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class MutantFigures:
+    """Figures of a tester in [0, 1], means over problems with 95 % intervals."""
+
+    validity: Estimate
+    """Right tests over the number requested, at most 1."""
+    kill_rate: Estimate
+    """Share of the suites with a case that beats its mutant. Some mutants are equivalent to the solution."""
+
+
+def mutant_trials(
+    problems: ProblemSet,
+    tester: NamedAgent,
+    sandbox: Sandbox,
+    *,
+    samples: int = 1,
+    tests: int = 8,
+    view: View = "white_box",
+    seed: int = 0,
+) -> list[MutantTrial]:
+    """Return the suites of a tester for mutants, judged under the rules `fixed`.
+
+    Args:
+        problems: whose solutions are mutated.
+        tester: writes one suite per mutant.
+        sandbox: runs everything.
+        samples: mutants per problem.
+        tests: requested per suite.
+        view: whether the tester sees the mutant.
+        seed: of the mutants.
+
+    Raises:
+        UserError: the tester failed.
+        SandboxError: the sandbox cannot be used at all.
+    """
+    referee = Referee(problems, replace(preset("fixed"), tests_per_suite=tests), sandbox=sandbox)
+    labels = sample_labels(lambda candidate, _: candidate, view)
+    options = RoundOptions(labels, shows_program=view == "white_box", skips_invalid=False)
+    rounds = referee.open([Tree(problem, samples) for problem in problems], options, in_background=False)
+    context = AgentContext(problems, sandbox, seed)
+    with closing(NamedAgent(load_agent(_MUTANT, context, role="coder"), _MUTANT, seed=seed)) as coder:
+        rounds.submit_programs(coder.replies(rounds.coder_turns()))
+    rounds.submit_suites(tester.replies(rounds.tester_turns()))
+    return [trial for judged in rounds.results() for trial in _trials(judged)]
+
+
+def figures_of_trials(trials: Sequence[MutantTrial], *, tests: int = 8, seed: int = 0) -> MutantFigures:
+    """Return the figures of judged suites.
+
+    Args:
+        trials: of one tester.
+        tests: requested per suite.
+        seed: of the intervals.
+    """
+    validity: dict[str, list[float]] = defaultdict(list)
+    kills: dict[str, list[float]] = defaultdict(list)
+    for trial in trials:
+        for suite in trial.suites or [None]:
+            validity[trial.problem_id].append(nan if suite is None else min(1.0, n_right(suite.cases) / tests))
+            kills[trial.problem_id].append(nan if suite is None else float(suite.beats))
+    return MutantFigures(mean_interval(validity, seed=seed), mean_interval(kills, seed=seed))
+
+
+def _trials(judged: JudgedTree) -> Iterator[MutantTrial]:
+    reports = judged.report.candidates if judged.report is not None else [None] * judged.tree.n_candidates
+    for report, (reply,) in zip(reports, judged.suites, strict=True):
+        text = reply if isinstance(reply, str) else None
+        is_masked = text is None or report is None or report.has_internal_error
+        yield MutantTrial(judged.tree.problem.id, text, None if is_masked else report)

@@ -1,0 +1,89 @@
+"""Facts about a causal language model that need no weights: from its configuration, tokenizer, generation settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from codea1_agents.models.chat_format import ChatFormat, load_chat_format
+from codea1_agents.models.model_files import loading_errors, require_model
+from codea1_env.errors import extra_needed
+
+USUAL_REPLY = 1024
+"""Limit of a reply in tokens, if nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a model is."""
+
+    architecture: str
+    """Its class in transformers, such as `Qwen2ForCausalLM`."""
+    n_parameters: int
+    """Tied ones counted once."""
+    dtype: str
+    """Of the stored weights, such as `bfloat16`; `float32` if the configuration does not say."""
+    context: int | None
+    """Most tokens of a prompt and its reply together; None: unknown."""
+    has_template: bool
+    """Whether its tokenizer has a chat template. Otherwise prompts are plain text."""
+    tokenizer_end: str
+    """The tokenizer's end token; empty if it has none."""
+    generation_ends: tuple[str, ...]
+    """End tokens of the model's generation settings."""
+    cache_bytes: int
+    """Memory of the keys and values of one token, in `dtype`."""
+
+    def longest_reply(self, wanted: int = USUAL_REPLY) -> int:
+        """Return a limit for replies in tokens: the wanted one, or half of the context if that is less."""
+        return wanted if self.context is None else max(1, min(wanted, self.context // 2))
+
+
+def model_facts(model: str) -> ModelFacts:
+    """Return the facts about a model.
+
+    Args:
+        model: a folder, or an id on the HuggingFace hub.
+
+    Raises:
+        MissingExtra: torch or transformers is not installed.
+        UserError: there is no model, it is no causal language model, or its chat template fails.
+    """
+    place = require_model("transformers", model)
+    with extra_needed("a language model", "transformers"):
+        import torch  # noqa: PLC0415  heavy, and an extra
+        import transformers  # noqa: PLC0415  heavy, and an extra
+    chat = load_chat_format(model)
+    with loading_errors(f"model {model!r}"):
+        config = transformers.AutoConfig.from_pretrained(place)
+        with torch.device("meta"):
+            empty = transformers.AutoModelForCausalLM.from_config(config)
+    dtype = str(getattr(config, "dtype", None) or torch.float32).removeprefix("torch.")
+    return ModelFacts(
+        architecture=type(empty).__name__,
+        n_parameters=sum(each.numel() for each in empty.parameters()),
+        dtype=dtype,
+        context=getattr(config.get_text_config(), "max_position_embeddings", None),
+        has_template=chat.has_template,
+        tokenizer_end=chat.tokenizer.eos_token or "",
+        generation_ends=_generation_ends(place, chat),
+        cache_bytes=_cache_elements(config.get_text_config()) * getattr(torch, dtype).itemsize,
+    )
+
+
+def _generation_ends(place: str, chat: ChatFormat) -> tuple[str, ...]:
+    from transformers import GenerationConfig  # noqa: PLC0415  heavy, and an extra
+
+    try:
+        found = GenerationConfig.from_pretrained(place).eos_token_id
+    except OSError:  # a model without generation settings has none
+        return ()
+    ids = [found] if isinstance(found, int) else list(found or ())
+    return tuple(map(str, chat.tokenizer.convert_ids_to_tokens(ids)))
+
+
+def _cache_elements(config: Any) -> int:
+    """Return the numbers that the keys and values of one token hold."""
+    n_heads = config.num_attention_heads
+    head = getattr(config, "head_dim", None) or config.hidden_size // n_heads
+    return 2 * int(config.num_hidden_layers * (getattr(config, "num_key_value_heads", None) or n_heads) * head)

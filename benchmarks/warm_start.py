@@ -1,0 +1,140 @@
+"""Measures what a warm start and then reinforcement learning do to a tiny model, on held-out problems, by seed.
+
+    python benchmarks/warm_start.py OUT [--seeds 3] [--pretraining 1600] [--epochs 4] [--steps 50] [--limit N] [--json]
+
+For each seed, a model is pretrained (`codea1 pretrain`), fine-tuned in both roles on `tiny:train` (`codea1 sft`), and
+then trained against a copy of itself (`codea1 train code-a1`). After each stage it plays the held-out problems
+(`tiny:held-out-eval`): `pass@1` by 64 golden tests, and the validity and kill rate of its suites for mutants, with
+intervals over problems. The last table says for how many seeds a figure rose, and for how many it rose beyond the
+interval of the stage before. Stages that OUT holds already are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
+from codea1_agents.statistics import Estimate, estimate_document
+from codea1_agents.train.loop import load_training, train
+from codea1_agents.train.sft.fine_tuning import SftSettings
+from codea1_agents.train.sft.warm_start import ExampleSettings, warm_start
+from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain
+from codea1_agents.train.tiny.tiny_agent import tiny_agent
+from codea1_env.problems import load_problems
+from codea1_env.records.whole_files import write_whole_folder
+from codea1_env.sandbox import Sandbox, load_sandbox
+
+_TRAIN, _HELD_OUT = "tiny:train", "tiny:held-out-eval"
+_STAGES = ("base", "sft", "rl")
+_SAMPLES, _TESTS, _REPLY_TOKENS = 8, 4, 96
+_SFT_LR = 1e-3  # as in training: these models are small
+
+Figures = Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models of one stage."""
+
+    coder: Path
+    tester: Path
+
+
+def stages(place: Path, seed: int, options: argparse.Namespace, sandbox: Sandbox) -> dict[str, Models]:
+    """Return the models of each stage of a seed, after making those that are missing."""
+    base, warm, run = place / "base", place / "sft", place / "run"
+    if not base.exists():
+        write_whole_folder(base, pretrain(PretrainingSettings(seed=seed, steps=options.pretraining)).save)
+    if not warm.exists():
+        examples = ExampleSettings(prompts="tiny", tests=_TESTS, max_reply_tokens=_REPLY_TOKENS, seed=seed)
+        training = SftSettings(epochs=options.epochs, lr=_SFT_LR, seed=seed)
+        warm_start(str(base), load_problems(_TRAIN), warm, sandbox, examples, training)
+    if not (run / "models").exists():
+        changes = {"run.seed": seed, "run.steps": options.steps, "evaluation.every": 0}
+        train(
+            load_training("code-a1", changes | {f"agents.{role}.model": str(warm) for role in ("coder", "tester")}),
+            out=run,
+        )
+    after = Models(run / "models" / "coder", run / "models" / "tester")
+    return {"base": Models(base, base), "sft": Models(warm, warm), "rl": after}
+
+
+def measured(models: Models, seed: int, limit: int | None, sandbox: Sandbox) -> Figures:
+    """Return the figures of a stage on the held-out problems."""
+    problems = load_problems(_HELD_OUT, limit=limit)
+    with (
+        closing(tiny_agent("coder", models.coder, problems, sandbox, seed)) as coder,
+        closing(tiny_agent("tester", models.tester, problems, sandbox, seed)) as tester,
+    ):
+        task = ZeroShotTask(samples=_SAMPLES, tests=_TESTS, seed=seed)
+        return zero_shot(problems, {"coder": coder, "tester": tester}, sandbox, task).figures()
+
+
+def rises(found: Mapping[int, Mapping[str, Figures]], beats: Callable[[Estimate, Estimate], bool]) -> dict[str, int]:
+    """Return by figure and stage for how many seeds `beats(stage, stage before)` holds."""
+    return {
+        f"{name}, {stage}": sum(beats(of_seed[stage][name], of_seed[before][name]) for of_seed in found.values())
+        for before, stage in pairwise(_STAGES)
+        for name in next(iter(found.values()))[stage]
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="folder of the models")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--pretraining", type=int, default=1600, help="steps of the base model")
+    parser.add_argument("--epochs", type=int, default=4, help="of the warm start")
+    parser.add_argument("--steps", type=int, default=50, help="of the reinforcement learning")
+    parser.add_argument("--limit", type=int, help="only the first so many held-out problems")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with closing(load_sandbox("local")) as sandbox:
+        found = {
+            seed: {
+                stage: measured(models, seed, options.limit, sandbox)
+                for stage, models in stages(options.out / f"seed-{seed}", seed, options, sandbox).items()
+            }
+            for seed in range(options.seeds)
+        }
+    rose = rises(found, lambda after, before: after.mean > before.mean)
+    beyond = rises(found, lambda after, before: after.low > before.high)
+    if options.json:
+        figures = {
+            seed: {
+                stage: {name: estimate_document(each) for name, each in of_stage.items()}
+                for stage, of_stage in each.items()
+            }
+            for seed, each in found.items()
+        }
+        print(json.dumps({"figures": figures, "rose": rose, "beyond_interval": beyond}))
+        return
+    show(found, rose, beyond)
+
+
+def show(found: Mapping[int, Mapping[str, Figures]], rose: Mapping[str, int], beyond: Mapping[str, int]) -> None:
+    """Print the figures by seed and stage, and the seeds for which they rose."""
+    console, names = Console(), list(next(iter(found.values()))["base"])
+    table = Table("seed", "stage", *names)
+    for seed, of_seed in found.items():
+        for stage, figures in of_seed.items():
+            cells = (f"{each.mean:.2f} ({each.low:.2f} to {each.high:.2f})" for each in figures.values())
+            table.add_row(str(seed), stage, *cells)
+    console.print(table)
+    summary = Table("figure, stage", f"rose, of {len(found)} seeds", "beyond the interval before")
+    for name, n in rose.items():
+        summary.add_row(name, str(n), str(beyond[name]))
+    console.print(summary)
+
+
+if __name__ == "__main__":
+    main()

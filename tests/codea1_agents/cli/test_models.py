@@ -1,0 +1,133 @@
+"""`codea1 check model` and `codea1 sft`: a model of one's own, before its training."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from tests.support.language_models import CHAT_TEMPLATE, chat_folder
+
+FEW = ("-p", "starter", "--limit", 3)
+QUICK = ("--prompts", "tiny", "--measured", 0, "--samples", 2, "--epochs", 1, "--tests", 2)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return chat_folder(tmp_path_factory.mktemp("made") / "mine", CHAT_TEMPLATE, "Qwen2")
+
+
+@pytest.fixture
+def mine(made: Path, folder: Path) -> str:
+    shutil.copytree(made, folder / "mine")
+    return "mine"
+
+
+def test_a_model_is_checked(codea1: Callable[..., Any], one_object: Callable[[str], Any], mine: str) -> None:
+    result = codea1("check", "model", mine, *FEW, "--max-tokens", 8, "--tests", 2, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = one_object(result.stdout)
+    assert found["facts"]["architecture"] == "Qwen2ForCausalLM"
+    assert [role["n_replies"] for role in found["roles"]] == [3, 3]
+    assert set(found["figures"]) == {"pass@1", "validity", "kill_rate"}
+    assert found["figures"]["pass@1"]["n_problems"] == 3
+    assert found["memory_bytes"]["training"] > found["memory_bytes"]["training_lora"]
+    assert "raise --max-tokens" in found["advice"][0]
+    assert all(sentence in result.stderr for sentence in found["advice"])
+
+
+@pytest.mark.parametrize("command", [("check", "model"), ("sft", "-o", "new", *QUICK)])
+def test_what_is_no_model_is_one_sentence(codea1: Callable[..., Any], mine: str, command: tuple[object, ...]) -> None:
+    name, *rest = command if command[0] == "sft" else (command,)
+    first = (name,) if isinstance(name, str) else name
+    Path("broken").mkdir()
+    for path in Path(mine).iterdir():
+        shutil.copy(path, "broken")
+    Path("broken/chat_template.jinja").write_text("{{ raise_exception('I take nobody') }}")
+    Path("empty").mkdir()
+    for model, said in (
+        ("./mnie", "did you mean 'mine'?"),
+        ("broken", "its chat template fails: I take nobody"),
+        ("empty", "it has no config.json"),
+    ):
+        result = codea1(*first, model, *rest, *FEW)
+        assert result.exit_code == 2
+        assert said in result.stderr
+        assert [line for line in result.stderr.splitlines() if line.startswith("error: ")] == result.stderr.splitlines()
+    assert not Path("new").exists()
+
+
+def test_a_model_is_fine_tuned_in_both_roles(
+    codea1: Callable[..., Any], one_object: Callable[[str], Any], mine: str
+) -> None:
+    result = codea1("sft", mine, "-p", "starter", "--limit", 9, "-o", "new", *QUICK, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = one_object(result.stdout)
+    assert found["n_examples"]["coder"] == 8  # one is held out
+    assert found["n_examples"]["tester"] >= 8
+    assert set(found["held_out_loss"]["before"]) == {"coder", "tester"}
+    assert found["interrupted"] is False
+    assert {"config.json", "model.safetensors", "sft.json", "tokenizer.json"} <= {
+        path.name for path in Path("new").iterdir()
+    }
+    again = codea1("sft", mine, *FEW, "-o", "new", *QUICK)
+    assert again.exit_code == 2
+    assert "must be new or empty" in again.stderr
+
+
+def test_a_testers_warm_start_as_in_the_paper(
+    codea1: Callable[..., Any], one_object: Callable[[str], Any], mine: str
+) -> None:
+    options = ("--role", "tester", "--failing", "--coder", "mutant,strength=1")
+    found = one_object(codea1("sft", mine, *FEW, "-o", "new", *QUICK, *options, "--json").stdout)
+    assert set(found["n_examples"]) == {"tester"}
+    without = codea1("sft", mine, *FEW, "-o", "none", *QUICK, "--role", "tester", "--failing", "--coder", "reference")
+    assert without.exit_code == 2
+    assert "nothing to fine-tune on" in without.stderr
+    assert not Path("none").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--role", "coderr"), "did you mean 'coder'?"),
+        (("--prompts", "defualt"), "prompts 'defualt'"),
+        (("--lr", -1), "lr and grad_clip must be above 0"),
+        (("--autocast", "float7"), "float7"),
+        (("--coder", "mutnat"), "did you mean 'mutant'?"),
+        (("-p", "statrer"), "did you mean 'starter'?"),
+        (("--held-out", "starter"), "all problems of starter are held out"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(
+    codea1: Callable[..., Any], mine: str, options: tuple[object, ...], said: str
+) -> None:
+    result = codea1("sft", mine, *FEW, "-o", "new", *options)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not Path("new").exists()
+
+
+def test_the_settings_of_a_training_have_shortcuts(codea1: Callable[..., Any], mine: str, folder: Path) -> None:
+    for shortcut, said in (
+        (("--coder", "./mnie", "--tester", mine), "agents.coder.model: there is no folder './mnie'"),
+        (("--coder", mine, "--tester", "broken"), "its chat template fails"),
+        (("--set", "training.lr=-1"), "training.lr should be greater than 0"),
+        (("--set", "training.learning_rate=1"), "unknown setting 'training.learning_rate'"),
+        (("--problems", "statrer"), "did you mean 'starter'?"),
+    ):
+        shutil.rmtree("broken", ignore_errors=True)
+        shutil.copytree(mine, "broken")
+        Path("broken/chat_template.jinja").write_text("{{ raise_exception('I take nobody') }}")
+        usual = () if "--coder" in shortcut else ("--coder", mine, "--tester", mine)
+        result = codea1("train", "code-a1", "-o", "run", *usual, *shortcut)
+        assert result.exit_code == 2, result.stderr
+        assert said in result.stderr, result.stderr
+        assert not Path("run").exists()
+    assert json.loads(json.dumps(sorted(path.name for path in folder.iterdir()))) == ["broken", "mine", "my_agents.py"]

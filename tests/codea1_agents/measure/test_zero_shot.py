@@ -1,0 +1,64 @@
+"""Figures of an agent in both roles, with its replies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from codea1_agents.measure.mutant_trials import figures_of_trials, mutant_trials
+from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
+from codea1_agents.play.named_agent import NamedAgent
+from codea1_env.agent import AgentContext, load_agent
+from codea1_env.errors import AgentUnavailable
+from codea1_env.problems import ProblemSet, load_problems
+from codea1_env.sandbox import Sandbox
+
+PROBLEMS = ProblemSet("some", load_problems("starter")[:4])
+
+
+def agent(spec: Any, sandbox: Sandbox) -> NamedAgent:
+    return NamedAgent(load_agent(spec, AgentContext(PROBLEMS, sandbox, 0)), "agent")
+
+
+def test_a_perfect_coder_and_a_tester_that_knows_the_answers(sandbox: Sandbox) -> None:
+    players: Any = {"coder": agent("reference", sandbox), "tester": agent("fuzz", sandbox)}
+    found = zero_shot(PROBLEMS, players, sandbox, ZeroShotTask(samples=2, tests=4))
+    assert (len(found.samples), len(found.trials)) == (8, 8)
+    figures = found.figures()
+    assert figures["pass@1"].mean == 1.0
+    assert figures["validity"].mean > 0.9
+    assert figures["kill_rate"].mean > 0.5
+    assert figures["kill_rate"].n_problems == 4
+
+
+def test_only_the_roles_that_play_have_figures(sandbox: Sandbox) -> None:
+    assert set(zero_shot(PROBLEMS, {"coder": agent("reference", sandbox)}, sandbox).figures()) == {"pass@1"}
+    assert zero_shot(PROBLEMS, {}, sandbox).figures() == {}
+
+
+def test_a_tester_sees_mutants_unless_its_view_is_black(sandbox: Sandbox) -> None:
+    seen: list[str] = []
+
+    def tester(observation: Mapping[str, Any]) -> str:
+        seen.append(observation["program"])
+        return "assert nothing"
+
+    trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, tests=4)
+    solutions = {problem.solution.strip() for problem in PROBLEMS}
+    assert all(seen)
+    assert not solutions & set(seen)
+    figures = figures_of_trials(trials, tests=4)
+    assert figures.validity.mean == figures.kill_rate.mean == 0.0
+    seen.clear()
+    mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox, view="black_box")
+    assert set(seen) == {""}
+
+
+def test_replies_that_did_not_come_are_masked(sandbox: Sandbox) -> None:
+    def tester(observation: Mapping[str, Any]) -> str:
+        raise AgentUnavailable("no engine")
+
+    trials = mutant_trials(PROBLEMS, agent(tester, sandbox), sandbox)
+    assert [(trial.reply, trial.report) for trial in trials] == [(None, None)] * 4
+    figures = figures_of_trials(trials)
+    assert (figures.validity.n, figures.validity.n_masked) == (0, 4)
