@@ -167,5 +167,5 @@ class PlainLoop:
         return {
             f"{role}/{name}": array
             for role, module in self.modules.items()
-            for name, array in module.get_state(inference_only=True).items()
+            for name, array in module.get_state().items()
         }

@@ -93,6 +93,34 @@ def module_of(folder: str, *, inference_only: bool = False, **settings: Any) -> 
     )
 
 
+def learner_of(folder: str, *, model: Mapping[str, Any] | None = None, **settings: Any) -> Any:
+    """A learner of one module, the coder's.
+
+    Args:
+        folder: of the model.
+        model: further settings of the model.
+        settings: hyperparameters.
+    """
+    import gymnasium as gym
+
+    from codea1_agents.train.grpo import GRPOConfig
+    from codea1_agents.train.grpo.learner import GRPOTorchLearner
+    from codea1_agents.train.grpo.model_settings import ModelSettings
+
+    config = (
+        GRPOConfig()
+        .problems("starter")
+        .llm_agents(coder=ModelSettings(folder, **(model or {})))
+        .agents(tester="fuzz")
+        .training(**{"lr": 1e-3, "minibatches_per_epoch": 1, "warmup_steps": 0, "kl_coeff": 0.01, **settings})
+    )
+    config.validate()
+    spaces = {"coder": (gym.spaces.Discrete(2), gym.spaces.Discrete(2))}  # nothing looks at them
+    found = GRPOTorchLearner(config=config, module_spec=config.get_multi_rl_module_spec(spaces=spaces))
+    found.build()
+    return found
+
+
 def some_batch(rows: int = 4, prompt: int = 6, response: int = 5) -> dict[str, Any]:
     """A learner's batch of tokens that small vocabularies have, padded as the real ones are."""
     import torch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +82,14 @@ def without_wrapper(model: Any) -> Any:
     return model.get_base_model() if is_adapted(model) else model
 
 
-def plain_weights(model: Any) -> dict[str, Tensor]:
-    """Return weights by their names in a HuggingFace folder, tied ones once. Adapters are merged into copies."""
+def plain_tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
+    """Yield weights with their names in a HuggingFace folder, tied ones once. Adapters are merged into copies, one at a
+    time."""
     if not is_adapted(model):
-        return {name: tensor.detach() for name, tensor in untied(model).items()}
+        yield from ((name, tensor.detach()) for name, tensor in untied(model).items())
+        return
     base = model.get_base_model()
     layers = {name: layer for name, layer in base.named_modules() if hasattr(layer, "get_delta_weight")}
-    found: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in base.state_dict().items():
         if ".lora_" in name or tensor.data_ptr() in seen:
@@ -96,15 +97,13 @@ def plain_weights(model: Any) -> dict[str, Tensor]:
         seen.add(tensor.data_ptr())
         place, is_wrapped, rest = name.partition(".base_layer.")
         plain = f"{place}.{rest}" if is_wrapped else name
-        found[plain] = _merged(layers[place], tensor) if is_wrapped and rest == "weight" else tensor
-    return found
+        yield plain, _merged(layers[place], tensor) if is_wrapped and rest == "weight" else tensor
 
 
 def save_plain(model: Any, folder: str | Path) -> None:
     """Write a model, with or without adapters, as a plain folder of `transformers`."""
-    weights: Mapping[str, Tensor] = plain_weights(model)
     without_wrapper(model).save_pretrained(
-        str(folder), state_dict={name: tensor.cpu().contiguous() for name, tensor in weights.items()}
+        str(folder), state_dict={name: tensor.cpu().contiguous() for name, tensor in plain_tensors(model)}
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core import COMPONENT_LEARNER_GROUP
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
     LEARNER_RESULTS,
@@ -31,12 +32,13 @@ from codea1_agents.train.grpo.batches import planned, shards
 from codea1_agents.train.grpo.config import GRPOSettings
 from codea1_agents.train.grpo.env_runner import ScoredTree, TreeEnvRunner
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of
-from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed, StaleWeights
+from codea1_agents.train.grpo.failures import LearnerLost, NotFinite, RunnerFailed
 from codea1_agents.train.grpo.progress import Meter, Phase, Progress, Report, report_minibatches, unreported
 from codea1_agents.train.grpo.relay import Relay
 from codea1_agents.train.grpo.runner_map import map_over_runners
 from codea1_agents.train.grpo.statistics import StepFacts, mean_figures, skipped_problems
 from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree
+from codea1_agents.train.grpo.weight_sync import Receivers, send_weights
 from codea1_env.book.store import MistakeBook
 from codea1_env.facts.judge_version import JUDGE_VERSION, judge_version_in, require_this_judge
 from codea1_env.problems import Problem, load_problems
@@ -149,21 +151,32 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
     # Weights
 
     def sync_runners(self) -> None:
-        """Send the learners' weights to each runner and wait until it has loaded them.
+        """Send the learners' weights to each runner, in pieces, and wait until it has verified them.
 
-        RLlib's own `sync_weights` does not wait. It does not notice either when a busy runner drops the new weights.
+        RLlib's own `sync_weights` does not wait, and it does not notice when a busy runner drops the new weights. So
+        runners ignore the states that RLlib itself sends.
+
+        Raises:
+            StaleWeights: a runner does not have the weights.
         """
+        group = self.env_runner_group
+        self._send_weights(Receivers(self.env_runner, group, group.healthy_worker_ids()))
+
+    def restore_env_runners(self, env_runner_group: Any) -> list[int]:
+        """Start lost runners again and send them the learners' weights."""
+        restored: list[int] = super().restore_env_runners(env_runner_group)
+        if restored:
+            self._send_weights(Receivers(None, env_runner_group, restored))
+        return restored
+
+    def restore_from_path(self, path: Any, *args: Any, **kwargs: Any) -> None:
+        """Load a checkpoint and send its weights to the runners."""
+        super().restore_from_path(path, *args, **kwargs)
+        self.sync_runners()
+
+    def _send_weights(self, receivers: Receivers) -> None:
         with self._named_errors():
-            state = self.learner_group.get_state(components="learner/rl_module", inference_only=True)["learner"]
-        if self.env_runner is not None:
-            self.env_runner.set_state(state)
-        if self.env_runner_group.num_healthy_remote_workers():
-            reference = ray.put(state)
-            faults = self.env_runner_group.foreach_env_runner(
-                lambda runner: runner.try_set_state(ray.get(reference)), local_env_runner=False
-            )
-            if any(faults):
-                raise StaleWeights(next(filter(None, faults)))
+            send_weights(self.learner_group, receivers)
 
     # Tasks
 
@@ -291,6 +304,8 @@ class GRPO(Algorithm):  # type: ignore[misc]  # Ray has no types
         if _STATE in state:
             self._next_task = state[_STATE]["next_task"]
             self.book.restore(state[_STATE]["book"])
+        if COMPONENT_LEARNER_GROUP in state:
+            self.sync_runners()
 
 
 @dataclass(frozen=True, slots=True)

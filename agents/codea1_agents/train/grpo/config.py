@@ -26,6 +26,7 @@ from codea1_agents.train.grpo.mapping import ByRole, modules_by_role
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.settings import TrainingSettings
+from codea1_agents.train.grpo.vllm_options import require_engine_options
 from codea1_env.agent import AgentSpec
 from codea1_env.errors import UserError
 from codea1_env.group_env import GroupEnv
@@ -200,6 +201,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         if self.num_env_runners and any(each.rollout_engine != "transformers" for each in self.models.values()):
             self.create_local_env_runner = False  # it would start engines that nothing uses
         require_ranges(self)
+        for each in self.models.values():
+            require_engine_options(each)
         self.settings()
         self.multi_agent(policies=set(self.models), policies_to_train=sorted(set(self.models) - self.frozen))
         self.rl_module(rl_module_spec=self._module_specs())

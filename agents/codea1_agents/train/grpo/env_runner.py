@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import ray
 import torch
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
@@ -20,12 +19,13 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
 from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.episodes import ScoredResponse
-from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.group_envs import GroupEnvs
+from codea1_agents.train.grpo.handover import Piece, WeightReceiver
 from codea1_agents.train.grpo.hyperparameters import Shape
+from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.players import AgentPlayer, MissingPlayer, ModelPlayer, Player
 from codea1_agents.train.grpo.progress import Report, unreported
-from codea1_agents.train.grpo.rollout_engine import RolloutEngine, load_engine
+from codea1_agents.train.grpo.rollout_engine import MissingEngine, RolloutEngine, load_engine
 from codea1_agents.train.grpo.sampling import SamplingRules
 from codea1_agents.train.grpo.settings import TrainingSettings
 from codea1_agents.train.grpo.trees import RolloutTimes, Task, Tree, TreeRoller
@@ -99,11 +99,20 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         for name, settings in self.settings.models.items():
             if settings.rollout_engine == "transformers" and self.config.num_gpus_per_env_runner:
                 self.module[name].to("cuda" if torch.cuda.is_available() else "cpu")
-        self.engines = {
-            name: load_engine(settings, self.module[name].model) for name, settings in self.settings.models.items()
-        }
+        models = {name: self.module[name].model for name in self.settings.models}
+        self.engines = {name: self._engine(settings, models[name]) for name, settings in self.settings.models.items()}
+        self._receiver = WeightReceiver(models, self.settings.models)
         players = {role: self.player(role) for role in _ROLES if self.settings.has_player(role)}
         self._roller = TreeRoller(self.env, players, seed=self.settings.seed)
+
+    def _engine(self, settings: ModelSettings, model: Any) -> RolloutEngine:
+        gpus, n_engines = float(self.config.num_gpus_per_env_runner), len(self.settings.models)
+        try:
+            return load_engine(settings, model, gpus_per_runner=gpus, n_engines=n_engines)
+        except CodeA1Error as error:
+            if not self.worker_index:
+                raise
+            return MissingEngine(error)
 
     def player(self, role: str, sampling: SamplingRules | None = None) -> Player:
         """Return the player of a role.
@@ -150,8 +159,14 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
     # Sampling
 
     def sample(self, *, tasks: Sequence[Task] = (), report: Report = unreported, **_: Any) -> list[Tree]:
-        """Return one tree per task."""
+        """Return one tree per task.
+
+        Raises:
+            StaleWeights: the last hand-over of weights was not completed, or there was none.
+        """
         assert self._roller is not None
+        if tasks:
+            self._receiver.require_complete()
         return self._roller.roll(tasks, report)
 
     def scored_trees(self, tasks: Sequence[Task], report: Report = unreported) -> list[ScoredTree]:
@@ -178,33 +193,34 @@ class TreeEnvRunner(EnvRunner, Checkpointable):  # type: ignore[misc]  # Ray has
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return the weights and their version number."""
-        state: dict[str, Any] = {WEIGHTS_SEQ_NO: self._version}
-        if self._check_component(COMPONENT_RL_MODULE, components, not_components):
-            state[COMPONENT_RL_MODULE] = self.module.get_state(inference_only=True, **kwargs)
-        return state
+        """Return the version number of the weights. The learner has the weights."""
+        return {WEIGHTS_SEQ_NO: self._version}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Load weights, whatever their number: after a restore it may be smaller than the present one.
+        """Do nothing: weights come in pieces, with their number (`receive_weights`, `use_weights`)."""
+
+    def receive_weights(self, piece: Piece) -> None:
+        """Copy a piece of the learner's weights into a module.
 
         Raises:
-            StaleWeights: an engine does not compute with these weights; it samples no more.
+            StaleWeights: the module has no such tensors.
         """
-        if COMPONENT_RL_MODULE in state:
-            weights = state[COMPONENT_RL_MODULE]  # RLlib puts them into its object store where it restores a runner
-            self.module.set_state(ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights)
-        self._version = int(state.get(WEIGHTS_SEQ_NO, self._version))
-        if COMPONENT_RL_MODULE in state:
-            for engine in self.engines.values():
-                engine.load_weights(self._version)
+        self._receiver.receive(piece)
 
-    def try_set_state(self, state: Mapping[str, Any]) -> str:
-        """Call `set_state`; return its error, or an empty text. RLlib would hide an exception."""
-        try:
-            self.set_state(state)
-        except StaleWeights as error:
-            return str(error)
-        return ""
+    def use_weights(self, version: int) -> None:
+        """Verify the weights that were received, and sample with them from now on.
+
+        Args:
+            version: number of the weights; after a restore it may be smaller than the last one.
+
+        Raises:
+            StaleWeights: they are not those that the learner sent, or an engine does not compute with them. No engine
+                samples until a hand-over succeeds.
+        """
+        self._receiver.verify(version)
+        for engine in self.engines.values():
+            engine.load_weights(version)
+        self._version = version
 
     def get_ctor_args_and_kwargs(self) -> tuple[tuple[()], dict[str, Any]]:
         """Return the constructor arguments of a copy of this runner."""

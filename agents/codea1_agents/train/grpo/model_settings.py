@@ -11,7 +11,7 @@ from codea1_env.errors import UnknownName, UserError
 DTYPES = ("float32", "bfloat16", "float16")
 ENGINES = ("transformers", "vllm")
 
-_GAPS = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.05}  # measured: docs/training-engines.md
+_GAPS = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.05}  # the last two are loose: docs/training-engines.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,14 @@ class ModelSettings:
     rollout_engine: str = "transformers"
     """Engine that samples: `transformers` or `vllm`, both in the runner's process."""
     engine_options: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, kv_cache_memory_bytes."""
+    """Further arguments of `vllm.LLM`, e.g. gpu_memory_utilization, max_num_seqs, max_model_len."""
+    handover_piece_mb: float = 256.0
+    """Most MB (2^20 bytes) of weights that are on their way at once. A larger tensor is on its way alone."""
     handover_folder: str = ""
     """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
     handover_gap: float = 0.0
-    """Largest difference of log-probabilities between engine and learner after a hand-over; 0: by `sampling_dtype`."""
+    """Largest difference of log-probabilities between vLLM and `transformers`, in nats, after the first hand-over to an
+    engine; 0: by `sampling_dtype`."""
 
     def __post_init__(self) -> None:
         if isinstance(self.lora, Mapping):
@@ -81,14 +84,16 @@ class ModelSettings:
         for dtype in filter(None, (self.sampling_dtype, self.autocast)):
             if dtype not in DTYPES:
                 raise UnknownName.of("type of numbers", dtype, DTYPES)
-        if not self.sampling_dtype or not 0 <= self.handover_gap < float("inf"):
-            raise UserError(f"sampling_dtype must be named and handover_gap at least 0: {self}")
+        if not self.sampling_dtype or not 0 <= self.handover_gap < float("inf") or not self.handover_piece_mb > 0:
+            raise UserError(
+                f"sampling_dtype must be named, handover_gap at least 0 and handover_piece_mb positive: {self}"
+            )
         if self.engine_options and self.rollout_engine == "transformers":
             raise UserError("engine_options are for rollout_engine='vllm'; the engine 'transformers' has none")
 
     @property
     def allowed_gap(self) -> float:
-        """Largest difference of log-probabilities after a hand-over, in nats."""
+        """Largest difference of log-probabilities after the first hand-over, in nats."""
         return self.handover_gap or _GAPS[self.sampling_dtype]
 
     def to_dict(self) -> dict[str, Any]:

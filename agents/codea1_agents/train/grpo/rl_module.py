@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from ray.rllib.core.rl_module.apis import InferenceOnlyAPI
 from ray.rllib.core.rl_module.torch import TorchRLModule
@@ -25,6 +24,7 @@ from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, witho
 from codea1_agents.train.grpo.causal_models import checkpoint_activations, load_causal_model
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.forward_pass import Abilities, states_of_responses
+from codea1_agents.train.grpo.handover import array_of, copy_into, tensor_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
 
@@ -157,8 +157,13 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
         inference_only: bool = False,
         **_: Any,
     ) -> dict[str, Any]:
-        """Return the trained weights as arrays, tied ones once; bfloat16, which numpy lacks, as its bits."""
-        return {name: _array(tensor) for name, tensor in untied(self.model).items()}
+        """Return the trained weights as copied arrays, tied ones once; see `handover.array_of`.
+
+        With `inference_only` the state is empty: `GRPO.sync_runners` sends weights to samplers, in pieces.
+        """
+        if inference_only:
+            return {}
+        return {name: array_of(tensor.detach().clone()) for name, tensor in untied(self.model).items()}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Load weights from `get_state`, converted to the data type of this module.
@@ -178,19 +183,5 @@ def _copy_state(model: Any, state: Mapping[str, Any]) -> None:
     if own.keys() != state.keys():
         odd = sorted(own.keys() ^ state.keys())[:3]
         raise ValueError(f"these are weights of another model: {', '.join(odd)} and others differ")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(_tensor(state[name]))
-
-
-def _array(tensor: Tensor) -> Any:
-    plain = tensor.detach().cpu()
-    if plain.dtype is torch.bfloat16:
-        return {"bfloat16": plain.view(torch.uint16).numpy().copy()}
-    return plain.numpy().copy()
-
-
-def _tensor(array: Any) -> Tensor:
-    if isinstance(array, Mapping):
-        return torch.from_numpy(np.asarray(array["bfloat16"])).view(torch.bfloat16)
-    return torch.from_numpy(np.array(array))
+    for name, tensor in own.items():
+        copy_into(tensor, tensor_of(state[name]))

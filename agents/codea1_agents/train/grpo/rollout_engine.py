@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, sample_responses
+from codea1_env.errors import CodeA1Error
 
 
 class RolloutEngine(Protocol):
@@ -30,7 +31,7 @@ class RolloutEngine(Protocol):
             version: number of the weights in the training.
 
         Raises:
-            StaleWeights: the engine's log-probabilities are not those of the weights.
+            StaleWeights: the engine does not compute with these weights.
         """
 
     def close(self) -> None:
@@ -59,12 +60,39 @@ class TransformersEngine:
         """Do nothing: the memory is the module's."""
 
 
-def load_engine(settings: ModelSettings, model: Any) -> RolloutEngine:
+class MissingEngine:
+    """Replaces an engine that cannot be started on this machine; raises the reason at the first hand-over.
+
+    If the constructor of a runner raised it, RLlib would log a traceback and continue without the runner.
+    """
+
+    context_length = None
+
+    def __init__(self, error: CodeA1Error) -> None:
+        self._error = error
+
+    def sample(self, prompts: Rows, seeds: Rows, ends: Iterable[int], rules: SamplingRules) -> list[Response]:
+        """Raise the reason why the engine cannot be started."""
+        raise self._error
+
+    def load_weights(self, version: int) -> None:
+        """Raise the reason why the engine cannot be started."""
+        raise self._error
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def load_engine(
+    settings: ModelSettings, model: Any, *, gpus_per_runner: float = 0.0, n_engines: int = 1
+) -> RolloutEngine:
     """Return the engine that the settings of a module name.
 
     Args:
         settings: of the module.
         model: of the module; it receives the learner's weights.
+        gpus_per_runner: GPUs of the runner, whose memory its engines share.
+        n_engines: engines of the runner, this one included.
 
     Raises:
         MissingExtra: the engine is not installed.
@@ -74,4 +102,4 @@ def load_engine(settings: ModelSettings, model: Any) -> RolloutEngine:
         return TransformersEngine(model)
     from codea1_agents.train.grpo.vllm_engine import VllmEngine  # noqa: PLC0415  -- heavy, and an extra
 
-    return VllmEngine(settings, model)
+    return VllmEngine(settings, model, gpus_per_runner=gpus_per_runner, n_engines=n_engines)

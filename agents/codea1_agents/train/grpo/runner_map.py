@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from codea1_agents.train.grpo.failures import RunnerFailed
+from codea1_env.errors import UserError
 
 _MAX_ROUNDS = 4  # how often the items of lost runners are distributed again
 _T = TypeVar("_T")
@@ -47,7 +48,7 @@ def _map_once(
         if algorithm.env_runner is not None:
             yield work_on(items)(algorithm.env_runner)
         return
-    work = [_CaughtErrors(work_on(items[start :: len(ids)])) for start in range(len(ids))]
+    work = [CaughtErrors(work_on(items[start :: len(ids)])) for start in range(len(ids))]
     for outcome in group.foreach_env_runner(work, remote_worker_ids=ids, local_env_runner=False):
         if outcome.fault:
             raise RunnerFailed(f"a runner failed in iteration {algorithm.iteration + 1}: {outcome.fault}")
@@ -56,19 +57,27 @@ def _map_once(
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome(Generic[_R]):
+class Outcome(Generic[_R]):
+    """What a runner returned, or its exception."""
+
     result: _R | None
     fault: str = ""
+    """The exception, as a text."""
+    user_error: UserError | None = None
+    """The exception, if the user can mend it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _CaughtErrors(Generic[_R]):
+class CaughtErrors(Generic[_R]):
     """Work that returns its exceptions instead of raising them: RLlib hides what a remote runner raises."""
 
     work: Callable[[Any], _R]
 
-    def __call__(self, runner: Any) -> _Outcome[_R]:
+    def __call__(self, runner: Any) -> Outcome[_R]:
+        """Return the outcome of the work with a runner."""
         try:
-            return _Outcome(self.work(runner))
+            return Outcome(self.work(runner))
+        except UserError as error:
+            return Outcome(None, str(error), error)
         except Exception as error:  # noqa: BLE001  whatever it is, the driver raises it
-            return _Outcome(None, f"{type(error).__name__}: {error}")
+            return Outcome(None, f"{type(error).__name__}: {error}")

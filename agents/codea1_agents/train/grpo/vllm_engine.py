@@ -1,24 +1,26 @@
-"""The engine `vllm`, one per module in the runner. It loads weights from a file and checks that it uses them."""
+"""The engine `vllm`, one per module in the runner. It loads weights and verifies that vLLM computes with them."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from codea1_agents.models.model_files import loading_errors, require_model
-from codea1_agents.train.grpo.adapters import plain_weights
+from codea1_agents.train.grpo.adapters import plain_tensors
 from codea1_agents.train.grpo.failures import StaleWeights
+from codea1_agents.train.grpo.handover import checksum, in_pieces, require_equal
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.sampling import Response, Rows, SamplingRules, require_prompts, single_seed
+from codea1_agents.train.grpo.vllm_options import engine_arguments, memory_options, require_engine_options
 from codea1_env.errors import UserError, extra_needed
 
-_WORKER = "codea1_agents.train.grpo.vllm_worker.WeightLoader"
 _MEMORY = Path("/dev/shm")
 _PROBE_TOKENS = 144  # more than vLLM's block of 128 on a CPU: only whole blocks are cached, and a stale one must show
 _PROBE_REPLY = 8
@@ -33,28 +35,29 @@ class VllmEngine:
     Args:
         settings: of the module.
         model: of `transformers`, on the runner. It receives the learner's weights; the engine loads them from it.
+        gpus_per_runner: GPUs of the runner, for `engine_share`.
+        n_engines: engines of the runner, this one included.
 
     Raises:
         MissingExtra: vllm is not installed.
-        UserError: there is no model, or the engine does not start.
+        UserError: an option is wrong, there is no model, or the engine does not start.
     """
 
-    def __init__(self, settings: ModelSettings, model: Any) -> None:
+    def __init__(
+        self, settings: ModelSettings, model: Any, *, gpus_per_runner: float = 0.0, n_engines: int = 1
+    ) -> None:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # engines live in the runner's process
         with extra_needed("rollout_engine='vllm'", "vllm"):
             import vllm  # noqa: PLC0415  heavy, and an extra
+            from vllm.platforms import current_platform  # noqa: PLC0415
+        require_engine_options(settings)
         self._settings, self._model, self._params = settings, model, vllm.SamplingParams
         self._fault = "no weights have been handed over yet"
-        options = {
-            "dtype": settings.sampling_dtype,
-            "skip_tokenizer_init": True,
-            "generation_config": "vllm",  # or vLLM would also apply the model's own temperature and penalties
-            "worker_extension_cls": _WORKER,
-            "logprobs_mode": "processed_logprobs",
-            **settings.engine_options,
-        }
+        self._is_compared = False
+        memory = memory_options(gpus_per_runner, n_engines, is_cpu=current_platform.is_cpu())
+        arguments = {**engine_arguments(settings, memory), "model": require_model("vllm", settings.path)}
         with loading_errors(f"vllm: model {settings.path!r}"):
-            self._engine: Any = vllm.LLM(require_model("vllm", settings.path), **options)
+            self._engine: Any = vllm.LLM(**arguments)
         self._context = int(self._engine.llm_engine.model_config.max_model_len)
         vocabulary = int(model.config.get_text_config().vocab_size)
         n_probe = max(1, min(_PROBE_TOKENS, self._context - _PROBE_REPLY))
@@ -89,20 +92,19 @@ class VllmEngine:
         )
 
     def load_weights(self, version: int) -> None:
-        """Load the model's present weights and check that the engine computes the same as the model."""
+        """Load the model's present weights and verify that vLLM computes with them.
+
+        Raises:
+            StaleWeights: it does not, or the hand-over failed. The engine samples no more until one succeeds.
+        """
         self._fault = f"weights {version} are being handed over"
         try:
             self._hand_over(version)
-            gap = self._gap()
+            self._empty_prefix_cache()
+            self._compare_once()
         except Exception as error:
             self._fault = f"weights {version} could not be handed over to vLLM: {error}"
             raise StaleWeights(self._fault) from error
-        if not gap <= self._settings.allowed_gap:
-            self._fault = (
-                f"after weights {version} were handed over, vLLM's log-probabilities are {gap:.2g} off those of "
-                f"{self._settings.path!r} in transformers, and {self._settings.allowed_gap:g} is allowed"
-            )
-            raise StaleWeights(self._fault)
         self._fault = ""
 
     def close(self) -> None:
@@ -110,25 +112,55 @@ class VllmEngine:
         self._fault, self._engine = "the engine is closed", None
 
     def _hand_over(self, version: int) -> None:
+        sent: dict[str, int] = {}
+        self._engine.collective_rpc("begin_weights", args=(version,))
+        for piece in in_pieces(plain_tensors(self._model), self._settings.handover_piece_mb):
+            sent |= {name: checksum(tensor) for name, tensor in piece.items()}
+            self._send(piece)
+        stale = sorted({name for names in self._engine.collective_rpc("finish_weights") for name in names})
+        for rank, received in enumerate(self._engine.collective_rpc("received_checksums")):
+            require_equal(f"worker {rank}", sent, received)
+        if stale:
+            raise RuntimeError(f"{len(stale)} parameters or layers have other weights, {', '.join(stale[:3])} first")
+
+    def _send(self, piece: Mapping[str, Tensor]) -> None:
+        """Have the workers load some tensors, through a file in shared memory."""
         from safetensors.torch import save_file  # noqa: PLC0415  comes with transformers
 
         folder = self._settings.handover_folder or (str(_MEMORY) if _MEMORY.is_dir() else None)
         with tempfile.TemporaryDirectory(prefix="codea1-weights-", dir=folder) as place:
-            file = str(Path(place) / f"{version}.safetensors")
-            save_file({name: tensor.cpu().contiguous() for name, tensor in plain_weights(self._model).items()}, file)
-            loaded = self._engine.collective_rpc("load_weights_file", args=(file, version))
-        if set(loaded) != {version}:
-            raise RuntimeError(f"its workers hold versions {loaded}")
+            file = str(Path(place) / "piece.safetensors")
+            save_file({name: tensor.cpu().contiguous() for name, tensor in piece.items()}, file)
+            self._engine.collective_rpc("load_weights_file", args=(file,))
+
+    def _empty_prefix_cache(self) -> None:
+        """Empty the cache that the old weights computed; verify it with the probe, which is in the cache before."""
+        self._continue_probe(1)
         if not self._engine.reset_prefix_cache():
             raise RuntimeError("its prefix cache could not be emptied")
+        if cached := self._continue_probe(1).num_cached_tokens:
+            raise RuntimeError(f"its prefix cache still has {cached} tokens after it was emptied")
 
-    def _gap(self) -> float:
-        """Return the largest difference between the engine's and the model's log-probabilities of a greedy reply."""
-        params = self._params(temperature=0.0, max_tokens=_PROBE_REPLY, logprobs=0, detokenize=False, ignore_eos=True)
-        n_reply = self._context - len(self._probe)
-        params.max_tokens = max(1, min(_PROBE_REPLY, n_reply))
-        (reply,) = self._generated([self._probe], [params], frozenset())
-        return largest_gap(self._model, self._probe, reply)
+    def _compare_once(self) -> None:
+        """Compare log-probabilities with the model's, after the first hand-over of the engine."""
+        if self._is_compared:
+            return
+        gap = largest_gap(
+            self._model, self._probe, _response(self._continue_probe(_PROBE_REPLY).outputs[0], frozenset())
+        )
+        if not gap <= self._settings.allowed_gap:
+            raise RuntimeError(
+                f"its log-probabilities are {gap:.2g} off those of {self._settings.path!r} in transformers, and "
+                f"{self._settings.allowed_gap:g} is allowed (handover_gap)"
+            )
+        self._is_compared = True
+
+    def _continue_probe(self, n_tokens: int) -> Any:
+        """Return vLLM's output for the greedy continuation of the probe by `n_tokens`, or as many as fit."""
+        n_reply = max(1, min(n_tokens, self._context - len(self._probe)))
+        params = self._params(temperature=0.0, max_tokens=n_reply, logprobs=0, detokenize=False, ignore_eos=True)
+        inputs = [{"prompt_token_ids": self._probe}]
+        return self._engine.generate(inputs, [params], use_tqdm=False)[0]
 
     def _generated(self, prompts: Rows, params: Sequence[Any], ends: frozenset[int]) -> list[Response]:
         if not prompts:

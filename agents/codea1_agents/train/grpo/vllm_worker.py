@@ -1,36 +1,193 @@
-"""A mixin of vLLM's workers that loads weights from a file and makes sure that vLLM uses them."""
+"""A mixin of vLLM's workers that loads weights piece by piece and verifies that vLLM computes with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import torch
+from torch import Tensor
+
+from codea1_agents.train.grpo.handover import checksum
+
+_HEAD, _EMBEDDING = "lm_head", "model.embed_tokens"
 
 
 class WeightLoader:
     """A `worker_extension_cls`: its methods become methods of vLLM's worker."""
 
-    def load_weights_file(self, path: str, version: int) -> int:
-        """Load a safetensors file with HuggingFace names and return its version.
+    _received: ReceivedWeights
 
-        On a CPU vLLM packs the weight of each linear layer and drops the original. `reload_weights` packs again what it
-        loads. It never loads a tied head, so the head would keep its pack of the old embedding.
+    def begin_weights(self, version: int) -> None:
+        """Prepare vLLM's model for new weights.
+
+        Args:
+            version: number of the weights. It also selects the column that `finish_weights` compares.
         """
+        from vllm.model_executor.model_loader.reload import initialize_layerwise_reload  # noqa: PLC0415
+
+        model = _model(self)
+        self._received = ReceivedWeights(version, {name for name, _ in model.named_parameters()})
+        with _current_config(self):
+            initialize_layerwise_reload(model)
+
+    def load_weights_file(self, path: str) -> None:
+        """Load a safetensors file with HuggingFace names."""
+        with _current_config(self):
+            self._received.loaded |= _model(self).load_weights(self._received.read(path)) or set()
+
+    def finish_weights(self) -> list[str]:
+        """Complete the loading; return the names of vLLM's parameters and layers that do not have the new weights.
+
+        On a CPU vLLM packs the weight of each linear layer and drops the original. It packs again what it has loaded.
+        It never loads a tied head, so the head would keep its pack of the old embedding.
+        """
+        from vllm.model_executor.model_loader.reload import finalize_layerwise_reload  # noqa: PLC0415
+
         worker: Any = self
-        worker.reload_weights(weights_iterator=_tensors(path))
-        model = worker.model_runner.get_model()
-        head, embedding = getattr(model, "lm_head", None), getattr(getattr(model, "model", None), "embed_tokens", None)
-        if head is not None and embedding is not None and _is_tied(head, embedding):
-            head.quant_method.process_weights_after_loading(head)
-        return version
+        model = _model(self)
+        with _current_config(self):
+            finalize_layerwise_reload(model, worker.model_config)
+            pack_tied_head(model)
+            wrong = {*stale_layers(model, self._received), *stale_vectors(model, self._received)}
+            return sorted(self._received.not_loaded()) + sorted(wrong)
+
+    def received_checksums(self) -> dict[str, int]:
+        """Return the checksum of each tensor that vLLM has read since `begin_weights`, by its HuggingFace name."""
+        return dict(self._received.checksums)
 
 
-def _tensors(path: str) -> Iterator[tuple[str, Any]]:
-    from safetensors import safe_open  # noqa: PLC0415  comes with vllm
+class ReceivedWeights:
+    """What a worker remembers of the weights of one hand-over.
 
-    with safe_open(path, framework="pt") as file:
-        for name in file.keys():  # noqa: SIM118  -- the file is no mapping
-            yield name, file.get_tensor(name)
+    Args:
+        version: number of the weights.
+        parameters: names of vLLM's parameters.
+    """
+
+    def __init__(self, version: int, parameters: set[str]) -> None:
+        self._version, self._parameters = version, parameters
+        self.loaded: set[str] = set()
+        """Names of vLLM's parameters."""
+        self.checksums: dict[str, int] = {}
+        """By HuggingFace name."""
+        self._columns: dict[str, Tensor] = {}
+
+    def read(self, path: str) -> Iterator[tuple[str, Tensor]]:
+        """Yield the tensors of a file; remember the checksum of each, one column of each matrix, and each vector."""
+        from safetensors import safe_open  # noqa: PLC0415  comes with vllm
+
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118  -- the file is no mapping
+                tensor = file.get_tensor(name)
+                self.checksums[name] = checksum(tensor)
+                if tensor.ndim in (1, 2):
+                    column = tensor if tensor.ndim == 1 else tensor[:, self.column(tensor.shape[1])]
+                    self._columns[name] = column.clone()
+                yield name, tensor
+
+    def not_loaded(self) -> set[str]:
+        """Return the names of vLLM's parameters that got no weights."""
+        return self._parameters - self.loaded
+
+    def column(self, width: int) -> int:
+        """Return the number of the column that is compared; each version has another one."""
+        return (self._version * 7919 + 13) % width
+
+    def columns(self, names: Sequence[str]) -> Tensor | None:
+        """Return that column of some matrices, or some vectors, below each other; None if one was not received."""
+        found = [self._columns[name] for name in names if name in self._columns]
+        return torch.cat(found) if len(found) == len(names) else None
 
 
-def _is_tied(head: Any, embedding: Any) -> bool:
-    return bool(head.weight.data_ptr() == embedding.weight.data_ptr())
+def pack_tied_head(model: Any) -> None:
+    """Have vLLM pack the weight of a head again that shares it with the embedding."""
+    head, embedding = getattr(model, _HEAD, None), getattr(getattr(model, "model", None), "embed_tokens", None)
+    if head is not None and embedding is not None and head.weight.data_ptr() == embedding.weight.data_ptr():
+        head.quant_method.process_weights_after_loading(head)
+
+
+def stale_layers(model: Any, received: ReceivedWeights) -> list[str]:
+    """Return the names of the matrices of vLLM's model that do not have the received column.
+
+    A linear layer's output for a unit vector is one column of its weight, without any rounding, whether the weight is
+    packed or not. Embedding and head are compared on each rank; other layers only without tensor parallelism, and if
+    vLLM has them under their HuggingFace names.
+    """
+    wrong = []
+    for name, layer in model.named_modules():
+        is_vocabulary = name in (_HEAD, _EMBEDDING)
+        expected = _rank_column(name, layer, received) if is_vocabulary else _layer_column(model, name, layer, received)
+        if expected is None:
+            continue
+        found = _column_in_use(name, layer, received)[: len(expected)]
+        if not torch.equal(found, expected.to(found)):
+            wrong.append(name)
+    return wrong
+
+
+def stale_vectors(model: Any, received: ReceivedWeights) -> list[str]:
+    """Return the names of the norms and biases of vLLM's model that are not those received.
+
+    With tensor parallelism, those that are divided among ranks are not compared.
+    """
+    wrong = []
+    for name, vector in model.named_parameters():
+        layer, _, kind = name.rpartition(".")
+        expected = received.columns([f"{each}.{kind}" for each in _parts(model, layer)])
+        if expected is None or expected.shape != vector.shape:
+            continue
+        if not torch.equal(vector, expected.to(vector)):
+            wrong.append(name)
+    return wrong
+
+
+def _rank_column(name: str, layer: Any, received: ReceivedWeights) -> Tensor | None:
+    """Return this rank's part of a column of the embedding or the head; None if the rank has none."""
+    column = received.columns([f"{name}.weight"])
+    if column is None:  # a tied head
+        column = received.columns([f"{_EMBEDDING}.weight"])
+    if column is None or not hasattr(layer, "shard_indices"):
+        return None
+    return column[layer.shard_indices.org_vocab_start_index : layer.shard_indices.org_vocab_end_index]
+
+
+def _layer_column(model: Any, name: str, layer: Any, received: ReceivedWeights) -> Tensor | None:
+    """Return a column of a linear layer; None for other layers."""
+    from vllm.model_executor.layers.linear import LinearBase  # noqa: PLC0415
+
+    if not isinstance(layer, LinearBase) or layer.tp_size != 1:
+        return None
+    return received.columns([f"{each}.weight" for each in _parts(model, name)])
+
+
+def _parts(model: Any, name: str) -> list[str]:
+    """Return the HuggingFace names of the layers that vLLM has merged into one."""
+    place, _, last = name.rpartition(".")
+    merged: dict[str, list[str]] = getattr(model, "packed_modules_mapping", {})
+    return [f"{place}.{each}".removeprefix(".") for each in merged.get(last, [last])]
+
+
+def _column_in_use(name: str, layer: Any, received: ReceivedWeights) -> Tensor:
+    """Return the compared column of the weight with which a layer computes."""
+    if name == _EMBEDDING:
+        column: Tensor = layer.weight[:, received.column(layer.embedding_dim)]
+        return column.cpu()
+    width = layer.embedding_dim if name == _HEAD else layer.input_size
+    unit = torch.zeros(1, width, dtype=layer.weight.dtype, device=layer.weight.device)
+    unit[0, received.column(width)] = 1.0
+    with torch.inference_mode():
+        output: Tensor = layer.quant_method.apply(layer, unit)
+    return output[0].cpu()
+
+
+def _model(worker: Any) -> Any:
+    return worker.model_runner.get_model()
+
+
+def _current_config(worker: Any) -> contextlib.AbstractContextManager[Any]:
+    from vllm.config import set_current_vllm_config  # noqa: PLC0415
+
+    context: contextlib.AbstractContextManager[Any] = set_current_vllm_config(worker.vllm_config)
+    return context

@@ -98,10 +98,12 @@ class AgentOptions(_Section):
     """Engine that samples."""
     engine_options: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of `vllm.LLM`."""
+    handover_piece_mb: Positive = 256.0
+    """Most MB (2^20 bytes) of weights that are on their way from the learner to samplers at once."""
     handover_folder: str = ""
     """Folder of the files that hand weights over to vLLM; empty: /dev/shm, or the folder for temporary files."""
     handover_gap: NotNegative = 0.0
-    """Largest difference of log-probabilities after a hand-over; 0: by `sampling_dtype`."""
+    """Largest difference of log-probabilities after the first hand-over to vLLM; 0: by `sampling_dtype`."""
 
 
 class AgentsOptions(_Section):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.vllm_options import engine_share
 from codea1_agents.train.sizing.learning import FLOAT, Part
 from codea1_agents.train.sizing.shapes import ModelShape
 
@@ -80,7 +81,7 @@ def runner_memory(modules: Sequence[SampledModule], gpu_bytes: float, gpu_share:
     if not engines or not gpu_bytes:
         started = [Part("engines", sum(_least_engine_bytes(each) for each in engines))]
         return RunnerMemory((*plain, *started), (copies,))
-    sizes = [gpu_bytes * _engine_share(each, len(engines), gpu_share) for each in engines]
+    sizes = [gpu_bytes * _engine_share(each, len(modules), gpu_share) for each in engines]
     faults = [_fault(each, size) for each, size in zip(engines, sizes, strict=True)]
     tokens = min(_cache_tokens(each, size) for each, size in zip(engines, sizes, strict=True))
     return RunnerMemory(
@@ -90,7 +91,7 @@ def runner_memory(modules: Sequence[SampledModule], gpu_bytes: float, gpu_share:
 
 def _engine_share(module: SampledModule, n_engines: int, gpu_share: float) -> float:
     stated = module.settings.engine_options.get("gpu_memory_utilization")
-    return float(stated) if stated is not None else 0.9 * min(1.0, gpu_share) / n_engines
+    return float(stated) if stated is not None else engine_share(gpu_share, n_engines)
 
 
 def _cache_tokens(module: SampledModule, n_bytes: float) -> int:

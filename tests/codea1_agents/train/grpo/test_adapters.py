@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("peft", reason="peft is not installed")
 
 from codea1_agents.models.chat_format import load_tokenizer  # noqa: E402
-from codea1_agents.train.grpo.adapters import plain_weights, untied  # noqa: E402
+from codea1_agents.train.grpo.adapters import plain_tensors, untied  # noqa: E402
 from codea1_agents.train.grpo.causal_models import load_causal_model  # noqa: E402
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.rl_module import CausalLMModule, export_state  # noqa: E402
@@ -88,7 +88,7 @@ def test_the_merged_export_is_a_plain_model_that_computes_the_same(folder: str, 
         assert torch.allclose(logits_of(load_causal_model(str(place))), expected, atol=1e-5)
         assert load_tokenizer(str(place))("f(1)")["input_ids"] == load_tokenizer(folder)("f(1)")["input_ids"]
     assert torch.equal(logits_of(module.model), expected)  # it can go on learning
-    assert plain_weights(module.model).keys() == untied(load_causal_model(folder)).keys()
+    assert dict(plain_tensors(module.model)).keys() == untied(load_causal_model(folder)).keys()
 
 
 def test_without_adapters_the_export_is_the_module(folder: str, tmp_path: Path) -> None:

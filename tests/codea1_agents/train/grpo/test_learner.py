@@ -7,23 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 
+from tests.support.grpo import learner_of as learner
 from tests.support.grpo import scored
 from tests.support.language_models import END, PAD
 
 pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
-from codea1_agents.train.grpo import GRPOConfig  # noqa: E402
 from codea1_agents.train.grpo.batches import padded_batch, planned  # noqa: E402
 from codea1_agents.train.grpo.columns import Column  # noqa: E402
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
 from codea1_agents.train.grpo.failures import NotFinite  # noqa: E402
 from codea1_agents.train.grpo.learner import GRPOTorchLearner  # noqa: E402
-from codea1_agents.train.grpo.model_settings import ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.sampling import SamplingRules, sample_responses  # noqa: E402
 from codea1_agents.train.loop import load_training  # noqa: E402
 from codea1_env.errors import CodeA1Error, UserError  # noqa: E402
@@ -31,23 +29,6 @@ from codea1_env.errors import CodeA1Error, UserError  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("default")  # Ray's own
 
 Weights = dict[str, np.ndarray]
-
-
-def learner(folder: str, *, model: dict[str, Any] | None = None, **settings: Any) -> GRPOTorchLearner:
-    """A learner of one module, the coder's."""
-    told = {"lr": 1e-3, "minibatches_per_epoch": 1, "warmup_steps": 0, "kl_coeff": 0.01, **settings}
-    config = (
-        GRPOConfig()
-        .problems("starter")
-        .llm_agents(coder=ModelSettings(folder, **(model or {})))
-        .agents(tester="fuzz")
-        .training(**told)
-    )
-    config.validate()
-    spaces = {"coder": (gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2))}  # nothing looks at them
-    found = GRPOTorchLearner(config=config, module_spec=config.get_multi_rl_module_spec(spaces=spaces))
-    found.build()
-    return found
 
 
 def update(of: GRPOTorchLearner, responses: Sequence[ScoredResponse], n_minibatches: int = 1) -> None:

@@ -8,6 +8,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
+from codea1_agents.train.grpo.vllm_options import engine_share
 from codea1_agents.train.loop import load_training
 from codea1_agents.train.loop.building import grpo_config
 
@@ -39,6 +40,7 @@ def test_what_grpo_gets_is_what_the_paper_says(size: str) -> None:
     )
     assert {(each.autocast, each.sampling_dtype) for each in made.models.values()} == {("bfloat16", "bfloat16")}
     assert {each.rollout_engine for each in made.models.values()} == {"vllm"}
+    assert len(made.models) * engine_share(made.num_gpus_per_env_runner, len(made.models)) == pytest.approx(0.9)
     assert not made.frozen
     assert made.tester_view == "white_box"
     assert made.rules.name == "release"
