@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -28,14 +27,16 @@ class AnswerRules:
     """The right answers of one problem. By default only an answer that equals the solution's is right.
 
     Raises:
-        UserError: the order is unknown, the tolerance is negative or not finite, or a checker is given together with
+        UserError: the order is unknown, the tolerance is outside [0, 1), or a checker is given together with
             another rule.
     """
 
     order: str = AnswerOrder.FIXED
     """An `AnswerOrder`."""
     tolerance: float = 0.0
-    """Numbers within it of an expected float are right, relative or absolute; at least that of the ruleset applies."""
+    """Numbers within it of an expected float are right, relative or absolute; at least that of the ruleset applies.
+
+    Below 1: of two numbers of one sign, each is within the relative distance 1 of the other."""
     checker: str = ""
     """Source of a program that defines `check(arguments, expected, answer)` and returns whether the answer is right.
 
@@ -45,8 +46,8 @@ class AnswerRules:
     def __post_init__(self) -> None:
         if self.order not in list(AnswerOrder):
             raise UnknownName.of("order of answers", str(self.order), map(str, AnswerOrder))
-        if type(self.tolerance) not in (int, float) or not 0 <= self.tolerance < math.inf:
-            raise UserError(f"the tolerance of answers must be a finite number of at least 0, not {self.tolerance!r}")
+        if type(self.tolerance) not in (int, float) or not 0 <= self.tolerance < 1:
+            raise UserError(f"the tolerance of answers must be a number in [0, 1), not {self.tolerance!r}")
         if self.checker and (self.order != AnswerOrder.FIXED or self.tolerance):
             raise UserError("answers have a checker together with an order or a tolerance; the checker decides alone")
 

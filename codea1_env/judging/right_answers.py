@@ -7,7 +7,9 @@ of the entry point as a whole. The value of any other expression is compared as 
 Values are compared here under an order or a tolerance. A checker is a program of the problem's author: it runs in the
 sandbox, as its own job, in no process with a candidate, and gets plain data only. Each program's answers have their own
 job, so no program's answer can use up the checker's resources for another one. A checker that raises, hangs, or returns
-anything but True or False gives an INTERNAL_ERROR, which is masked and no verdict about anyone.
+anything but True or False gives an INTERNAL_ERROR, which is masked and no verdict about anyone. So an answer that makes
+ordinary checkers fail is wrong without a check: one that is far longer than the solution's, one that holds arrays or
+signalling NaNs where the solution's holds none, and one whose bytes cannot be decoded.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ def {entry}(args, kwargs, expected, answer):
     return {check}(arguments(*args, **kwargs), expected, answer)
 """
 _TRUE, _FALSE = values.encode(True), values.encode(False)
+_FREE_BYTES, _TIMES_LONGER = 2048, 16  # an answer that is longer could use up a checker's time
+_NOT_COMPARABLE = (b'{"n":', b'{"D":"sNaN', b'{"D":"-sNaN')  # arrays and signalling NaNs, for which `==` is no bool
 
 
 class AnswerPair(NamedTuple):
@@ -108,7 +112,7 @@ def judged_answers(
     """Return the outcome of each answer: the expected value if it is right, its own value if it is wrong.
 
     An answer that equals the expected one under the problem's order and tolerance is right; so is one that its checker
-    accepts. If the checker fails, the outcome is an INTERNAL_ERROR.
+    accepts. If the checker fails, the outcome is an INTERNAL_ERROR. Answers that no checker has to expect are wrong.
 
     Args:
         batches: a problem and answers of one program each; a checker runs once per batch.
@@ -121,7 +125,7 @@ def judged_answers(
     """
     found = [[_compared(pair, problem.answers, comparison) for pair in pairs] for problem, pairs in batches]
     open_pairs = [
-        [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_sound(pair)]
+        [n for n, pair in enumerate(pairs) if outcomes[n].value != pair.expected and _is_checked(pair)]
         if problem.answers.checker
         else []
         for (problem, pairs), outcomes in zip(batches, found, strict=True)
@@ -193,7 +197,7 @@ def _compared(pair: AnswerPair, rules: AnswerRules, comparison: Comparison) -> O
 
 def _accepted(said: Outcome, pair: AnswerPair) -> Outcome:
     fault = checker_fault(said)
-    if fault:
+    if fault and said.error_type != values.Malformed.__name__:
         return Outcome(OutcomeKind.INTERNAL_ERROR, message=fault[:300])
     return Outcome(OutcomeKind.VALUE, pair.expected if said.value == _TRUE else pair.actual)
 
@@ -202,6 +206,13 @@ def _encoded(pair: AnswerPair) -> bytes:
     """Return the encoded arguments of `_WRAPPER`: (args, kwargs, expected, answer), and no keyword arguments."""
     args_and_kwargs = pair.arguments.removeprefix(b'{"t":[').removesuffix(b"]}")
     return b'{"t":[{"t":[%b,%b,%b]},{"d":[]}]}' % (args_and_kwargs, pair.expected, pair.actual)
+
+
+def _is_checked(pair: AnswerPair) -> bool:
+    """Whether a checker must answer about a pair; otherwise the answer is wrong."""
+    if len(pair.actual) > _FREE_BYTES + _TIMES_LONGER * len(pair.expected):
+        return False
+    return _is_sound(pair) and not any(tag in pair.actual and tag not in pair.expected for tag in _NOT_COMPARABLE)
 
 
 def _is_sound(pair: AnswerPair) -> bool:

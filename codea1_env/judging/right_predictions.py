@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from codea1_env.facts.outcomes import Outcome
+from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
 from codea1_env.judging.right_answers import AnswerPair, arguments_of, judged_answers
 from codea1_env.judging.solution_values import call_of_case
@@ -13,6 +13,8 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison
 from codea1_env.rules.validation import SolutionEvidence
 from codea1_env.sandbox.interface import Limits, Sandbox
+
+_NOT_SENDABLE = "an argument that the problem's checker cannot get"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,26 @@ class SuiteEvidence:
             if arguments is not None:
                 yield position, AnswerPair(arguments, expected, predicted)
 
+    def without_unchecked(self) -> SuiteEvidence:
+        """Return a copy in which calls are OPAQUE if the checker of the problem cannot get their arguments."""
+        if not self.problem.answers.checker:
+            return self
+        return replace(self, evidence=list(map(self._as_checked, self.suite.cases, self.evidence)))
+
+    def _as_checked(self, case: TestCase, item: SolutionEvidence) -> SolutionEvidence:
+        call = call_of_case(case)
+        if item.first.value is None or arguments_of(call, self.problem.entry_point, item.entry_point_calls) != b"":
+            return item
+        return item._replace(first=Outcome(OutcomeKind.OPAQUE, message=_NOT_SENDABLE))
+
 
 def accept_right_predictions(
     suites: Sequence[SuiteEvidence], sandbox: Sandbox, limits: Limits, comparison: Comparison
 ) -> list[Sequence[SolutionEvidence]]:
     """Return the evidence of each suite, with the solution's answer as the prediction where the problem accepts it.
 
-    If a checker fails, the prediction's outcome is an INTERNAL_ERROR.
+    If a checker fails, the prediction's outcome is an INTERNAL_ERROR. If a checker cannot get the arguments of a call,
+    the call's outcome is OPAQUE, so that its case is rejected.
 
     Args:
         suites: of any problems; the evidence of those without rules of answers is returned as it is.
@@ -51,6 +66,7 @@ def accept_right_predictions(
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
+    suites = [each.without_unchecked() for each in suites]
     found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in suites]
     questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(suites, found, strict=True)]
     judged = judged_answers(questions, sandbox, limits, comparison)

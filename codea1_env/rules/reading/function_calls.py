@@ -3,7 +3,8 @@
 A function cannot be sent between processes as data. But a call such as `apply(lambda x: x + 1, 3)` is closed: its text
 says all about it. So the text is sent, and the program's process evaluates it. A closed call is a chain of calls, such
 as `make_adder(2)(3)`, that begins with the entry point. Its arguments are literals, lambdas without state, built-in
-functions, methods of built-in classes, closed calls, and displays of these, all without imported names.
+functions, methods of built-in classes, closed calls, and displays of these, all without imported names. A function that
+changes its argument has state, too: a program that calls it once more than the solution would get another result.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from codea1_env.rules.reading.python_text import UnreadableError, parse
 
 SOURCE_CALL = "source_call"
 """Attribute of the stand-in for the entry point: it sends the text of a closed call."""
+
+_CHANGERS = """
+    add append clear difference_update discard extend insert intersection_update pop popitem remove reverse setdefault
+    sort symmetric_difference_update update
+"""
+_CHANGES_ITS_OBJECT = frozenset(_CHANGERS.split())
 
 
 def is_closed_call(node: ast.expr, entry_point: str, imports: Iterable[str] = ()) -> bool:
@@ -82,7 +89,7 @@ def _is_chain(node: ast.expr, entry_point: str) -> bool:
 def _is_sendable(node: ast.expr, entry_point: str) -> bool:
     match node:
         case ast.Name() | ast.Attribute(value=ast.Name()):
-            return True
+            return not _changes_an_object(node)
         case ast.Lambda():
             return not _has_state(node)
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
@@ -95,10 +102,17 @@ def _is_sendable(node: ast.expr, entry_point: str) -> bool:
 
 
 def _has_state(function: ast.Lambda) -> bool:
-    """Whether a lambda has a default that it could change, so that a result would depend on the number of its calls."""
+    """Whether a lambda may change a default or an argument, so that results would depend on the number of its calls."""
+    if _changes_an_object(function):
+        return True
     lambdas = [part for part in ast.walk(function) if isinstance(part, ast.Lambda)]
     defaults = [default for each in lambdas for default in (*each.args.defaults, *each.args.kw_defaults)]
     return not all(default is None or isinstance(default, ast.Constant) for default in defaults)
+
+
+def _changes_an_object(node: ast.expr) -> bool:
+    """Whether an expression names a method that changes its object."""
+    return any(isinstance(part, ast.Attribute) and part.attr in _CHANGES_ITS_OBJECT for part in ast.walk(node))
 
 
 def _free_names(node: ast.expr) -> set[str]:

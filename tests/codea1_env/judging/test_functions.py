@@ -90,6 +90,8 @@ def read(text: str, forms: CallForms = FUNCTIONS) -> list[tuple[str, bool]]:
         ("import operator\nassert f(operator.add, 3) == 5", ("f(operator.add, 3)", False)),
         ("assert f(list(range(3))) == 5", ("f(list(range(3)))", False)),
         ("assert f(lambda x, seen=[]: seen, 3) == 5", ("f(lambda x, seen=[]: seen, 3)", False)),
+        ("assert f(lambda x: x.pop(), [[1]]) == 5", ("f(lambda x: x.pop(), [[1]])", False)),
+        ("assert f(list.pop, [[1]]) == 5", ("f(list.pop, [[1]])", False)),
         ("assert f(open) == 5", ("forbidden_name", False)),
         ("assert f(lambda x: x.__class__) == 5", ("forbidden_name", False)),
         ("assert f(lambda x: eval(x)) == 5", ("forbidden_name", False)),
@@ -136,6 +138,19 @@ def test_what_cannot_be_sent_is_rejected_and_does_not_count(sandbox: Sandbox) ->
     found = [each for suite in report.suites for each in suite.suite.rejections]
     assert [each.reason for each in found[:2]] == [RejectionReason.OPAQUE_VALUE] * 2
     assert sum(suite.suite.n_invalid for suite in report.suites[:2]) == 0
+
+
+def test_functions_that_change_their_arguments_are_rejected(sandbox: Sandbox) -> None:
+    solution = "def f(g, xs): return [x for x in xs if g(x)]"
+    counting = "def f(g, xs):\n    any(g(x) for x in xs)\n    return [x for x in xs if g(x)]"
+    tests = [
+        "assert f(lambda x: x.pop() > 1, [[1, 2]]) == [[1]]",
+        "assert f(lambda x: x[-1] > 1, [[1, 2]]) == [[1, 2]]",
+    ]
+    (report,) = judged(sandbox, replace(ADDER, solution=solution), [counting], tests)
+    assert [each.reason for each in report.suites[0].suite.rejections] == [RejectionReason.OPAQUE_VALUE]
+    assert report.suites[0].suite.n_invalid == 0
+    assert verdicts(report) == [Verdict.PASSED]
 
 
 def test_a_relation_of_the_same_calls_is_a_duplicate(sandbox: Sandbox) -> None:

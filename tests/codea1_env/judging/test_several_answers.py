@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from codea1_env import values
 from codea1_env.errors import UserError
 from codea1_env.facts.answers import AnswerOrder, AnswerRules
+from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.problem_check import CheckStatus, check_problems
@@ -171,6 +172,38 @@ def test_hostile_answers_fail_and_mask_nothing(sandbox: Sandbox, program: str) -
     assert all(verdict.is_failure for verdict in verdicts(report))
 
 
+FORGED = """
+import os, struct
+
+def f(x):
+    answer = {answer!r}
+    os.write(3, struct.pack("<cIQI", b"V", 0, 1000, len(answer)) + answer)
+    os._exit(0)
+"""
+NOT_CHECKED = {
+    "long": "def f(x): return [0] * 2000",
+    "array": "import numpy\ndef f(x): return numpy.zeros(3)",
+    "signalling nan": "from decimal import Decimal\ndef f(x): return [Decimal('sNaN')]",
+    "a class that cannot exist": FORGED.format(answer=b'{"k":["a b",[["x y",1]]]}'),
+    "a set that cannot exist": FORGED.format(answer=b'{"s":[{"D":"sNaN"}]}'),
+}
+
+
+@pytest.mark.parametrize("program", NOT_CHECKED.values(), ids=NOT_CHECKED)
+def test_answers_that_break_ordinary_checkers_are_wrong_and_mask_nothing(sandbox: Sandbox, program: str) -> None:
+    if "numpy" in program:
+        pytest.importorskip("numpy", reason="the program makes an array")
+    checker = (
+        "def check(arguments, expected, answer):\n"
+        "    if isinstance(answer, list) and any(x == y and len(answer) > 999 for x in answer for y in answer):\n"
+        "        while True: pass\n"
+        "    return answer == expected"
+    )
+    problem = replace(SIGN, answers=AnswerRules(checker=checker))
+    (report,) = judged(sandbox, problem, [program], ["assert f(3) == 1"])
+    assert verdicts(report) == [Verdict.WRONG_ANSWER]
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -229,6 +262,16 @@ def test_the_arguments_have_the_order_of_the_solutions_parameters(sandbox: Sandb
     assert verdicts(report) == [Verdict.PASSED] * 3
 
 
+def test_a_call_whose_arguments_no_checker_can_get_is_rejected(sandbox: Sandbox) -> None:
+    solution = "def f(xs, x): return xs.index(x)"
+    checker = "def check(arguments, expected, answer): return arguments[0][answer] == arguments[1]"
+    problem = replace(SIGN, solution=solution, answers=AnswerRules(checker=checker))
+    other = "def f(xs, x): return max(n for n, each in enumerate(xs) if each == x)"
+    (report,) = judged(sandbox, problem, [other], ["assert f([..., 1, 1], 1) == 1", "assert f([2, 1, 1], 1) == 1"])
+    assert [each.reason for each in report.suites[0].suite.rejections] == [RejectionReason.OPAQUE_VALUE]
+    assert verdicts(report) == [Verdict.PASSED]
+
+
 # -- rows --
 
 
@@ -236,9 +279,10 @@ def test_the_arguments_have_the_order_of_the_solutions_parameters(sandbox: Sandb
     ("answers", "said"),
     [
         ({"order": "unorderd"}, "unknown order of answers 'unorderd': did you mean 'unordered'?"),
-        ({"tolerance": -1}, "the tolerance of answers must be a finite number of at least 0, not -1"),
-        ({"tolerance": "1"}, "the tolerance of answers must be a finite number of at least 0, not '1'"),
-        ({"checker": "def check(a, e, x): return True", "tolerance": 1}, "the checker decides alone"),
+        ({"tolerance": -1}, "the tolerance of answers must be a number in [0, 1), not -1"),
+        ({"tolerance": 1.0}, "the tolerance of answers must be a number in [0, 1), not 1.0"),
+        ({"tolerance": "1"}, "the tolerance of answers must be a number in [0, 1), not '1'"),
+        ({"checker": "def check(a, e, x): return True", "tolerance": 0.5}, "the checker decides alone"),
         ({"checker": "def chek(a, e, x): return True"}, "does not define check"),
         ({"chekcer": "x"}, "unknown field 'chekcer': did you mean 'checker'?"),
         ({"checker": 3}, "holds int, not text"),
