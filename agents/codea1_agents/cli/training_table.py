@@ -39,6 +39,10 @@ _OF_MODULES = (
     ("entropy", "entropy"),
     ("clipped tokens", "clip_share"),
     ("gradient norm", "grad_norm"),
+    ("gap to the sampler's log-probabilities: mean", "sampler_gap"),
+    ("  largest", "sampler_gap_max"),
+    ("  effective sample share", "sampler_ess"),
+    ("  truncated share", "sampler_truncated_share"),
 )
 
 
@@ -189,6 +193,8 @@ def _mean(lines: Sequence[Line], name: str) -> float | None:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
+    if 0 < abs(value) < 0.0005:
+        return f"{value:.0e}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3f}"
 
 

@@ -26,7 +26,13 @@ LINES: list[dict[str, Any]] = [
     *(
         {
             "step": step,
-            "figures": {"coder_reward": step / 10, "book_size": 1234.0, "coder_kl": 0.5, "coder_trained": 4.0},
+            "figures": {
+                "coder_reward": step / 10,
+                "book_size": 1234.0,
+                "coder_kl": 0.5,
+                "coder_sampler_gap": 2e-6,
+                "coder_trained": 4.0,
+            },
             "times": {
                 "step_s": 2.0,
                 "sync_s": 0.1,
@@ -164,6 +170,8 @@ def test_the_table_shows_the_last_step_its_mean_the_split_and_alarms() -> None:
     assert "alarm cut_coder: 90% are cut" in text
     assert "held out, step 0: coder_pass_at_1 0.250" in text
     assert "divergence (KL): coder" in text
+    row = next(line for line in text.splitlines() if line.startswith("gap to the sampler"))
+    assert row.split()[-2:] == ["2e-06", "2e-06"]
 
 
 def test_the_table_begins_before_the_first_step() -> None:
