@@ -63,7 +63,7 @@ def problem_from_row(row: Row) -> Problem:
     for name in _UNSUPPORTED.keys() & {name for name, value in row.items() if value}:
         raise RefusedRow(_UNSUPPORTED[name], f"column {name!r}: problems with {name} are not supported")
     if unknown := sorted(set(row) - set(_FIELDS)):
-        raise BrokenInput(f"unknown field {unknown[0]!r}; a problem has {', '.join(_FIELDS)}")
+        raise BrokenInput(str(UnknownName.of("field", unknown[0], _FIELDS)))
     kind = _kind(row)
     is_script = kind is ProblemKind.STDIN
     entry_point = optional_text(row, "entry_point") or RUN if is_script else text(row, "entry_point")
@@ -79,7 +79,9 @@ def problem_from_row(row: Row) -> Problem:
         entry_point=entry_point,
         solution=solution,
         golden=tuple(
-            test for item in _items(row.get("golden"), "column 'golden'") for test in _golden(item, entry_point, calls)
+            test
+            for item in _items(row.get("golden"), "column 'golden'")
+            for test in _golden(item, entry_point, kind, calls)
         ),
         imports=optional_text(row, "imports"),
         examples=_texts(row.get("examples"), "column 'examples'"),
@@ -120,7 +122,7 @@ def answer_rules(row: Row) -> AnswerRules:
     column = sub_row(row, "answers")
     rules = _made(AnswerRules, column, "column 'answers'") if column else EQUAL_ANSWERS
     if checked_text(rules.checker, "the checker of column 'answers'"):
-        require_definition(rules.checker, CHECK, "the checker of column 'answers'")
+        require_definition(rules.checker, CHECK, "the checker of column 'answers'", owner="the checker")
     return rules
 
 
@@ -149,7 +151,7 @@ def _texts(items: object, what: str) -> tuple[str, ...]:
     return tuple(checked_text(item, f"an item of {what}") for item in _items(items, what))
 
 
-def _golden(item: object, entry_point: str, calls: CallForms) -> tuple[GoldenTest, ...]:
+def _golden(item: object, entry_point: str, kind: ProblemKind, calls: CallForms) -> tuple[GoldenTest, ...]:
     if isinstance(item, Mapping):  # in Parquet, each item of a list has the fields of all items, most of them null
         item = {name: value for name, value in item.items() if value is not None}
     match item:
@@ -158,7 +160,7 @@ def _golden(item: object, entry_point: str, calls: CallForms) -> tuple[GoldenTes
             return read_snippet(checked_text(item, what), entry_point, what, functions=calls.functions)
         case {"source": source, **rest} if not rest:
             return (GoldenHarness(checked_text(source, "'source' of a golden test")),)
-        case {"input": _, "output": _} if entry_point != RUN:
+        case {"input": _, "output": _} if kind is not ProblemKind.STDIN:
             raise BrokenInput(
                 'an item {input, output} of \'golden\' needs a program on standard input: "kind": "stdin"'
             )

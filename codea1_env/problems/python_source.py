@@ -48,16 +48,16 @@ def joined(*sources: str) -> str:
     return "\n".join([*futures, *(_FUTURE.sub("", source).rstrip() for source in sources)]).lstrip() + "\n"
 
 
-def require_definition(source: str, name: str, what: str) -> None:
-    """Check that a solution is a program that could define `name`: a function, or a class and its method.
+def require_definition(source: str, name: str, what: str, *, owner: str = "the solution") -> None:
+    """Check that a source is a program that could define `name`: a function, or a class and its method.
 
     Raises:
-        BrokenInput: it is not a program (the message calls it `what`), or nothing in it binds the name.
+        BrokenInput: it is not a program (the message calls it `what`), or nothing in it binds the name (`owner`).
     """
     tree = require_program(source, what)
     for part in filter(None, read_entry_point(name)):
         if not _binds(tree, part):
-            raise BrokenInput(f"the solution does not define {part}")
+            raise BrokenInput(f"{owner} does not define {part}")
 
 
 def require_program(source: str, what: str) -> ast.Module:

@@ -56,6 +56,16 @@ def test_the_row_of_a_function_has_no_new_fields() -> None:
         (SCRIPT | {"golden": [{"input": 1, "output": "1"}]}, "'input' of a golden test holds int"),
         (SCRIPT | {"golden": [{"input": "1"}]}, "an item of 'golden' is neither"),
         (FUNCTION | {"golden": [{"input": "1", "output": "1"}]}, 'needs a program on standard input: "kind": "stdin"'),
+        (
+            SCRIPT | {"entry_point": "main", "golden": [{"input": "1", "output": "1"}]},
+            "entry point 'main' is not run, as in run.'3 4'. == '7'",
+        ),
+        (
+            FUNCTION | {"entry_point": "run", "solution": "def run(x): ...", "golden": [{"input": "1", "output": "1"}]},
+            'needs a program on standard input: "kind": "stdin"',
+        ),
+        (FUNCTION | {"answers": {"checker": "def chek(): ..."}}, "the checker does not define check"),
+        (FUNCTION | {"solutoin": "x"}, "unknown field 'solutoin': did you mean 'solution'"),
         (FUNCTION | {"kind": "method"}, "entry point 'add' is not a method such as Solution"),
         (METHOD | {"kind": "function"}, "entry point 'Solution...add' is not a Python name"),
         (METHOD | {"solution": "class Solution: ..."}, "the solution does not define add"),
