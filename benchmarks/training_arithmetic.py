@@ -27,7 +27,7 @@ from codea1_agents.train.loop.run_size import size_of
 from codea1_agents.train.sizing.devices import SHEETS, Devices, Gpu, parse_devices
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learner_parts
 from codea1_agents.train.sizing.shapes import PUBLISHED
-from codea1_agents.train.sizing.timing import ASSUMED
+from codea1_agents.train.sizing.timing import assumptions
 
 GB = 1e9
 PRESETS = ("one-gpu", "one-gpu-lora", "node-lora", "paper-1.5b", "paper-3b", "paper-7b")
@@ -141,7 +141,7 @@ def figures() -> dict[str, Any]:
         for variant, options in VARIANTS.items()
     }
     return {
-        "assumptions": asdict(ASSUMED),
+        "assumptions": assumptions(),
         "learner_gb": learners,
         "presets": {
             name: {on: advice(config, size_of(config, parse_devices(on))) for on in DEVICES}

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 from codea1_env import values
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.judging.golden import (
-    GOLDEN_LIMITS,
-    ExpectedValues,
-    GoldenRun,
-    accept_golden_answers,
-    golden_jobs,
-    golden_pass_rate,
-    golden_results,
-)
+from codea1_env.judging.golden import GOLDEN_LIMITS, GoldenRun
+from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.right_answers import AnswerPair, arguments_of, checker_fault, checker_job
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison
@@ -82,26 +74,12 @@ def _checker_fault(pairs: Sequence[AnswerPair], n_own: int, report: JobReport) -
 
 def _program_faults(problems: Sequence[Problem], sandbox: Sandbox, comparison: Comparison, limits: Limits) -> list[str]:
     """Return for each problem which of its wrong programs passes all golden tests."""
-    wrong = [(problem, each.program) for problem in problems if problem.golden for each in problem.wrong_programs]
-    plans = [golden_jobs(problem, program, limits) for problem, program in wrong]
-    jobs = [job for plan in plans for job in plan]
-    reports = iter(sandbox.run(jobs) if jobs else ())
-    runs = [
-        GoldenRun(problem, plan, tuple(islice(reports, len(plan))))
-        for (problem, _), plan in zip(wrong, plans, strict=True)
+    wrong = [(problem, each) for problem in problems if problem.golden for each in problem.wrong_programs]
+    found = run_golden([(problem, each.program) for problem, each in wrong], sandbox, comparison, limits=limits)
+    notes = {problem.id: each.note for (problem, each), run in zip(wrong, found, strict=True) if run.passed}
+    return [
+        f"a wrong program passes all golden tests: {notes[each.id]}" if each.id in notes else "" for each in problems
     ]
-    expected = ExpectedValues(sandbox, limits).of(problems)
-    rates = [
-        golden_pass_rate(golden_results(run.problem, run.reports, expected, comparison))
-        for run in accept_golden_answers(runs, expected, sandbox, comparison)
-    ]
-    passing = {problem.id: program for (problem, program), rate in zip(wrong, rates, strict=True) if rate == 1}
-    return [_passes(problem, passing.get(problem.id)) for problem in problems]
-
-
-def _passes(problem: Problem, program: str | None) -> str:
-    notes = [each.note for each in problem.wrong_programs if each.program == program]
-    return f"a wrong program passes all golden tests: {notes[0]}" if notes else ""
 
 
 def _solution_pairs(run: GoldenRun) -> Iterator[AnswerPair]:

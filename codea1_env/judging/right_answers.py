@@ -15,10 +15,10 @@ signalling NaNs where the solution's holds none, and one whose bytes cannot be d
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from codea1_env import values
 from codea1_env.facts.answers import CHECK, AnswerRules
@@ -53,6 +53,17 @@ class AnswerPair(NamedTuple):
     """Encoded pair of positional and keyword arguments."""
     expected: bytes
     actual: bytes
+
+
+class Differing(Protocol):
+    """Answers of one program, or predictions of one suite, of which some differ from the solution's."""
+
+    @property
+    def problem(self) -> Problem:
+        """Whose rules of answers apply."""
+
+    def pairs(self) -> Iterator[tuple[int, AnswerPair]]:
+        """Yield what differs, each with its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +108,30 @@ def accept_right_answers(
     Raises:
         SandboxError: the sandbox cannot be used at all.
     """
-    found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in answered]
-    questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(answered, found, strict=True)]
+    judged = judged_differences(answered, sandbox, limits, comparison)
+    return [_with_outcomes(each.report, outcomes) for each, outcomes in zip(answered, judged, strict=True)]
+
+
+def judged_differences(
+    batches: Sequence[Differing], sandbox: Sandbox, limits: Limits, comparison: Comparison
+) -> list[dict[int, Outcome]]:
+    """Return for each batch the outcomes of the answers that differ, by position.
+
+    Args:
+        batches: those of problems without rules of answers have no outcomes.
+        sandbox: where checkers run.
+        limits: of a checker, per answer.
+        comparison: of the ruleset.
+
+    Raises:
+        SandboxError: the sandbox cannot be used at all.
+    """
+    found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in batches]
+    questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(batches, found, strict=True)]
     judged = judged_answers(questions, sandbox, limits, comparison)
     return [
-        _with_outcomes(each.report, [position for position, _ in pairs], outcomes)
-        for each, pairs, outcomes in zip(answered, found, judged, strict=True)
+        {position: outcome for (position, _), outcome in zip(pairs, outcomes, strict=True)}
+        for pairs, outcomes in zip(found, judged, strict=True)
     ]
 
 
@@ -170,13 +199,10 @@ def arguments_of(call: Call, entry_point: str, record: Sequence[EntryPointCall] 
     return record[-1].arguments if record and _is_call(call.expression, entry_point) else None
 
 
-def _with_outcomes(report: JobReport, positions: Sequence[int], outcomes: Sequence[Outcome]) -> JobReport:
-    if not positions:
+def _with_outcomes(report: JobReport, replaced: Mapping[int, Outcome]) -> JobReport:
+    if not replaced:
         return report
-    replaced = list(report.outcomes)
-    for position, outcome in zip(positions, outcomes, strict=True):
-        replaced[position] = outcome
-    return replace(report, outcomes=tuple(replaced))
+    return replace(report, outcomes=tuple(replaced.get(n, each) for n, each in enumerate(report.outcomes)))
 
 
 def _compared(pair: AnswerPair, rules: AnswerRules, comparison: Comparison) -> Outcome:

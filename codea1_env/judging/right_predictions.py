@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
 from codea1_env.facts.submissions import Suite, TestCase
-from codea1_env.judging.right_answers import AnswerPair, arguments_of, judged_answers
+from codea1_env.judging.right_answers import AnswerPair, arguments_of, judged_differences
 from codea1_env.judging.solution_values import call_of_case
 from codea1_env.problems.problem import Problem
 from codea1_env.rules.ruleset import Comparison
@@ -67,13 +67,8 @@ def accept_right_predictions(
         SandboxError: the sandbox cannot be used at all.
     """
     suites = [each.without_unchecked() for each in suites]
-    found = [list(each.pairs()) if each.problem.answers.accepts_others else [] for each in suites]
-    questions = [(each.problem, [pair for _, pair in pairs]) for each, pairs in zip(suites, found, strict=True)]
-    judged = judged_answers(questions, sandbox, limits, comparison)
-    return [
-        _with_predictions(each.evidence, [position for position, _ in pairs], outcomes)
-        for each, pairs, outcomes in zip(suites, found, judged, strict=True)
-    ]
+    judged = judged_differences(suites, sandbox, limits, comparison)
+    return [_with_predictions(each.evidence, outcomes) for each, outcomes in zip(suites, judged, strict=True)]
 
 
 def _predicted(case: TestCase, item: SolutionEvidence) -> bytes | None:
@@ -81,11 +76,6 @@ def _predicted(case: TestCase, item: SolutionEvidence) -> bytes | None:
 
 
 def _with_predictions(
-    evidence: Sequence[SolutionEvidence], positions: Sequence[int], outcomes: Sequence[Outcome]
+    evidence: Sequence[SolutionEvidence], replaced: Mapping[int, Outcome]
 ) -> Sequence[SolutionEvidence]:
-    if not positions:
-        return evidence
-    replaced = list(evidence)
-    for position, outcome in zip(positions, outcomes, strict=True):
-        replaced[position] = replaced[position]._replace(prediction=outcome)
-    return replaced
+    return [each._replace(prediction=replaced[n]) if n in replaced else each for n, each in enumerate(evidence)]

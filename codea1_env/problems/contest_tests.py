@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from codea1_env.errors import BrokenInput
+from codea1_env.facts.problem_kinds import RUN
 from codea1_env.problems.columns import checked_text
-from codea1_env.problems.problem import RUN, GoldenCase
+from codea1_env.problems.problem import GoldenCase
 
 _DEEPEST = 64
 """Levels of lists in one value; Python's parser refuses about 200 levels of brackets."""

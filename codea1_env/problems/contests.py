@@ -14,6 +14,7 @@ from itertools import islice
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import is_method
+from codea1_env.facts.problem_kinds import RUN, ProblemKind
 from codea1_env.problems.assumed_imports import assumed_imports
 from codea1_env.problems.columns import (
     Row,
@@ -26,7 +27,7 @@ from codea1_env.problems.columns import (
     text,
 )
 from codea1_env.problems.contest_tests import call_cases, printed_cases, unwrapped
-from codea1_env.problems.problem import RUN, GoldenCase, Problem, ProblemKind
+from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.problems.python_source import require_definition, require_program, with_starter_code
 from codea1_env.problems.refusals import Refusal, RefusedRow, no_solution, playable_statement, refuse_objects
 

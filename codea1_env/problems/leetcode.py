@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import is_method
+from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.problems.columns import Row, identifier, optional_text, text
-from codea1_env.problems.problem import Problem, ProblemKind
+from codea1_env.problems.problem import Problem
 from codea1_env.problems.python_source import (
     expression,
     joined,

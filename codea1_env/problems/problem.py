@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import overload
 
 from codea1_env.errors import UnknownName, UserError, of_type
@@ -12,6 +11,7 @@ from codea1_env.facts.answers import EQUAL_ANSWERS, AnswerRules
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.entry_points import is_method
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import RUN, ProblemKind
 from codea1_env.problems.refusals import Refusal
 
 
@@ -52,19 +52,17 @@ class WrongProgram:
     """1 (fails on most inputs) to 4 (fails on rare ones only)."""
 
 
-class ProblemKind(StrEnum):
-    """How the programs of a problem are called."""
-
-    FUNCTION = "function"
-    """A function is called with arguments."""
-    METHOD = "method"
-    """A method is called on a new instance of its class: `Solution().two_sum([2, 7], 9)`."""
-    STDIN = "stdin"
-    """The program runs anew for each input, which it reads from standard input; tests write `run("the input")`."""
+_FORMS = {
+    ProblemKind.FUNCTION: "a Python name",
+    ProblemKind.METHOD: "a method such as Solution().two_sum",
+    ProblemKind.STDIN: f"{RUN}, as in {RUN}('3 4') == '7'",
+}
 
 
-RUN = "run"
-"""The entry point of programs on standard input."""
+def _fits(entry_point: str, kind: ProblemKind) -> bool:
+    if kind is ProblemKind.FUNCTION:
+        return entry_point.isidentifier()
+    return entry_point == RUN if kind is ProblemKind.STDIN else is_method(entry_point)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +118,6 @@ class Problem:
     def script(self) -> OutputForm | None:
         """What counts in the output if programs run on standard input; None for the other kinds."""
         return self.output if self.kind is ProblemKind.STDIN else None
-
-
-_FORMS = {
-    ProblemKind.FUNCTION: "a Python name",
-    ProblemKind.METHOD: "a method such as Solution().two_sum",
-    ProblemKind.STDIN: f"{RUN}, as in {RUN}('3 4') == '7'",
-}
-
-
-def _fits(entry_point: str, kind: ProblemKind) -> bool:
-    if kind is ProblemKind.FUNCTION:
-        return entry_point.isidentifier()
-    return entry_point == RUN if kind is ProblemKind.STDIN else is_method(entry_point)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from importlib.resources import files
 from typing import Any
 
 from codea1_env.errors import UnknownName
+from codea1_env.facts.problem_kinds import RUN
 from codea1_env.problems.own_rows import problem_from_row
-from codea1_env.problems.problem import RUN, Problem, ProblemSet
+from codea1_env.problems.problem import Problem, ProblemSet
 
 DIFFICULTIES = ("easy", "medium", "hard")
 FUNCTIONS = "functions"

@@ -30,11 +30,12 @@ from typing import Any, TypeVar
 
 from codea1_env.agent import Info, Observation, Role
 from codea1_env.errors import AgentUnavailable, SandboxError, UserError
+from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.observations import ObservationFields, turn_info
-from codea1_env.problems.problem import Problem, ProblemKind
+from codea1_env.problems.problem import Problem
 from codea1_env.rounds.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
 from codea1_env.rules.replies import read_candidate, read_suite
 from codea1_env.rules.ruleset import Ruleset

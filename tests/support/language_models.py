@@ -11,16 +11,18 @@ END, PAD = 256, 257
 
 
 def random_model(seed: int, **shape: Any) -> Any:
-    """Return a Qwen2 that is 32 wide, with one layer, but for what `shape` says in the words of its configuration."""
+    """Return a Qwen2 that is 32 wide, with one layer and heads of 16, but for what `shape` says in the words of its
+    configuration."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
+    hidden = shape.get("hidden_size", 32)
     small = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
+        "hidden_size": hidden,
+        "intermediate_size": 2 * hidden,
         "num_hidden_layers": 1,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
+        "num_attention_heads": hidden // 16,
+        "num_key_value_heads": hidden // 32,
         "max_position_embeddings": 64,
         "tie_word_embeddings": False,
         "bos_token_id": None,
@@ -30,16 +32,14 @@ def random_model(seed: int, **shape: Any) -> Any:
         return Qwen2ForCausalLM(Qwen2Config(**small | shape)).eval()
 
 
-def tiny_model(seed: int = 0, *, hidden: int = 32, is_tied: bool = True) -> Any:
+def tiny_model() -> Any:
     """Return a model that writes bytes."""
     return random_model(
-        seed,
+        0,
         vocab_size=260,
-        hidden_size=hidden,
-        intermediate_size=2 * hidden,
         num_hidden_layers=2,
         max_position_embeddings=4096,
-        tie_word_embeddings=is_tied,
+        tie_word_embeddings=True,
         eos_token_id=END,
         pad_token_id=PAD,
     )
@@ -108,10 +108,7 @@ def chat_phrase_folder(folder: Path, tokenizer: Any, phrases: Sequence[str], see
     model = random_model(
         seed,
         hidden_size=64,
-        intermediate_size=128,
         num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
         max_position_embeddings=32768,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,

@@ -9,18 +9,18 @@ from codea1_env.problems import GoldenCase, Problem
 from codea1_env.rules.ruleset import preset
 
 ADD = Problem(
-    id="toy/add",
-    statement='def add(a: int, b: int) -> int:\n    """Return a + b.\n\n    >>> add(1, 2)\n    3\n    """\n',
-    entry_point="add",
-    solution="def add(a, b):\n    return a + b\n",
+    "toy/add",
+    'def add(a: int, b: int) -> int:\n    """Return a + b.\n\n    >>> add(1, 2)\n    3\n    """\n',
+    "add",
+    "def add(a, b):\n    return a + b\n",
     golden=(GoldenCase("add(1, 2)", "3"), GoldenCase("add(-1, 1)", "0")),
     examples=("assert add(1, 2) == 3",),
 )
 LAST = Problem(
-    id="toy/last",
-    statement='def last(items: list[int]) -> int | None:\n    """Return the last item, None if there is none."""\n',
-    entry_point="last",
-    solution="def last(items):\n    return items[-1] if items else None\n",
+    "toy/last",
+    'def last(items: list[int]) -> int | None:\n    """Return the last item, None if there is none."""\n',
+    "last",
+    "def last(items):\n    return items[-1] if items else None\n",
     golden=(GoldenCase("last([])", "None"), GoldenCase("last([1, 2])", "2")),
 )
 

@@ -24,16 +24,13 @@ from codea1_env.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTask:
+class ModelTask(ZeroShotTask):
     """How a model is checked."""
 
     prompts: str = "default"
     """Wording: a name or a file."""
     max_tokens: int | None = None
     """Longest reply; None: 1024, or half of a shorter context."""
-    tests: int = 8
-    """Tests requested per suite."""
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +88,9 @@ def check_model(model: str, problems: ProblemSet, sandbox: Sandbox, task: ModelT
     spec = f"transformers,model={model},prompts={task.prompts},max_tokens={max_tokens}"
     inner = load_agent(spec, AgentContext(problems, sandbox, task.seed))
     with closing(NamedAgent(inner, f"transformers({model})", seed=task.seed)) as agent:
-        wanted = ZeroShotTask(tests=task.tests, seed=task.seed)
-        coder = zero_shot(problems, {"coder": agent}, sandbox, wanted)
+        coder = zero_shot(problems, {"coder": agent}, sandbox, task)
         after_coder: Usage = agent.inner.usage
-        tester = zero_shot(problems, {"tester": agent}, sandbox, wanted)
+        tester = zero_shot(problems, {"tester": agent}, sandbox, task)
         after_both: Usage = agent.inner.usage
     roles = (
         _coder_report(problems, coder, after_coder.cut),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from codea1_agents.models.model_facts import ModelFacts
 from codea1_agents.train.grpo.model_settings import DTYPES, LoraSettings, ModelSettings
@@ -10,14 +11,13 @@ from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learn
 from codea1_agents.train.sizing.sampling import SampledModule
 from codea1_agents.train.sizing.shapes import ModelShape, UnknownShape, shape_of
 
-ROWS = 64
-"""Replies that are sampled together."""
-_LOGITS_AT_ONCE = 256
-
 
 @dataclass(frozen=True, slots=True)
 class ModelMemory:
     """Bytes of one model in one role."""
+
+    ROWS: ClassVar[int] = 64
+    """Replies that are sampled together."""
 
     sampling: int
     """Weights as they are stored, and the cache of `ROWS` replies at the longest length."""
@@ -41,15 +41,15 @@ def memory_of(model: str, facts: ModelFacts, *, prompt: int, reply: int) -> Mode
     except UnknownShape:
         return None
     dtype = facts.dtype if facts.dtype in DTYPES else "float32"
-    sampled = SampledModule(shape, ModelSettings(model, sampling_dtype=dtype), prompt + reply, ROWS)
+    sampled = SampledModule(shape, ModelSettings(model, sampling_dtype=dtype), prompt + reply, ModelMemory.ROWS)
     batch = MicroBatch.of(1, prompt, reply)
     return ModelMemory(
-        sampling=sampled.weights + ROWS * sampled.longest * sampled.token_bytes,
+        sampling=sampled.weights + sampled.rows * sampled.longest * sampled.token_bytes,
         training=_learner_bytes(shape, ModelSettings(model), batch),
         training_lora=_learner_bytes(shape, ModelSettings(model, lora=LoraSettings()), batch),
     )
 
 
 def _learner_bytes(shape: ModelShape, settings: ModelSettings, batch: MicroBatch) -> int:
-    module = LearnedModule(shape, settings, True, True, batch, _LOGITS_AT_ONCE)
+    module = LearnedModule(shape, settings, True, True, batch, settings.logits_at_once)
     return sum(part.n_bytes for part in learner_parts([module], n_learners=1, is_on_gpu=True))

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
-from codea1_agents.checks.model_memory import ROWS, ModelMemory
+from codea1_agents.checks.model_memory import ModelMemory
 from codea1_agents.cli.check import CheckModelOptions
 from codea1_agents.cli.console import Page, estimate_cells, new_table, tally
 from codea1_agents.cli.evaluating import figure_json, from_options
@@ -73,7 +73,7 @@ def _memory(memory: ModelMemory | None) -> list[tuple[str, str]]:
     if memory is None:
         return [("memory", "unknown for this architecture")]
     return [
-        ("to sample", f"{_size(memory.sampling)}: weights, and the cache of {ROWS} replies of full length"),
+        ("to sample", f"{_size(memory.sampling)}: weights, and the cache of {memory.ROWS} replies of full length"),
         ("to train", f"{_size(memory.training)} per role, {_size(memory.training_lora)} with adapters, row by row"),
     ]
 

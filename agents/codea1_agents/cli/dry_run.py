@@ -15,7 +15,7 @@ from codea1_agents.train.loop.options import TrainingConfig
 from codea1_agents.train.loop.run_size import RunSize, size_of
 from codea1_agents.train.sizing.devices import Devices, devices_here, parse_devices
 from codea1_agents.train.sizing.placement import Process
-from codea1_agents.train.sizing.timing import ASSUMED
+from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, assumptions
 from codea1_env.errors import UserError
 
 
@@ -105,8 +105,8 @@ def _minutes_text(size: RunSize) -> str:
     parts = asdict(size.seconds)
     minutes = ", ".join(f"{name} {value / 60:.1f}" for name, value in parts.items())
     return (
-        f"That takes {size.seconds.total / 60:.1f} minutes ({minutes}) if sampling reaches {ASSUMED.samples_at:.0%} of"
-        f" the bandwidth and learning {ASSUMED.learns_at:.0%} of the peak."
+        f"That takes {size.seconds.total / 60:.1f} minutes ({minutes}) if sampling reaches {SAMPLES_AT:.0%} of"
+        f" the bandwidth and learning {LEARNS_AT:.0%} of the peak."
     )
 
 
@@ -130,7 +130,7 @@ def _facts(size: RunSize) -> dict[str, Any]:
             "largest_micro_batch": size.longest_batch,
         },
         "seconds_per_step": None if size.seconds is None else asdict(size.seconds),
-        "assumptions": asdict(ASSUMED),
+        "assumptions": assumptions(),
     }
 
 

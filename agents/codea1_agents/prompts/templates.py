@@ -24,7 +24,7 @@ from codea1_agents.scripted.typed_inputs import boundary_calls
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.problems.problem import ProblemKind
+from codea1_env.facts.problem_kinds import ProblemKind
 
 WORDINGS = ("default", "paper", "simple", "call_only", "tiny")
 

@@ -17,7 +17,8 @@ from codea1_agents.scripted.typed_inputs import edges
 from codea1_agents.scripted.value_types import Kind, ValueType
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.facts.entry_points import read_entry_point
-from codea1_env.problems.problem import Problem, ProblemKind
+from codea1_env.facts.problem_kinds import ProblemKind
+from codea1_env.problems.problem import Problem
 
 _MAX_SUBTLETY = 4
 

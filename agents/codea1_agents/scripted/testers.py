@@ -32,7 +32,7 @@ from codea1_env import values
 from codea1_env.agent import AgentContext, Info, Observation
 from codea1_env.facts.answers import AnswerRules
 from codea1_env.facts.outcomes import Outcome, OutcomeKind
-from codea1_env.problems.problem import ProblemKind
+from codea1_env.facts.problem_kinds import ProblemKind
 
 if TYPE_CHECKING:
     from codea1_agents.scripted.fuzz_inputs import InputSource

@@ -18,8 +18,8 @@ from codea1_env import values
 from codea1_env.book.pytest_file import export_pytest
 from codea1_env.book.store import StoredEntry
 from codea1_env.facts.answers import AnswerRules
+from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.problems import Problem, ProblemSet, load_problems
-from codea1_env.problems.problem import ProblemKind
 from tests.support.books import entry, filled, identity
 
 PROBLEMS = ProblemSet(

@@ -10,32 +10,15 @@ import pytest
 from codea1_env.facts.call_forms import PLAIN_CALLS, CallForms
 from codea1_env.facts.submissions import RejectionReason
 from codea1_env.facts.verdicts import Verdict
-from codea1_env.judging.golden_runs import run_golden
-from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import Problem
 from codea1_env.rules.replies import read_suite
-from codea1_env.rules.ruleset import Reading, preset
+from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox import Sandbox
 from tests.support.several_answers import Example, examples_of, judged, passes_in_python, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("in_place.toml"))
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
 IN_PLACE = CallForms(in_place=True)
-
-
-def test_all_problems_are_in_order(sandbox: Sandbox) -> None:
-    assert len(EXAMPLES) == 10
-    assert all(len(each.problem.wrong_programs) == 3 for each in EXAMPLES)
-    found = check_problems([each.problem for each in EXAMPLES], sandbox)
-    assert [(each.problem_id, each.detail) for each in found if each.status is not CheckStatus.OK] == []
-
-
-@each_example
-def test_right_programs_pass_and_wrong_ones_fail_the_golden_tests(sandbox: Sandbox, example: Example) -> None:
-    wrong = [each.program for each in example.problem.wrong_programs]
-    programs = [(example.problem, program) for program in [*example.right, *wrong]]
-    found = run_golden(programs, sandbox, preset("fixed").comparison)
-    assert [each.passed for each in found] == [True] * 5 + [False] * 3
 
 
 @each_example
@@ -103,23 +86,39 @@ def test_other_problems_are_read_as_before() -> None:
 SORT = Problem("toy/sort", "Sort xs in place.", "f", "def f(xs): xs.sort()", (), calls=IN_PLACE)
 
 
-@pytest.mark.parametrize(
-    ("program", "verdict"),
-    [
-        ("def f(xs):\n    xs.sort()\n    return xs", Verdict.PASSED),
-        ("def f(xs): xs[:] = [float(x) for x in sorted(xs)]", Verdict.PASSED),
-        ("def f(xs): return sorted(xs)", Verdict.WRONG_ANSWER),
-        ("def f(xs):\n    while True: xs.append(1)", Verdict.MEMORY_LIMIT),
-        ("def f(xs): xs[:] = [0] * 1_000_000", None),
-        ("def f(xs): xs.append(xs)", None),
-        ("class A:\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]", None),
-        ("class A(int):\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]", None),
-    ],
-)
-def test_hostile_changes_fail(sandbox: Sandbox, program: str, verdict: Verdict | None) -> None:
+def verdict_on(program: str, sandbox: Sandbox) -> Verdict:
     (report,) = judged(sandbox, SORT, [program], ["xs = [3, 1, 2]\nf(xs)\nassert xs == [1, 2, 3]"])
     (found,) = verdicts(report)
-    assert found is verdict if verdict is not None else found.is_failure
+    return found
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["def f(xs):\n    xs.sort()\n    return xs", "def f(xs): xs[:] = [float(x) for x in sorted(xs)]"],
+)
+def test_equal_changes_pass(sandbox: Sandbox, program: str) -> None:
+    assert verdict_on(program, sandbox) is Verdict.PASSED
+
+
+def test_a_result_is_no_change(sandbox: Sandbox) -> None:
+    assert verdict_on("def f(xs): return sorted(xs)", sandbox) is Verdict.WRONG_ANSWER
+
+
+def test_a_change_has_the_memory_limit(sandbox: Sandbox) -> None:
+    assert verdict_on("def f(xs):\n    while True: xs.append(1)", sandbox) is Verdict.MEMORY_LIMIT
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f(xs): xs[:] = [0] * 1_000_000",
+        "def f(xs): xs.append(xs)",
+        "class A:\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]",
+        "class A(int):\n    __eq__ = lambda *_: True\ndef f(xs): xs[:] = [A(), A(), A()]",
+    ],
+)
+def test_hostile_changes_fail(sandbox: Sandbox, program: str) -> None:
+    assert verdict_on(program, sandbox).is_failure
 
 
 def test_effects_are_tests_beside_results_and_no_duplicates(sandbox: Sandbox) -> None:

@@ -11,6 +11,7 @@ import pytest
 from codea1_env.audit import Auditor, AuditResult, HostileProgram, load_attacks
 from codea1_env.facts.outcomes import OutcomeKind
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.facts.submissions import RejectionReason, Suite
 from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, Verdict
 from codea1_env.judging.golden_runs import run_golden
@@ -18,7 +19,6 @@ from codea1_env.judging.judge import Duel, Judge
 from codea1_env.judging.problem_check import CheckStatus, check_problems
 from codea1_env.problems import Problem, WrongProgram, load_problems
 from codea1_env.problems.own_rows import problem_from_row
-from codea1_env.problems.problem import ProblemKind
 from codea1_env.rounds.rounds import candidate_of
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Ruleset, preset

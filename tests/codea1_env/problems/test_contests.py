@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import BrokenInput
+from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.problems import GoldenCase
 from codea1_env.problems.layouts import read_row
-from codea1_env.problems.problem import ProblemKind
 from codea1_env.problems.refusals import Refusal, RefusedRow
 from tests.support.data_set_rows import (
     APPS,

@@ -71,6 +71,40 @@ def test_a_published_row_with_an_empty_column_says_what_it_lacks(
     assert skipped.cause is cause
 
 
+BROKEN = {
+    "KodCode": {
+        "column 'style' holds 'online_judge'": {"style": "online_judge"},
+        "column 'test' is not Python": {"test": "def test_it(:"},
+        "column 'test' tests nothing": {"test": "x = 1"},
+        "column 'solution' is not Python": {"solution": "def doubled(:"},
+        "column 'question_id' holds dict": {"question_id": {}},
+    },
+    "LeetCodeDataset": {
+        "'entry_point' holds 'doubleSum'; expected a method such as": {"entry_point": "doubleSum"},
+        "the solution does not define doubleSum": {"completion": "class Solution:\n    pass"},
+        "the solution does not define Solution": {"completion": "def doubleSum(): pass"},
+        "tests nothing": {"test": "x = 1"},
+    },
+    "MBPP": {
+        "column 'test_list' holds int, not a list": {"test_list": 7},
+        "column 'test_list' is empty": {"test_list": []},
+        "an item of 'test_list' holds int, not text": {"test_list": [7]},
+        "test 2 is not Python|test 3 is not Python": {"challenge_test_list": ["oops("]},
+        "defines no top-level function": {"test_list": ["assert triple(1) == 3"], "code": "triple = 3"},
+        "column 'task_id' is empty": {"task_id": None, "text": "x"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "changes"),
+    [(name, reason, changes) for name, rows in BROKEN.items() for reason, changes in rows.items()],
+)
+def test_a_broken_row_gets_one_sentence(name: str, reason: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(BrokenInput, match=reason):
+        read_row(PUBLISHED[name][0] | changes)
+
+
 @given(st.sampled_from([row for _, row in ROWS]), st.data())
 def test_a_published_row_with_other_values_raises_nothing_but_user_errors(
     row: dict[str, Any], data: st.DataObject

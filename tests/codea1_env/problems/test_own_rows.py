@@ -8,9 +8,9 @@ import pytest
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.outputs import OutputForm
+from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.problems import GoldenCase, Problem
 from codea1_env.problems.own_rows import problem_from_row, problem_to_row
-from codea1_env.problems.problem import ProblemKind
 
 SCRIPT: dict[str, Any] = {"id": "s", "kind": "stdin", "statement": "Add.", "solution": "print(1)"}
 METHOD: dict[str, Any] = {

@@ -11,24 +11,25 @@ from codea1_env.problems.layouts import read_row
 from codea1_env.problems.refusals import Refusal, RefusedRow, cause_of, playable_statement
 from tests.support.data_set_rows import KODCODE
 
+UNPLAYABLE = {
+    Refusal.SEVERAL_ANSWERS: [
+        "If there are multiple answers, print any.",
+        "If there are several possible solutions, you may print any of them.",
+        "You may return the answer in any order.",
+        "Output the indices in arbitrary order.",
+        "If there is more than one such string, return any valid string.",
+        "The order of the output does not matter.",
+        "Print either of them.",
+    ],
+    Refusal.INTERACTIVE: ["This problem is interactive.", "An interactive task: guess the number."],
+    Refusal.FILES: ["INPUT FORMAT (file maze.in):", "Write to the file 'maze.out'."],
+}
+
 
 @pytest.mark.parametrize(
-    ("statement", "refusal"),
-    [
-        ("If there are multiple answers, print any.", Refusal.SEVERAL_ANSWERS),
-        ("If there are several possible solutions, you may print any of them.", Refusal.SEVERAL_ANSWERS),
-        ("You may return the answer in any order.", Refusal.SEVERAL_ANSWERS),
-        ("Output the indices in arbitrary order.", Refusal.SEVERAL_ANSWERS),
-        ("If there is more than one such string, return any valid string.", Refusal.SEVERAL_ANSWERS),
-        ("The order of the output does not matter.", Refusal.SEVERAL_ANSWERS),
-        ("Print either of them.", Refusal.SEVERAL_ANSWERS),
-        ("This problem is interactive.", Refusal.INTERACTIVE),
-        ("An interactive task: guess the number.", Refusal.INTERACTIVE),
-        ("INPUT FORMAT (file maze.in):", Refusal.FILES),
-        ("Write to the file 'maze.out'.", Refusal.FILES),
-    ],
+    ("refusal", "statement"), [(refusal, each) for refusal, statements in UNPLAYABLE.items() for each in statements]
 )
-def test_statements_of_unplayable_problems_are_recognised(statement: str, refusal: Refusal) -> None:
+def test_statements_of_unplayable_problems_are_recognised(refusal: Refusal, statement: str) -> None:
     with pytest.raises(RefusedRow) as caught:
         playable_statement({"question": statement}, "question")
     assert caught.value.refusal is refusal

@@ -24,16 +24,6 @@ _MOST_PROGRAMS = 4
 _MOST_ATTEMPTS = 400
 
 
-class Unchanged:
-    """Reasons why a case stays unchanged."""
-
-    UNKNOWN_PROBLEM = "its problem is not in this problem set"
-    NOT_DIRECT = "its expression is not a single call with literal arguments"
-    NO_PROGRAM = "no recorded program failed it"
-    NOT_REPEATED = "a recorded program passes it now, or the solution has no value for it"
-    SMALLEST = "no smaller case beats the same programs"
-
-
 @dataclass(frozen=True, slots=True)
 class Minimised:
     """One entry before and after."""
@@ -56,6 +46,16 @@ class Minimised:
         if self.smaller is None:
             return self.before
         return replace(self.before, entry=replace(self.before.entry, key=self.smaller))
+
+
+class Unchanged:
+    """Reasons why a case stays unchanged."""
+
+    UNKNOWN_PROBLEM = "its problem is not in this problem set"
+    NOT_DIRECT = "its expression is not a single call with literal arguments"
+    NO_PROGRAM = "no recorded program failed it"
+    NOT_REPEATED = "a recorded program passes it now, or the solution has no value for it"
+    SMALLEST = "no smaller case beats the same programs"
 
 
 def minimise(entries: Iterable[StoredEntry], referee: Referee, failures: Failures) -> Iterator[Minimised]:

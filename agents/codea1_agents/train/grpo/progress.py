@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import StrEnum, auto
 from threading import RLock
 from typing import Any
 
@@ -12,23 +12,23 @@ from typing import Any
 class Phase(StrEnum):
     """What the driver waits for."""
 
-    SAMPLING = "sampling"
+    SAMPLING = auto()
     """Until its end, nothing changes that a checkpoint holds."""
-    LEARNING = "learning"
-    EVALUATING = "evaluating"
-    SAVING = "saving"
+    LEARNING = auto()
+    EVALUATING = auto()
+    SAVING = auto()
 
 
 class Part(StrEnum):
     """What is counted."""
 
-    PROGRAMS = "programs"
+    PROGRAMS = auto()
     """Problems whose programs are written."""
-    SUITES = "suites"
+    SUITES = auto()
     """Problems whose suites are written."""
-    JUDGED = "judged"
+    JUDGED = auto()
     """Problems that are judged."""
-    MINIBATCHES = "minibatches"
+    MINIBATCHES = auto()
     """Optimiser steps."""
 
 

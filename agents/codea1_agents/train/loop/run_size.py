@@ -14,7 +14,7 @@ from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, Part,
 from codea1_agents.train.sizing.placement import Placement, Process, placed
 from codea1_agents.train.sizing.sampling import VLLM_ROWS, RunnerMemory, SampledModule, runner_memory
 from codea1_agents.train.sizing.shapes import ModelShape, shape_of
-from codea1_agents.train.sizing.timing import ASSUMED, RoleWork, StepSeconds, step_seconds
+from codea1_agents.train.sizing.timing import MEAN_PROMPT, MEAN_REPLY, RoleWork, StepSeconds, step_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ def _work(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> dict[s
             sampled=rollout.problems_per_step * per_problem[role],
             trained=0 if _is_frozen(config, module) else rollout.problems_per_step * groups[role] * group,
             group=group,
-            prompt=min(ASSUMED.prompt, longest(config, role, "max_prompt_tokens")),
-            reply=min(ASSUMED.reply, longest(config, role, "max_tokens")),
+            prompt=min(MEAN_PROMPT, longest(config, role, "max_prompt_tokens")),
+            reply=min(MEAN_REPLY, longest(config, role, "max_tokens")),
             epochs=config.training.epochs_per_step,
             prompt_once=_computes_prompts_once(config, models[module]),
             extra_passes=_extra_passes(config, models[module]),

@@ -33,10 +33,10 @@ class SftExample:
     """A prompt, and the reply to learn."""
 
     role: Role
-    problem_id: str
     messages: tuple[Message, ...]
     reply: str
     """As the wording requests it: a fenced block, or bare code."""
+    problem_id: str
 
 
 def sampled_programs(problems: Sequence[Problem], coder: NamedAgent, *, samples: int = 4) -> Programs:
@@ -131,4 +131,4 @@ def _lines(tests: Sequence[GoldenCase | str]) -> Iterator[str]:
 def _example(problem: Problem, turn: Turn, code: str, prompts: Prompts) -> SftExample:
     reply = fenced(code) if prompts.wants_block(turn.observation, turn.info) else code.strip()
     messages = prompts.messages(turn.observation, turn.info)
-    return SftExample(turn.info["role"], problem.id, messages, reply)
+    return SftExample(turn.info["role"], messages, reply, problem.id)

@@ -55,6 +55,8 @@ class SftSettings:
     """Highest learning rate. It rises over the first tenth of the steps and then falls to 0, both linearly."""
     weight_decay: float = 0.0
     grad_clip: float = 1.0
+    lora: LoraSettings | None = None
+    """Adapters to train instead of the whole model."""
     seed: int = 0
     """Seed of the order of examples."""
     max_tokens: int = 4096
@@ -63,8 +65,6 @@ class SftSettings:
     """Most tokens of a forward pass, with padding; a longer example has a pass of its own."""
     logits_at_once: int = 256
     """Reply tokens whose logits exist at the same time; 0: all."""
-    lora: LoraSettings | None = None
-    """Adapters to train instead of the whole model."""
     autocast: str = ""
     """Data type of the computation, e.g. `bfloat16`; empty: float32. The weights are always float32."""
     gradient_checkpointing: bool = False
@@ -109,12 +109,12 @@ class FineTuned:
     model: Any
     """In evaluation mode; with its adapters if it has some."""
     tokenizer: Any
-    losses: tuple[float, ...]
-    """Mean per token of the replies, epoch by epoch; the last epoch may be interrupted."""
     n_steps: int
     """Steps done."""
     n_planned: int
     """Steps of the whole training; more than `n_steps` if it was interrupted."""
+    losses: tuple[float, ...]
+    """Mean per token of the replies, epoch by epoch; the last epoch may be interrupted."""
     n_tokens: int
     """Tokens of all replies, each reply counted once."""
     n_too_long: int

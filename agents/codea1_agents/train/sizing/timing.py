@@ -9,20 +9,10 @@ from codea1_agents.train.sizing.devices import Gpu
 from codea1_agents.train.sizing.learning import LearnedModule
 from codea1_agents.train.sizing.sampling import SampledModule
 
-
-@dataclass(frozen=True, slots=True)
-class Assumptions:
-    """What the times assume, and no run has measured."""
-
-    learns_at: float = 0.35
-    samples_at: float = 0.5
-    """Share of a GPU's peak that learning and long prompts reach, and of its bandwidth that sampling reaches."""
-    prompt: int = 700
-    reply: int = 500
-    """Mean tokens of a prompt and of a reply."""
-
-
-ASSUMED = Assumptions()
+LEARNS_AT, SAMPLES_AT = 0.35, 0.5
+"""Share of a GPU's peak that learning and long prompts reach, and of its bandwidth that sampling reaches: assumed."""
+MEAN_PROMPT, MEAN_REPLY = 700, 500
+"""Mean tokens of a prompt and of a reply: assumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +67,11 @@ class StepSeconds:
         return self.decode + self.prefill + self.learn
 
 
+def assumptions() -> dict[str, float]:
+    """Return what the times assume, and no run has measured, as plain data."""
+    return {"learns_at": LEARNS_AT, "samples_at": SAMPLES_AT, "prompt": MEAN_PROMPT, "reply": MEAN_REPLY}
+
+
 def step_seconds(
     work: Sequence[RoleWork],
     sampled: Sequence[SampledModule],
@@ -96,7 +91,7 @@ def step_seconds(
         n_sampling: GPUs that sample.
         n_learning: GPUs that learn.
     """
-    operations = gpu.tflops * 1e12 * ASSUMED.learns_at
+    operations = gpu.tflops * 1e12 * LEARNS_AT
     decode = sum(_decode_s(each, module, gpu) for each, module in zip(work, sampled, strict=True))
     prefill = sum(
         each.prefilled_tokens * 2 * module.shape.parameters for each, module in zip(work, sampled, strict=True)
@@ -109,7 +104,7 @@ def _decode_s(work: RoleWork, module: SampledModule, gpu: Gpu) -> float:
     """Return the seconds of sampling on one GPU: each step reads the weights and the cache of all rows in flight."""
     rows = max(1, min(module.rows, work.sampled))
     read = module.weights + rows * (work.prompt + work.reply / 2) * module.token_bytes
-    return work.sampled / rows * work.reply * read / (gpu.bandwidth_tb * 1e12 * ASSUMED.samples_at)
+    return work.sampled / rows * work.reply * read / (gpu.bandwidth_tb * 1e12 * SAMPLES_AT)
 
 
 def _operations(work: RoleWork, module: LearnedModule) -> float:

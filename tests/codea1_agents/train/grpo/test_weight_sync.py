@@ -31,8 +31,9 @@ PIECE_MB = 1.0
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model of some megabytes, many times a piece."""
-    shape = {"hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8, "num_attention_heads": 4}
-    return phrase_folder(tmp_path_factory.mktemp("model"), PHRASES, **shape)
+    shape = {"hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 1}
+    return phrase_folder(tmp_path_factory.mktemp("model"), PHRASES, **shape, **heads)
 
 
 def built(folder: str, problems: str, *, runners: int = 0, learners: int = 0, dtype: str = "bfloat16") -> Any:

@@ -93,6 +93,11 @@ class Run:
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Send the first signal and wait until the run has noticed it."""
+        self.send(number)
+        self.wait_for("interrupted: this step is finished and saved first")
+
     def open_gate(self) -> None:
         self._gate.write_bytes(b"")
 
@@ -137,8 +142,7 @@ def test_the_second_signal_discards_the_step_in_progress_and_saves_those_before(
     start: Callable[..., Run], settings: dict[str, Any], number: signal.Signals, tmp_path: Path
 ) -> None:
     run = start(SAMPLING)
-    run.send(number)
-    run.wait_for("interrupted: this step is finished and saved first")
+    run.interrupt(number)
     run.send(number)
     assert "continue with: codea1 train --resume run" in run.end()
     assert run.saved == 2
@@ -154,8 +158,7 @@ def test_rollouts_of_a_remote_runner_are_discarded_too(start: Callable[..., Run]
     run = start(NO_GATE, *changes, until="step 2/1000")
     os.mkfifo(tmp_path / "gate")
     (tmp_path / "arrived").read_bytes()
-    run.send(signal.SIGINT)
-    run.wait_for("interrupted: this step is finished and saved first")
+    run.interrupt()
     run.send(signal.SIGINT)
     run.end()
     assert run.saved == len(read_metrics(run.folder)) >= 2
@@ -163,8 +166,7 @@ def test_rollouts_of_a_remote_runner_are_discarded_too(start: Callable[..., Run]
 
 def test_learning_is_not_discarded_while_steps_before_it_are_unsaved(start: Callable[..., Run]) -> None:
     run = start(LEARNING)
-    run.send(signal.SIGINT)
-    run.wait_for("interrupted: this step is finished and saved first")
+    run.interrupt()
     run.send(signal.SIGINT)
     run.wait_for("interrupted again: this step is finished and saved first")
     run.open_gate()
@@ -175,8 +177,7 @@ def test_learning_is_not_discarded_while_steps_before_it_are_unsaved(start: Call
 
 def test_learning_is_discarded_if_all_steps_before_it_are_saved(start: Callable[..., Run]) -> None:
     run = start(LEARNING, "checkpoints.every=1")
-    run.send(signal.SIGINT)
-    run.wait_for("interrupted: this step is finished and saved first")
+    run.interrupt()
     run.send(signal.SIGINT)
     run.end()
     assert run.saved == 2
@@ -184,8 +185,7 @@ def test_learning_is_discarded_if_all_steps_before_it_are_saved(start: Callable[
 
 def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> None:
     run = start(WRITING, "checkpoints.every=1")
-    run.send(signal.SIGINT)
-    run.wait_for("interrupted: this step is finished and saved first")
+    run.interrupt()
     run.send(signal.SIGTERM)
     run.open_gate()
     run.end()
@@ -195,8 +195,7 @@ def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> Non
 
 def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> None:
     run = start(LEARNING)
-    run.send(signal.SIGINT)
-    run.wait_for("interrupted: this step is finished and saved first")
+    run.interrupt()
     run.send(signal.SIGINT)
     run.wait_for("press Ctrl-C once more to stop at once")
     run.send(signal.SIGINT)
@@ -206,8 +205,7 @@ def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> No
 
 def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[..., Run]) -> None:
     run = start((*SAMPLING[:2], "1"))
-    run.send(signal.SIGINT)
-    run.wait_for("interrupted: this step is finished and saved first")
+    run.interrupt()
     run.send(signal.SIGINT)
     assert "continue" not in run.end()
     assert not run.folder.exists()

@@ -11,7 +11,7 @@ from codea1_agents.train.sizing.devices import Gpu
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch
 from codea1_agents.train.sizing.sampling import SampledModule
 from codea1_agents.train.sizing.shapes import PUBLISHED
-from codea1_agents.train.sizing.timing import ASSUMED, RoleWork, StepSeconds, step_seconds
+from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, RoleWork, StepSeconds, step_seconds
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE, SETTINGS = PUBLISHED[NAME], ModelSettings(NAME)
@@ -34,9 +34,9 @@ def test_tokens() -> None:
 
 def test_seconds_follow_from_operations_and_bytes() -> None:
     found = seconds()
-    assert found.learn == pytest.approx(64 * 1200 * 8 * SHAPE.parameters / (100e12 * ASSUMED.learns_at) / 2)
+    assert found.learn == pytest.approx(64 * 1200 * 8 * SHAPE.parameters / (100e12 * LEARNS_AT) / 2)
     read = 4 * SHAPE.parameters + 16 * (700 + 250) * SHAPE.cache_bytes(4)
-    assert found.decode == pytest.approx(4 * 500 * read / (1e12 * ASSUMED.samples_at))
+    assert found.decode == pytest.approx(4 * 500 * read / (1e12 * SAMPLES_AT))
     assert found.total == found.decode + found.prefill + found.learn
 
 
