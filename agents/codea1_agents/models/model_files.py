@@ -32,8 +32,11 @@ def require_model(agent: str, name: str) -> str:
         return str(folder)
     if folder.is_file():
         raise BrokenInput(f"{name!r} is a file; a model is a folder with config.json, weights and a tokenizer")
+    near = _nearest(folder)
+    hint = f"; did you mean {str(near)!r}?" if near else ""
+    if near and "/" not in name:  # old ids on the hub have no owner, but have a name with one, too
+        raise BrokenInput(f"there is no folder {name!r}{hint} A model on the HuggingFace hub is owner/name")
     if not _HUB_ID.fullmatch(name) or name.startswith((".", "models/")):  # no account on the hub has such a name
-        hint = f"; did you mean {str(near)!r}?" if (near := _nearest(folder)) else ""
         raise BrokenInput(f"there is no folder {name!r}, and no model on the HuggingFace hub can have this name{hint}")
     return name
 

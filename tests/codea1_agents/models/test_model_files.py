@@ -16,6 +16,15 @@ def test_a_folder_that_is_missing_is_no_id_of_the_hub() -> None:
         require_model("coder", "models/tiny-of-nobody")
 
 
+def test_a_misspelled_folder_is_not_looked_up_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tinym").mkdir()
+    (tmp_path / "tinym" / "config.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BrokenInput, match=r"no folder 'tinyn'; did you mean 'tinym'\? A model on the HuggingFace hub"):
+        require_model("coder", "tinyn")
+    assert require_model("coder", "gpt2") == "gpt2"
+
+
 def test_a_new_model_needs_a_new_or_empty_folder_that_can_be_written(tmp_path: Path) -> None:
     require_new(tmp_path)
     require_new(tmp_path / "deep" / "model")

@@ -117,6 +117,9 @@ def resume(
     found = differences(stored, wanted)
     if found:
         raise UserError(f"{run}: cannot be continued with other settings: {'; '.join(found)}")
+    checkpoint = last_checkpoint(run)
+    if checkpoint is not None and wanted.run.steps < step_of(checkpoint):
+        raise UserError(f"{run}: it has done {step_of(checkpoint)} steps, and run.steps is {wanted.run.steps}")
     return _run(wanted, None, run, watcher or Watcher(), force=force)
 
 
