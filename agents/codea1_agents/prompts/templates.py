@@ -16,8 +16,8 @@ from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
 
-from codea1_agents.fences import fenced
 from codea1_agents.prompts.messages import Message, Speaker, merged
+from codea1_agents.scripted.fences import fenced
 from codea1_agents.scripted.literals import call_text
 from codea1_agents.scripted.signatures import read_interface
 from codea1_agents.scripted.typed_inputs import boundary_calls

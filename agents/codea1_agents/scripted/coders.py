@@ -8,7 +8,7 @@ import textwrap
 
 import numpy as np
 
-from codea1_agents.fences import fenced
+from codea1_agents.scripted.fences import fenced
 from codea1_agents.scripted.literals import literal
 from codea1_agents.scripted.mutation import mutants_of, without_docstrings
 from codea1_agents.scripted.randomness import SeededAgent

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from codea1_agents.fences import fenced
+from codea1_agents.scripted.fences import fenced
 from codea1_agents.scripted.input_texts import random_texts
 from codea1_agents.scripted.literals import call_text, effect_text
 from codea1_agents.scripted.oracle import Oracle, Subject

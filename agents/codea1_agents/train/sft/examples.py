@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-from codea1_agents.fences import fenced
 from codea1_agents.measure.turns import sample_turn
 from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_agents.prompts import Message, Prompts
+from codea1_agents.scripted.fences import fenced
 from codea1_env.agent import Role
 from codea1_env.problems.problem import GoldenCase, Problem
 from codea1_env.rounds.referee import Referee
