@@ -23,7 +23,7 @@ def test_the_source_is_registered_and_takes_options() -> None:
 def test_unknown_options_are_said_so() -> None:
     with pytest.raises(UnknownName, match="did you mean 'held-out'"):
         load_problems("tiny:heldout")
-    with pytest.raises(UserError, match="take no options"):
+    with pytest.raises(UserError, match="unknown part of starter 'hard': known are functions, methods, stdin"):
         load_problems("starter:hard")
 
 
