@@ -13,7 +13,7 @@ from codea1_agents.train.grpo.columns import Column
 Batch = Mapping[str, Tensor]
 
 _OF_PROMPTS = (Column.PROMPT_IDS, Column.PROMPT_MASK)
-_OF_RESPONSES = (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS)
+_OF_RESPONSES = (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,9 @@ def test_responses_to_one_prompt_share_a_part_unless_they_exceed_the_budget() ->
 
 
 def test_a_pass_that_learns_nothing_is_one_row_of_weight_zero() -> None:
-    (part,) = micro_batches(padded_batch([scored("coder", 2, 3), scored("coder", 4, 1)]), Budget())
-    nothing = nothing_of(part)
+    (part,) = micro_batches(padded_batch([scored("coder", 4, 1), scored("coder", 2, 9)]), Budget())
+    nothing = nothing_of({**part, Column.OLD_LOG_PROBS: part[Column.SAMPLED_LOG_PROBS]})
     assert nothing[Column.TOKEN_WEIGHT].tolist() == [0.0]
     assert nothing[Column.PROMPT_IDS].shape[0] == 1
+    for name in (Column.RESPONSE_IDS, Column.RESPONSE_MASK, Column.SAMPLED_LOG_PROBS, Column.OLD_LOG_PROBS):
+        assert nothing[name].shape == (1, 1), name
