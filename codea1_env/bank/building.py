@@ -15,8 +15,7 @@ from codea1_env.facts.submissions import TestCase
 from codea1_env.observations import ObservationFields, turn_info
 from codea1_env.problems import Problem, ProblemSet, load_problems
 from codea1_env.problems.own_rows import problem_to_row
-from codea1_env.rounds.rounds import candidate_of
-from codea1_env.rules.replies import read_suite
+from codea1_env.rounds.rounds import candidate_of, suite_of
 from codea1_env.rules.ruleset import Reading, Ruleset
 from codea1_env.runs.folder import iter_episodes, stored_config
 from codea1_env.sandbox.interface import Sandbox
@@ -236,9 +235,7 @@ def _distinct(entries: Iterable[BankEntry], problem: Problem, rules: Ruleset, mo
 
 def _half_right(reply: str, problem: Problem) -> str:
     """Return the suite with every second prediction replaced by a value that no solution returns."""
-    suite = read_suite(
-        reply, Reading.STRICT, entry_point=problem.entry_point, output=problem.script, forms=problem.calls
-    )
+    suite = suite_of(reply, problem, Reading.STRICT)
     lines = (_with_wrong_prediction(case) if n % 2 else case.to_assert() for n, case in enumerate(suite.cases))
     return "\n".join(lines)
 

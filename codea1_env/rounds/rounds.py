@@ -38,7 +38,7 @@ from codea1_env.observations import ObservationFields, turn_info
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.trees import JudgedTree, Program, SuitesPer, Tests, Tree, scored_tree
 from codea1_env.rules.replies import read_candidate, read_suite
-from codea1_env.rules.ruleset import Ruleset
+from codea1_env.rules.ruleset import Reading, Ruleset
 
 _T = TypeVar("_T")
 _ROLES: tuple[Role, ...] = ("coder", "tester")
@@ -384,14 +384,7 @@ class Rounds:
         if isinstance(reply, Suite):
             return reply
         rules, text = self._judge.rules, reply if isinstance(reply, str) else ""
-        return read_suite(
-            text,
-            rules.reading,
-            entry_point=tree.problem.entry_point,
-            tests_per_suite=rules.tests_per_suite,
-            output=tree.problem.script,
-            forms=tree.problem.calls,
-        )
+        return suite_of(text, tree.problem, rules.reading, rules.tests_per_suite)
 
 
 def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
@@ -401,6 +394,18 @@ def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:
     bound = rules.max_program_bytes
     entry_point = "" if problem.kind is ProblemKind.STDIN else problem.entry_point
     return read_candidate(reply, rules.reading, entry_point=entry_point, max_program_bytes=bound)
+
+
+def suite_of(reply: str, problem: Problem, reading: Reading, tests_per_suite: int | None = None) -> Suite:
+    """Return the suite read from a reply; see `read_suite`."""
+    return read_suite(
+        reply,
+        reading,
+        entry_point=problem.entry_point,
+        tests_per_suite=tests_per_suite,
+        output=problem.script,
+        forms=problem.calls,
+    )
 
 
 def _missing(reply: Program) -> CandidateCheck | None:

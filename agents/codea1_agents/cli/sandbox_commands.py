@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from dataclasses import asdict
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.sandbox import CleanOptions, ServeOptions
+from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
 from codea1_env.sandbox.docker.cleaning import clean as clean_docker
@@ -70,10 +70,5 @@ def _backend(name: str, workers: int | None) -> Sandbox:
 def _stop_signal() -> Iterator[threading.Event]:
     """Yield an event; inside the block, SIGTERM and SIGINT only set it."""
     end = threading.Event()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda *_: end.set()) for number in numbers]
-    try:
+    with handled_signals(STOP_SIGNALS, lambda *_: end.set()):
         yield end
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

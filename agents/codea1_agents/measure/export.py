@@ -29,9 +29,8 @@ from codea1_env.problems.problem import Problem
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_whole
 from codea1_env.rounds.referee import Referee
-from codea1_env.rounds.rounds import RoundOptions
+from codea1_env.rounds.rounds import RoundOptions, suite_of
 from codea1_env.rounds.trees import SuitesPer, Tree
-from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Validation, preset
 from codea1_env.rules.validation import validate
 from codea1_env.sandbox.interface import Limits, Sandbox
@@ -129,16 +128,7 @@ def _suites(
     read: list[list[Suite]] = [[] for _ in problems]
     for turn, reply in zip(turns, tester.replies(turns), strict=True):
         if isinstance(reply, str):
-            problem = problems[turn.tree]
-            suite = read_suite(
-                reply,
-                rules.reading,
-                entry_point=problem.entry_point,
-                tests_per_suite=task.tests,
-                output=problem.script,
-                forms=problem.calls,
-            )
-            read[turn.tree].append(suite)
+            read[turn.tree].append(suite_of(reply, problems[turn.tree], rules.reading, task.tests))
     return [_joined(suites) if suites else None for suites in read]
 
 

@@ -25,7 +25,7 @@ from codea1_env.judging.right_answers import AnsweredCalls, accept_right_answers
 from codea1_env.judging.solution_values import call_of_case, call_of_prediction, program_job
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee
-from codea1_env.rules.replies import read_suite
+from codea1_env.rounds.rounds import suite_of
 from codea1_env.rules.ruleset import Comparison, Reading, preset
 from codea1_env.rules.validation import values_agree
 from codea1_env.sandbox.interface import Limits, Sandbox
@@ -109,18 +109,7 @@ def sample_candidates(
 
 
 def _suites(problem: Problem, replies: Sequence[Reply], tests: int) -> tuple[Suite, ...]:
-    return tuple(
-        read_suite(
-            reply,
-            Reading.STRICT,
-            entry_point=problem.entry_point,
-            tests_per_suite=tests,
-            output=problem.script,
-            forms=problem.calls,
-        )
-        for reply in replies
-        if isinstance(reply, str)
-    )
+    return tuple(suite_of(reply, problem, Reading.STRICT, tests) for reply in replies if isinstance(reply, str))
 
 
 def unique_tests(suites: Iterable[Suite]) -> tuple[TestCase, ...]:

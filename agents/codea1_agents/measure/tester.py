@@ -30,7 +30,7 @@ from codea1_agents.play.named_agent import NamedAgent, Reply
 from codea1_env.facts.submissions import RejectionReason, Suite, TestCase
 from codea1_env.facts.verdicts import ValidSuite
 from codea1_env.problems.problem import Problem
-from codea1_env.rules.replies import read_suite
+from codea1_env.rounds.rounds import suite_of
 from codea1_env.rules.ruleset import Reading, preset
 from codea1_env.sandbox.interface import Limits, Sandbox
 
@@ -82,10 +82,7 @@ class _ProblemTests:
         if not isinstance(reply, str):
             self.unavailable = True
             return
-        problem = self.problem
-        suite = read_suite(
-            reply, Reading.STRICT, entry_point=problem.entry_point, output=problem.script, forms=problem.calls
-        )
+        suite = suite_of(reply, self.problem, Reading.STRICT)
         cases = suite.cases[:wanted]
         fault = suite.rejections[0].reason if suite.rejections else RejectionReason.NO_CODE
         self.replies.append(reply)

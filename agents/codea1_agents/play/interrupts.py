@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def sigterm_interrupts() -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM inside the `with` block, so that cleanup runs.
+def handled_signals(numbers: Iterable[signal.Signals], handler: Callable[..., object]) -> Iterator[None]:
+    """Handle signals inside the `with` block.
 
     Does nothing outside the main thread, where Python cannot handle signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    former = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, before in former.items():
+            signal.signal(number, before)
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGTERM inside the `with` block of the main thread, so that cleanup runs."""
+    with handled_signals((signal.SIGTERM,), _interrupt):
+        yield
 
 
 def _interrupt(*_: object) -> None:
@@ -32,7 +42,7 @@ def _interrupt(*_: object) -> None:
 def stop_requests() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether Ctrl-C or SIGTERM came inside the `with` block; a second one interrupts.
 
-    Outside the main thread, where Python cannot handle signals, it returns False.
+    Outside the main thread it returns False.
     """
     requested = threading.Event()
 
@@ -41,12 +51,5 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         requested.set()
 
-    if threading.current_thread() is not threading.main_thread():
+    with handled_signals(STOP_SIGNALS, request):
         yield requested.is_set
-        return
-    former = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield requested.is_set
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)

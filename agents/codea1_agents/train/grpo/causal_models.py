@@ -23,6 +23,11 @@ def load_causal_model(path: str, dtype: str = "float32") -> Any:
         return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
 
 
+def autocast(device: torch.device | str, dtype: str) -> torch.autocast:
+    """Return a context that computes in a data type, such as `bfloat16`; empty: in the types of the tensors."""
+    return torch.autocast(torch.device(device).type, dtype=getattr(torch, dtype or "float32"), enabled=bool(dtype))
+
+
 def checkpoint_activations(model: Any) -> None:
     """Let a model compute its activations again in the backward pass, while it is in training mode."""
     base = without_wrapper(model)

@@ -16,6 +16,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer, DynamicSlidingW
 
 from codea1_agents.train.grpo.adapters import without_wrapper
 from codea1_agents.train.grpo.columns import Column
+from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
 
 _REPEATABLE = (DynamicLayer, DynamicSlidingWindowLayer)  # others are recurrent, compressed or indexed
 
@@ -55,6 +56,23 @@ def states_of_responses(model: Any, batch: Mapping[str, Tensor], abilities: Abil
     if not prompt_once or len(numbers) == len(which):
         return _of_whole_rows(passes, batch)
     return _after_prompts(passes, batch, which)
+
+
+def figures_of_responses(
+    model: Any, batch: Mapping[str, Tensor], abilities: Abilities, *, prompt_once: bool, **settings: Any
+) -> TokenFigures:
+    """Return the figures of the tokens of the responses.
+
+    Args:
+        model: with or without adapters.
+        batch: the columns of prompts and responses.
+        abilities: of the model.
+        prompt_once: whether each distinct prompt is computed once.
+        settings: of `token_figures`.
+    """
+    head = without_wrapper(model).get_output_embeddings() if abilities.has_plain_head else torch.nn.Identity()
+    states = states_of_responses(model, batch, abilities, prompt_once=prompt_once)
+    return token_figures(states, head, batch[Column.RESPONSE_IDS], batch[Column.RESPONSE_MASK], **settings)
 
 
 @dataclass(frozen=True, slots=True)

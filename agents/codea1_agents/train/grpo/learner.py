@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import chain
 from typing import Any
 
 import torch
@@ -79,7 +80,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             losses[module_id] = torch.tensor(sums["loss"] / n_steps)
         return {}, losses, {}
 
-    def _steps(self, module_id: str, config: Any, batch: Batch) -> list[list[Batch]]:
+    def _steps(self, module_id: str, config: Any, batch: Batch) -> list[list[dict[str, Tensor]]]:
         """Return the parts of each optimiser step of an epoch.
 
         With `old_log_probs = "learner"` they hold these. Each epoch has the same parts, so the first ratios are
@@ -92,9 +93,9 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             micro_batches({name: column[numbers == number] for name, column in batch.items()}, budget)
             for number in numbers.unique().tolist()
         ]
-        if config.old_log_probs == "sampler":
-            return [list(parts) for parts in steps]
-        return [[{**part, Column.OLD_LOG_PROBS: module.log_probs(part)} for part in parts] for parts in steps]
+        for part in chain.from_iterable(steps) if config.old_log_probs == "learner" else ():
+            part[Column.OLD_LOG_PROBS] = module.log_probs(part)
+        return steps
 
     def _set_learning_rate(self, module_id: str, config: Any) -> None:
         step = self._weights_seq_no - 1  # number of updates so far, part of the state

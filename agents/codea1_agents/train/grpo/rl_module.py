@@ -20,13 +20,13 @@ from torch import Tensor
 
 from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import require_model
-from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter, without_wrapper
-from codea1_agents.train.grpo.causal_models import checkpoint_activations, load_causal_model
+from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter
+from codea1_agents.train.grpo.causal_models import autocast, checkpoint_activations, load_causal_model
 from codea1_agents.train.grpo.columns import Column
-from codea1_agents.train.grpo.forward_pass import Abilities, states_of_responses
+from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_responses
 from codea1_agents.train.grpo.handover import array_of, copy_into, tensor_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.token_figures import TokenFigures, token_figures
+from codea1_agents.train.grpo.token_figures import TokenFigures
 
 _LOG = logging.getLogger(__name__)
 
@@ -129,23 +129,16 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _figures(self, model: Any, batch: Mapping[str, Tensor], *, entropy_gradient: bool = False) -> TokenFigures:
         """Return the figures of the responses' tokens."""
-        with self._autocast(batch[Column.PROMPT_IDS].device):
-            states = states_of_responses(model, batch, self.abilities, prompt_once=self.computes_prompts_once)
-            has_head = self.abilities.has_plain_head
-            return token_figures(
-                states,
-                without_wrapper(model).get_output_embeddings() if has_head else torch.nn.Identity(),
-                batch[Column.RESPONSE_IDS],
-                batch[Column.RESPONSE_MASK],
+        with autocast(batch[Column.PROMPT_IDS].device, self.settings.autocast):
+            return figures_of_responses(
+                model,
+                batch,
+                self.abilities,
+                prompt_once=self.computes_prompts_once,
                 logits_at_once=self.settings.logits_at_once,
                 temperature=self.settings.temperature,
                 entropy_gradient=entropy_gradient,
             )
-
-    def _autocast(self, device: torch.device) -> Any:
-        if not self.settings.autocast:
-            return contextlib.nullcontext()
-        return torch.autocast(device.type, dtype=getattr(torch, self.settings.autocast))
 
     # State for samplers and checkpoints
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
-_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
+
 _FIRST = "interrupted: this step is finished and saved first; press Ctrl-C again to discard it"
 _DEFERRED = "interrupted again: this step is finished and saved first; press Ctrl-C once more to stop at once"
 
@@ -25,6 +25,7 @@ class Interrupts:
 
     def __init__(self, may_discard: Callable[[], bool], note: Callable[[str], object]) -> None:
         self._may_discard, self._note = may_discard, note
+        self._handling = handled_signals(STOP_SIGNALS, self._on_signal)
         self._n_signals = 0
         self.discards_step = False
         """Whether the `KeyboardInterrupt` that was raised discards the present step only. Ray replaces exceptions of
@@ -36,15 +37,11 @@ class Interrupts:
         return self._n_signals > 0
 
     def __enter__(self) -> Interrupts:
-        self._is_main = threading.current_thread() is threading.main_thread()
-        if self._is_main:
-            self._former = [signal.signal(number, self._on_signal) for number in _NUMBERS]
+        self._handling.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._is_main:
-            for number, former in zip(_NUMBERS, self._former, strict=True):
-                signal.signal(number, former)
+    def __exit__(self, *fault: Any) -> None:
+        self._handling.__exit__(*fault)
 
     def _on_signal(self, *_: object) -> None:
         """Raise KeyboardInterrupt at the second signal, if earlier steps stay, and at the third."""

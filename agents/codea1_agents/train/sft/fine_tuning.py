@@ -20,14 +20,12 @@ with extra_needed("fine-tuning", "transformers"):
     from torch import Tensor
 
     from codea1_agents.models.chat_format import ChatFormat, end_tokens, load_tokenizer
-    from codea1_agents.train.grpo.adapters import adapted, save_plain, without_wrapper
-    from codea1_agents.train.grpo.causal_models import checkpoint_activations, load_causal_model
-    from codea1_agents.train.grpo.columns import Column
-    from codea1_agents.train.grpo.forward_pass import Abilities, states_of_responses
+    from codea1_agents.train.grpo.adapters import adapted, save_plain
+    from codea1_agents.train.grpo.causal_models import autocast, checkpoint_activations, load_causal_model
+    from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_responses
     from codea1_agents.train.grpo.micro_batches import Budget, micro_batches
     from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
     from codea1_agents.train.grpo.token_columns import token_columns
-    from codea1_agents.train.grpo.token_figures import token_figures
     from codea1_agents.train.sft.supervised import StepLoss, supervised_steps
 
 RECORD = "sft.json"
@@ -278,21 +276,11 @@ class _Training:
             yield self._losses_of(part)
 
     def _losses_of(self, part: Mapping[str, Tensor]) -> Tensor:
-        with self._autocast():
-            found = token_figures(
-                states_of_responses(self.model, part, self._abilities, prompt_once=False),
-                without_wrapper(self.model).get_output_embeddings()
-                if self._abilities.has_plain_head
-                else torch.nn.Identity(),
-                part[Column.RESPONSE_IDS],
-                part[Column.RESPONSE_MASK],
-                logits_at_once=self._settings.logits_at_once,
+        with autocast(self.model.device, self._settings.autocast):
+            found = figures_of_responses(
+                self.model, part, self._abilities, prompt_once=False, logits_at_once=self._settings.logits_at_once
             )
         return -found.log_probs
-
-    def _autocast(self) -> Any:
-        name = self._settings.autocast
-        return torch.autocast(self.model.device.type, dtype=getattr(torch, name or "float32"), enabled=bool(name))
 
 
 class _AdamW:

@@ -21,6 +21,7 @@ with extra_needed("pretraining", "transformers"):
     from torch import Tensor
     from torch.nn.functional import cross_entropy
 
+    from codea1_agents.train.grpo.causal_models import autocast
     from codea1_agents.train.sft.supervised import supervised_steps
     from codea1_agents.train.tiny.tokenizer import END, GO, PAD, new_tokenizer, save_tokenizer, text_of
 
@@ -169,7 +170,7 @@ def pretrain(settings: PretrainingSettings, *, progress: Progress | None = None)
         model = _new_model(settings, tokenizer).to(device)
 
         def losses_of(batch: _Batch) -> Iterator[Tensor]:
-            with torch.autocast(device, dtype=getattr(torch, size.autocast or "float32"), enabled=bool(size.autocast)):
+            with autocast(device, size.autocast):
                 losses = _token_losses(model, batch)
             tally.add(batch, losses.detach())
             yield losses

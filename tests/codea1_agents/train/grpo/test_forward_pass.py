@@ -13,9 +13,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 from codea1_agents.train.grpo.batches import padded_batch  # noqa: E402
-from codea1_agents.train.grpo.columns import Column  # noqa: E402
-from codea1_agents.train.grpo.forward_pass import Abilities, states_of_responses  # noqa: E402
-from codea1_agents.train.grpo.token_figures import token_figures  # noqa: E402
+from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_responses, states_of_responses  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # of transformers
 
@@ -62,10 +60,7 @@ def batch() -> dict[str, Any]:
 
 
 def figures(model: Any, columns: dict[str, Any], *, prompt_once: bool) -> Any:
-    abilities = Abilities.of(model)
-    states = states_of_responses(model, columns, abilities, prompt_once=prompt_once)
-    head = model.get_output_embeddings() if abilities.has_plain_head else torch.nn.Identity()
-    return token_figures(states, head, columns[Column.RESPONSE_IDS], columns[Column.RESPONSE_MASK])
+    return figures_of_responses(model, columns, Abilities.of(model), prompt_once=prompt_once)
 
 
 def gradients(model: Any, values: Any) -> dict[str, Any]:
