@@ -37,7 +37,7 @@ class Series:
     tone: str
     """Name of its colour, a class in the style sheet: `coder`, `tester`, `t2`, ..."""
     run: int | None = None
-    """Number of its run in a chart that compares runs: a legend names the curve, and dashes and markers distinguish it."""
+    """Number of its run in a chart that compares runs: a legend names it, dashes and markers distinguish it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 from math import isfinite
 
-from codea1_agents.lab.report.archive import Archive, packed
+from codea1_agents.lab.report.archive import Archive, cut, packed
 from codea1_agents.lab.report.charts import (
     NOTHING,
     chart_frame,
@@ -95,7 +95,11 @@ def _data(runs: Sequence[RunMaterial], archive: Archive) -> Iterable[str]:
     if not archive.n_rows:
         return
     index = archive.index()
-    problems = [{p.id: [p.statement, p.solution] for p in run.problems} for run in runs]
+    shown_ids = {(run, problem_id) for run, problem_id in index["problems"]}
+    problems = [
+        {p.id: [cut(p.statement), cut(p.solution)] for p in run.problems if (number, p.id) in shown_ids}
+        for number, run in enumerate(runs)
+    ]
     named = packed([{"name": run.name, "axis": run.axis} for run in runs])
     yield f'<script type="text/plain" id="runs">{named}</script>'
     yield f'<script type="text/plain" id="index">{packed(index)}</script>'
@@ -283,7 +287,8 @@ def _problems(number: int, rows: Sequence[ProblemRow]) -> str:
         " share of valid programs that a new test beat.</caption>"
     )
     return (
-        f'<div id="problems-{number}" class="card"><h3>Problems, the hardest for the coder first</h3><details{" open" if len(rows) <= 12 else ""}>'
+        f'<div id="problems-{number}" class="card"><h3>Problems, the hardest for the coder first</h3>'
+        f"<details{' open' if len(rows) <= 12 else ''}>"
         f"<summary>{len(rows)} problems</summary>{_table('Problems', heads, body, opening)}</details></div>"
     )
 

@@ -68,9 +68,17 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
     Raises:
         UserError: the file cannot be written.
     """
+    panels = comparison_panels(runs)
+
+    def page_with(archive: Archive, notes: Sequence[str]) -> str:
+        noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
+        return page_of(title, noted, panels, archive)
+
     archive, notes = _archive_within(runs, int(max_bytes * _TEXT_SHARE))
-    noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
-    page = page_of(title, noted, comparison_panels(runs), archive)
+    page = page_with(archive, notes)
+    if (over := len(page.encode()) - max_bytes) > 0:  # charts, tables and problems need more than the rest
+        archive, notes = _archive_within(runs, max(1, archive.n_bytes - over))
+        page = page_with(archive, notes)
     write_text(path, page)
     return Written(len(page.encode()), archive.n_rows, notes)
 

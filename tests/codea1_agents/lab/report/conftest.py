@@ -40,7 +40,7 @@ HOSTILE = (
 
 def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: str = "") -> CaseRecord:
     return CaseRecord(
-        expression=expression.format(number),
+        expression=expression.replace("{}", str(number)),
         prediction=str(number),
         imports=(),
         direct=True,
@@ -135,6 +135,36 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def changed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two episodes; in the second round of the second, program and suites are others, and hostile."""
+    path = written_run(tmp_path_factory.mktemp("runs") / "changed", 2, lambda number: "def f(x):\n    return x\n")
+    first, second = path.joinpath("episodes.jsonl").read_text().splitlines()
+    record = EpisodeRecord.model_validate_json(second)
+    old, new = record.rounds
+    program = f"{HOSTILE}\n    # {'y' * 1_000_000}"
+    candidate = new.candidate.model_copy(update={"program": program})
+    suites = [
+        new.suites[0].model_copy(update={"cases": tuple(case_of(n, Verdict.RUNTIME_ERROR, HOSTILE) for n in range(6))}),
+        new.suites[0].model_copy(update={"cases": (case_of(0, Verdict.PASSED, "f('" + "z" * 1_000_000 + "')"),)}),
+    ]
+    rewards = RewardsRecord(coder=new.rewards.coder, testers=new.rewards.testers * 2)
+    changed = new.model_copy(update={"candidate": candidate, "suites": tuple(suites), "rewards": rewards})
+    rounds = (old.model_copy(update={"suites": old.suites * 2, "rewards": rewards}), changed)
+    written = to_line(record.model_copy(update={"rounds": rounds})).decode()
+    path.joinpath("episodes.jsonl").write_text(f"{first}\n{written}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def several_report(small_run: Path, changed_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs in one report; the second has a hostile name."""
+    path = tmp_path_factory.mktemp("reports") / "several.html"
+    runs = [read_run(small_run, "small"), read_run(changed_run, "</script><b onclick=alert(1)>changed\u202e")]
+    write_report(runs, path, "several")
+    return path
+
+
+@pytest.fixture(scope="session")
 def small_report(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reports") / "small.html"
     write_report([read_run(small_run, "small </title><script>1</script>")], path, "small </title><b>")
@@ -147,12 +177,12 @@ class Browser:
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
-    def open(self, path: Path, *, before: str = "") -> float:
+    def open(self, path: Path, *, before: str = "", address: str = "") -> float:
         """Open a file; return the seconds until its filters can be used."""
         if before:
             script = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": before})
         begun = time.monotonic()
-        self.driver.get(path.as_uri())
+        self.driver.get(path.as_uri() + address)
         self.until("document.documentElement.dataset.ready === 'yes'")
         if before:
             self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
@@ -168,6 +198,10 @@ class Browser:
     def fill(self, field: str, value: str) -> None:
         script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
         self.driver.execute_script(script, self.driver.find_element("id", field), value)
+
+    def focus(self) -> str:
+        """Return what has the focus: `H3`, or the number of a row in the list."""
+        return str(self.ask("document.activeElement.dataset.row ?? document.activeElement.tagName"))
 
     def press(self, *keys: str) -> None:
         from selenium.webdriver.common.action_chains import ActionChains

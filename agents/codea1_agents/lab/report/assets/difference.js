@@ -13,7 +13,7 @@ function difference(before, after) {
 
 function middle(a, b) {
   const wide = b.length + 1, found = [];
-  if ((a.length + 1) * wide > MOST_PAIRS) return [...a.map((line) => ["−", line]), ...b.map((line) => ["+", line])];
+  if ((a.length + 1) * wide > MOST_PAIRS) return [...a.map((line) => ["-", line]), ...b.map((line) => ["+", line])];
   const common = new Uint16Array((a.length + 1) * wide); // of the lines from i and from j on; below 2000, since the shorter side is
   for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) {
     common[i * wide + j] = a[i] === b[j] ? common[(i + 1) * wide + j + 1] + 1 : Math.max(common[(i + 1) * wide + j], common[i * wide + j + 1]);
@@ -21,7 +21,7 @@ function middle(a, b) {
   let i = 0, j = 0;
   while (i < a.length || j < b.length) {
     if (i < a.length && j < b.length && a[i] === b[j]) { found.push([" ", a[i]]); i++; j++; }
-    else if (j === b.length || (i < a.length && common[(i + 1) * wide + j] >= common[i * wide + j + 1])) found.push(["−", a[i++]]);
+    else if (j === b.length || (i < a.length && common[(i + 1) * wide + j] >= common[i * wide + j + 1])) found.push(["-", a[i++]]);
     else found.push(["+", b[j++]]);
   }
   return found;
@@ -33,7 +33,7 @@ function changed(before, after, label) {
   for (let at = 0; at < lines.length; at++) {
     if (near[at]) {
       const [sign, line] = lines[at];
-      body.append(el({ "+": "ins", "−": "del", " ": "span" }[sign], { class: "row" }, sign + " ", visible(line)));
+      body.append(el({ "+": "ins", "-": "del", " ": "span" }[sign], { class: "row" }, sign + " ", visible(line)));
       continue;
     }
     const from = at;
