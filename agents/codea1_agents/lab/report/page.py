@@ -133,8 +133,8 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
         rows.append((f'<a href="#run-{number}">{safe(run.name)}</a>', cells))
     table = _table("All runs", ("run", *labels), rows, "<table><caption>Means, and their 95 % intervals.</caption>")
     return (
-        '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs</h2>'
-        f"{table}{_compared(runs, panels) if panels else ''}</section>"
+        '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs: means and'
+        f" curves</h2>{table}{_compared(runs, panels) if panels else ''}</section>"
     )
 
 

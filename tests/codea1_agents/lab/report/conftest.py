@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import runpy
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +28,7 @@ from codea1_env.runs.records import (
     SuiteRecord,
     to_line,
 )
+from tests.support import ROOT
 from tests.support.runs import run_config
 from tests.support.waiting import wait_until
 
@@ -214,25 +215,8 @@ class Browser:
 
 @pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
 def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--window-size=1280,900",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    script = runpy.run_path(str(ROOT / "benchmarks" / "report_pictures.py"))
+    made = script["chromium"](tmp_path_factory.mktemp("profile"))
     yield made
     made.quit()
 

@@ -132,7 +132,7 @@ def test_the_cases_of_an_episode_stand_in_the_matrix_and_in_the_table(browser: A
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 360])
 def test_nothing_hangs_over_and_colours_follow_the_reader(
-    browser: Any, small_report: Path, scheme: str, width: int
+    browser: Any, several_report: Path, scheme: str, width: int
 ) -> None:
     driver = browser.driver
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -140,10 +140,10 @@ def test_nothing_hangs_over_and_colours_follow_the_reader(
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     try:
-        browser.open(small_report)
-        browser.ask("document.querySelectorAll('#list button')[0].click()")
+        browser.open(several_report, address=f"#candidate-{N_ROUNDS + 2}")
         browser.until("document.querySelector('#detail h3') !== null")
         assert browser.ask("document.documentElement.scrollWidth") <= width
+        assert browser.ask("innerWidth") == width  # a phone would zoom out to show all of a wider page
         background = "getComputedStyle(document.body).backgroundColor"
         first = browser.ask(background)
         assert (int(first.split("(")[1].split(",")[0]) < 128) == (scheme == "dark")
@@ -402,4 +402,7 @@ def test_ten_thousand_episodes_fit_and_are_quick(browser: Any, large_run: Path, 
     assert seconds < 15  # 3 where nothing else runs; a loaded machine must not turn this into a failure
     browser.ask("document.querySelectorAll('#list button')[14].click()")
     browser.until(f"{DETAIL}.includes('x + 9999')")
+    browser.fill("f-from", "")
+    browser.fill("f-text", "return x + 4321")
+    browser.until(f"{COUNT} === '2 of 15,000 candidates, 2 hits'", seconds=60)
     assert browser.complaints() == []
