@@ -1,8 +1,8 @@
 """Takes the pictures of docs/report.md in headless Chromium: `python benchmarks/report_pictures.py [--training RUN]`.
 
 Plays three runs of games, writes one report on them, and opens it. With the folder of a training run it also takes
-its pictures and those of its cross-play. Needs Chromium with its driver, and the extra `dev-browser`. The sizes of the
-pictures are fixed; their letters depend on the installed fonts.
+its pictures and those of its cross-play. Needs Chromium with its driver, and the extras `dev` and `dev-browser`. The
+sizes of the pictures are fixed; their letters depend on the installed fonts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ SECOND_ROUND = "document.querySelectorAll('.members button')[1].click()"
 EPISODE = Shot("report-episode", (1280, 1010), "#run-0-episode-4", SECOND_ROUND, "dark")
 PHONE = Shot("report-phone", (390, 780), "#run-0-episode-4", SECOND_ROUND)
 TRAINING = (
-    Shot("report-training", (1280, 800)),
+    Shot("report-training", (1280, 900), "#curves-0"),
     Shot("report-crossplay", (1280, 900), "#matrices-0"),
 )
 
@@ -74,7 +75,9 @@ def chromium(profile: Path) -> Any:
 
 
 def take(driver: Any, report: Path, shots: Sequence[Shot], folder: Path) -> None:
-    """Take pictures of a report, each as `NAME.png`."""
+    """Take pictures of a report, each as `NAME.png` with 256 colours."""
+    from PIL import Image  # noqa: PLC0415  comes with matplotlib
+
     for shot in shots:
         width, height = shot.size
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -87,8 +90,10 @@ def take(driver: Any, report: Path, shots: Sequence[Shot], folder: Path) -> None
         time.sleep(1)  # for the texts to be unpacked
         driver.execute_script(shot.script)
         time.sleep(0.5)
-        driver.save_screenshot(str(folder / f"{shot.name}.png"))
-        print(folder / f"{shot.name}.png")
+        picture = Image.open(BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+        path = folder / f"{shot.name}.png"
+        picture.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+        print(path)
 
 
 def codea1(*arguments: str | Path) -> None:

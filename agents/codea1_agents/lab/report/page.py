@@ -133,8 +133,8 @@ def _overview(runs: Sequence[RunMaterial], panels: Sequence[Panel]) -> str:
         rows.append((f'<a href="#run-{number}">{safe(run.name)}</a>', cells))
     table = _table("All runs", ("run", *labels), rows, "<table><caption>Means, and their 95 % intervals.</caption>")
     return (
-        '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs: means and'
-        f" curves</h2>{table}{_compared(runs, panels) if panels else ''}</section>"
+        '<section id="overview" aria-labelledby="overview-title"><h2 id="overview-title">All runs: means'
+        f"{' and curves' if panels else ''}</h2>{table}{_compared(runs, panels) if panels else ''}</section>"
     )
 
 
@@ -183,9 +183,8 @@ def _run_section(number: int, run: RunMaterial, *, is_folded: bool) -> str:
     ]
     if run.heat_maps:
         maps = "".join(_heat_card(heat, number) for heat in run.heat_maps)
-        parts.append(
-            f'<h3>Payoffs of coders against testers</h3><div id="matrices-{number}" class="charts">{maps}</div>'
-        )
+        title = "Payoffs of coders against testers"
+        parts.append(f'<div id="matrices-{number}"><h3>{title}</h3><div class="charts">{maps}</div></div>')
     if run.problem_rows:
         parts.append(_problems(number, run.problem_rows))
     return "".join([*parts, "</section>"])
@@ -198,7 +197,7 @@ def _curves(number: int, run: RunMaterial, *, is_folded: bool) -> str:
     title = f"Curves by {safe(run.axis)}"
     charts = f'<div class="charts">{"".join(_chart(panel, f"{number}") for panel in run.panels)}</div>'
     if is_folded:
-        return f'<details id="curves-{number}"><summary>{title} of this run alone</summary>{charts}</details>'
+        return f'<details id="curves-{number}"><summary><h3>{title} of this run alone</h3></summary>{charts}</details>'
     return f'<div id="curves-{number}"><h3>{title}</h3>{charts}</div>'
 
 
@@ -300,4 +299,4 @@ def _table(
     head = "".join(f'<th scope="col">{safe(name)}</th>' for name in heads)
     body = "".join(f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>' for first, cells in rows)
     table = f"{opening}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{safe(label)}">{table}</div>'
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{safe(label)}">{table}</div>'

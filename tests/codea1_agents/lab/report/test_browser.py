@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +103,19 @@ def test_one_can_read_everything_with_the_keyboard(browser: Any, small_report: P
     assert browser.complaints() == []
 
 
-def test_every_control_has_a_name_and_every_picture_a_title(browser: Any, small_report: Path) -> None:
-    browser.open(small_report)
+def test_every_control_has_a_name_and_every_picture_a_title(browser: Any, several_report: Path) -> None:
+    browser.open(several_report)
     browser.ask("document.querySelectorAll('#list button')[3].click()")
     browser.until("document.querySelector('#detail h3') !== null")
     nameless = """[...document.querySelectorAll('button, input, select, [role=region], [role=group], svg[role=img]')]
         .filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length
             || document.getElementById(e.getAttribute('aria-labelledby') || '')?.textContent)).map(e => e.outerHTML)"""
     assert browser.ask(nameless) == []
+    levels = browser.ask("[...document.querySelectorAll('h1, h2, h3, h4')].map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    regions = browser.ask("[...document.querySelectorAll('[role=region]')].map(r => r.getAttribute('aria-label'))")
+    assert len(regions) == len(set(regions)) > 1
     ids = browser.ask("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
     assert browser.ask("document.querySelectorAll('main, header, nav, footer').length") == 4
@@ -219,7 +225,7 @@ def test_a_search_finds_programs_tests_verdicts_and_problems_within_the_filters(
         has = [query.lower() in _searched(record, played) for record in records for played in record.rounds]
         browser.until(f"{COUNT}.startsWith('{sum(has)} of {N_ROUNDS} candidates, ')")
         assert 0 < sum(has) < N_ROUNDS
-    browser.fill("f-text", "return x + 7")  # one round of episode 7, two of none: 7 has two, and so does no other
+    browser.fill("f-text", "return x + 7")  # the program of both rounds of episode 7
     browser.until(f"{COUNT} === '2 of {N_ROUNDS} candidates, 2 hits'")
     browser.press(Keys.TAB)
     browser.ask("document.querySelector('#list button').click()")
