@@ -80,7 +80,13 @@ def examples_for_coder(problems: Sequence[Problem], prompts: Prompts) -> list[Sf
 
 
 def examples_for_tester(
-    problems: Sequence[Problem], programs: Programs, prompts: Prompts, *, tests: int = 8, seed: int = 0
+    problems: Sequence[Problem],
+    programs: Programs,
+    prompts: Prompts,
+    *,
+    tests: int = 8,
+    shortest: int | None = None,
+    seed: int = 0,
 ) -> list[SftExample]:
     """Return one example per program, in their order, without those of problems that have no test to learn.
 
@@ -89,11 +95,12 @@ def examples_for_tester(
         programs: that the tester sees.
         prompts: the wording of the tester's prompts.
         tests: tests per example; all of them if the problem has fewer.
+        shortest: only so many of a problem's tests, those with the shortest texts; None: all.
         seed: decides which tests.
     """
     found = []
     for problem in problems:
-        known = _tests(problem)
+        known = _tests(problem, shortest)
         for number, program in enumerate(programs.get(problem.id, ()) if known else ()):
             drawn = Random(f"{seed}/{problem.id}/{number}").sample(known, min(tests, len(known)))
             turn = sample_turn(problem, "tester", 0, program=program, tests=tests, view="white_box")
@@ -117,9 +124,10 @@ def _distinct(problems: Sequence[Problem], programs: Sequence[str]) -> Programs:
     return {problem_id: tuple(each) for problem_id, each in found.items()}
 
 
-def _tests(problem: Problem) -> list[GoldenCase | str]:
+def _tests(problem: Problem, shortest: int | None) -> list[GoldenCase | str]:
     golden: list[GoldenCase | str] = [case for case in problem.golden if isinstance(case, GoldenCase)]
-    return golden or [*problem.examples]
+    found = golden or [*problem.examples]
+    return found if shortest is None else sorted(found, key=lambda test: len("".join(_lines([test]))))[:shortest]
 
 
 def _lines(tests: Sequence[GoldenCase | str]) -> Iterator[str]:

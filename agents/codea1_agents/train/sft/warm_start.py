@@ -61,6 +61,8 @@ class ExampleSettings:
     """Programs per problem."""
     tests: int = 8
     """Tests per example."""
+    shortest: int | None = None
+    """Only so many of a problem's tests, the shortest ones: their answers are easier to predict."""
     max_reply_tokens: int = USUAL_REPLY
     """Longest reply where the model samples, in tokens; half of the context if that is less."""
     seed: int = 0
@@ -68,9 +70,11 @@ class ExampleSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coder", read_secrets(self.coder))
-        if not self.roles or min(self.samples, self.tests, self.max_reply_tokens) < 1 or self.seed < 0:
+        numbers = (self.samples, self.tests, self.max_reply_tokens, 1 if self.shortest is None else self.shortest)
+        if not self.roles or min(numbers) < 1 or self.seed < 0:
             raise UserError(
-                "examples: there must be a role, samples, tests, max_reply_tokens of at least 1, seed of at least 0"
+                "examples: there must be a role; samples, tests, shortest, max_reply_tokens of at least 1; seed of at "
+                "least 0"
             )
 
 
@@ -127,7 +131,9 @@ def examples_of(model: str, problems: ProblemSet, sandbox: Sandbox, settings: Ex
                 shown = failing_programs(problems, coder, sandbox, samples=settings.samples)
             else:
                 shown = sampled_programs(problems, coder, samples=settings.samples)
-        found += examples_for_tester(problems, shown, prompts, tests=settings.tests, seed=settings.seed)
+        found += examples_for_tester(
+            problems, shown, prompts, tests=settings.tests, shortest=settings.shortest, seed=settings.seed
+        )
     return found
 
 

@@ -17,18 +17,15 @@ _MAX_WRONG_PROGRAMS = 6
 _SUBTLE_BELOW = (0.5, 0.25, 0.1)
 """Subtlety rises by one for each of these bounds that is above the share of failing golden tests."""
 
-OPTIONS = tuple(
-    f"{rare}{split.value}{ending}"
-    for rare, split, ending in product(("", "rare-"), Split, ("", "-eval"))
-)
+OPTIONS = tuple(f"{rare}{split.value}{ending}" for rare, split, ending in product(("", "rare-"), Split, ("", "-eval")))
 
 
 @cache
 def load(options: str = "train") -> ProblemSet:
     """Return a generated family of small problems, for language models that learn from scratch: `tiny:train`.
 
-    `options` is `train`, `held-out`, `unseen` or `rest`, the largest part. After it, `-eval` means 64 golden tests, other than the usual 16.
-    Before it, `rare-` means wrong programs whose bugs naive inputs do not reach.
+    `options` is `train`, `held-out`, `unseen` or `rest`, the largest part. After it, `-eval` means 64 golden tests,
+    other than the usual 16. Before it, `rare-` means wrong programs whose bugs naive inputs do not reach.
 
     Raises:
         UnknownName: other options.

@@ -54,6 +54,13 @@ def test_an_example_shows_the_program_and_replies_golden_tests_that_are_read_as_
         assert suite.rejections == ()
 
 
+def test_only_the_shortest_tests_of_a_problem_are_learnt_where_that_is_wanted() -> None:
+    lengths = sorted(len(f"assert {case.expression} == {case.expected}") for case in ADD.golden)
+    for example in examples_for_tester([ADD], FAILING, PROMPTS, tests=99, shortest=2):
+        suite = read_suite(example.reply, Reading.STRICT, entry_point="add", tests_per_suite=20)
+        assert sorted(len(case.to_assert()) for case in suite.cases) == lengths[:2] < lengths
+
+
 def test_the_programs_of_a_problem_come_with_different_tests_and_the_same_seed_with_the_same() -> None:
     found = examples_for_tester([ADD], FAILING, PROMPTS, tests=3)
     assert len({example.reply for example in found}) > 1
