@@ -67,7 +67,7 @@ def merge_books(options: MergeOptions) -> None:
     Raises:
         UserError: the new book exists already, or one of the others does not.
     """
-    page, into = Page(as_json=options.as_json), options.into
+    page, into = Page(as_json=options.as_json), options.out
     if _exists(into):
         raise UserError(f"{into} exists already: merging twice would count every case twice")
     seen: set[Path | None] = set()
@@ -92,7 +92,7 @@ def import_book(options: ImportOptions) -> None:
     Raises:
         UserError: the JSON or the book cannot be read or written.
     """
-    page, into = Page(as_json=options.as_json), options.into
+    page, into = Page(as_json=options.as_json), options.out
     known = None if options.problems is None else load_problems(options.problems)
     if not _exists(options.source):
         raise BrokenInput(f"{options.source}: no such file")

@@ -35,7 +35,7 @@ def minimise_book(options: MinimiseOptions) -> None:
             run with the programs, or the problems are unknown.
         SandboxError: the sandbox cannot be used.
     """
-    page, path, into = Page(as_json=options.as_json), options.book, options.into
+    page, path, into = Page(as_json=options.as_json, quiet=options.quiet), options.book, options.out
     if into.exists():
         raise UserError(f"{into} exists already: name a new file")
     places = options.run or ([path] if path.is_dir() else [])

@@ -92,7 +92,7 @@ def eval_session(options: SessionOptions, *, without: str = "") -> Iterator[Eval
     Raises:
         UserError: there is no such problem source or sandbox, or a problem to leave out does not exist.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     problems = load_problems(options.problems, limit=options.limit)
     left_out = [name.strip() for name in without.split(",") if name.strip()]
     for name in left_out:

@@ -1,4 +1,4 @@
-"""Runs `codea1 select`, and prints the figures of a choice."""
+"""Runs `codea1 eval select`, and prints the figures of a choice."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     Raises:
         UserError: there is no such experiment, its folder has another one, or a cell failed.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     experiment = load_experiment(options.name)
     path = options.out or Path("experiments") / experiment.name
     if options.seeds:

@@ -40,7 +40,7 @@ def solve_game(options: SolveOptions) -> None:
         UserError: there is no such source, preset or problem, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     bank = _loaded_bank(options, page)
     if options.save is not None:
         if not options.save.name.endswith(".bank.jsonl"):
@@ -87,7 +87,7 @@ def follow_dynamics(options: DynamicsOptions) -> None:
         UserError: there is no such source, preset, problem or method, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     bank = _loaded_bank(options, page)
     game = BankGame.of(bank.payoffs())
     ways = [run_dynamics(options.method, each, n_steps=options.steps) for each in game.games]

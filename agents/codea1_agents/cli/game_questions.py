@@ -54,7 +54,7 @@ def answer_questions(options: QuestionsOptions) -> None:
         UserError: there is no such source, or a picture cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     with closing(load_sandbox(options.sandbox)) as backend:
         answers = _Answers(options, backend)
         thresholds = list(answers.thresholds())

@@ -99,7 +99,7 @@ def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet,
         return value if value is not None else getattr(_DEFAULTS if base is None else base, name)
 
     named = preset(given("rules")) if base is None or options.rules is not None else base.rules
-    rules = adjusted_rules(named, alpha=options.alpha, tests_per_suite=options.tests_per_suite)
+    rules = adjusted_rules(named, alpha=options.alpha, tests_per_suite=options.tests)
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
     require_golden_tests(problems, rules)
     plain = {each.name: given(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}

@@ -43,7 +43,7 @@ def run_rescore(options: RescoreOptions) -> None:
         )
     played = sampled_rules(run) if is_training_run(run) else stored_config(run).rules
     chosen = played if options.rules is None else with_rewards_of(played, preset(options.rules))
-    chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests_per_suite)
+    chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests)
     if options.sweep:
         run_sweep(options, options.sweep, played=played, chosen=chosen)
         return

@@ -53,7 +53,7 @@ def test_every_line_that_is_written_obeys_the_published_schema(codea1: Callable[
 
 
 def test_the_config_holds_what_was_resolved(codea1: Callable[..., Any]) -> None:
-    codea1(*FAST, "-n", 1, "--out", "run", "--rules", "paper", "--alpha", 0.25, "--tests-per-suite", 3, "--seed", 4)
+    codea1(*FAST, "-n", 1, "--out", "run", "--rules", "paper", "--alpha", 0.25, "--tests", 3, "--seed", 4)
     config = tomllib.loads(Path("run/config.toml").read_text())
     assert (config["seed"], config["episodes"], config["limit"]) == (4, 1, 3)
     assert config["coder"] == "mutant,strength=0.9"
@@ -301,7 +301,7 @@ def test_bad_input_is_one_sentence_naming_it_and_leaves_no_run_behind(
         "--seed -1",
         "--show -1",
         f"--rounds {10**30}",
-        f"--tests-per-suite {10**30}",
+        f"--tests {10**30}",
     ],
 )
 def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options: str) -> None:

@@ -66,7 +66,7 @@ def codea1(*arguments: object) -> Any:
         (["train", "paper-7b", "--dry-run", "--on", "A10"], "did you mean 'A100'"),
         (["train", "paper-7b", "--dry-run", "--set", "cluster.address=auto"], "name them, e.g. --on"),
         (["train", "--resume", "nowhere"], "nowhere: no such run folder"),
-        (["export-model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
+        (["export", "model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
     ],
 )
 def test_what_is_asked_wrongly_ends_in_one_sentence(
@@ -141,11 +141,11 @@ def test_a_run_that_needs_a_missing_gpu_ends_before_anything_loads(
 
 
 def test_presets_are_listed() -> None:
-    result = codea1("presets", "--json")
+    result = codea1("list", "presets", "--json")
     told = json.loads(result.stdout)["presets"]
     assert tuple(each["name"] for each in told) == preset_names()
     assert {"paper-1.5b", "paper-3b", "paper-7b"} <= set(preset_names())
-    assert all(each["about"] for each in told)
+    assert all(each["what"] for each in told)
 
 
 def drawn(lines: list[dict[str, Any]]) -> str:

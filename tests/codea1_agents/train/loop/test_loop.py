@@ -271,6 +271,6 @@ def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path
     assert told["figures"] == read_metrics(run)[-1]["figures"]
     assert "step 1/1" in result.stderr
     out = tmp_path / "tester"
-    assert CliRunner().invoke(app, ["export-model", str(run), "--role", "tester", "-o", str(out)]).exit_code == 0
+    assert CliRunner().invoke(app, ["export", "model", str(run), "--role", "tester", "-o", str(out)]).exit_code == 0
     assert (out / "model.safetensors").is_file()
     assert CliRunner().invoke(app, ["train", str(file), "-o", str(run)]).exit_code == 2

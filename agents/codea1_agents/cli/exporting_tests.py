@@ -1,15 +1,15 @@
-"""Runs `codea1 export-tests`."""
+"""Runs `codea1 export tests`."""
 
 from __future__ import annotations
 
 from codea1_agents.cli.console import tally
-from codea1_agents.cli.evaluate import ExportTestsOptions
 from codea1_agents.cli.evaluating import eval_session, from_options
+from codea1_agents.cli.export import ExportTestsOptions
 from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
 from codea1_env.errors import UnknownName
 
 
-def run_export(options: ExportTestsOptions) -> None:
+def run_export_tests(options: ExportTestsOptions) -> None:
     """Run a tester over the problems and write its confirmed tests.
 
     Raises:
