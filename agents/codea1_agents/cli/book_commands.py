@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.cli.book import ExportOptions, ImportOptions, MergeOptions, ShowOptions
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.console import Page, counted, new_table
 from codea1_env import values
 from codea1_env.book.files import ExportReport, export_official, import_official, merge
 from codea1_env.book.pytest_file import export_pytest
@@ -38,7 +38,7 @@ def show_book(options: ShowOptions) -> None:
     if not options.as_json:  # the JSON object has the same content
         headings = ("problem", "test", "solution", "times", "failed", "first program gave")
         page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
-        page.say(f"{len(rows)} of {size} cases, judged by version {version} of the judge")
+        page.say(f"{len(rows)} of {counted(size, 'case')}, judged by version {version} of the judge")
     page.finish(size=size, judge_version=version, entries=[_entry_to_json(stored) for stored in entries])
 
 
@@ -80,9 +80,9 @@ def merge_books(options: MergeOptions) -> None:
         for path in options.books:
             with opened_book(path) as book:
                 report = merge(target, book)
-            page.say(f"{path}: {report.added} cases added, {report.combined} existed already")
+            page.say(f"{path}: {counted(report.added, 'case')} added, {report.combined} existed already")
         size, version = target.size(), target.judge_version
-    page.say(f"{into}: {size} cases")
+    page.say(f"{into}: {counted(size, 'case')}")
     page.finish(into=str(into), size=size, judge_version=version)
 
 
@@ -99,7 +99,7 @@ def import_book(options: ImportOptions) -> None:
     with target_book(into) as book:
         report = import_official(book, options.source, known)
         size = book.size()
-    page.say(f"{into}: {report.added} cases added, {report.combined} existed already; {size} in total")
+    page.say(f"{into}: {counted(report.added, 'case')} added, {report.combined} existed already; {size} in total")
     page.note_skipped(report.skipped)
     page.finish(into=str(into), size=size, **asdict(report))
 
@@ -154,7 +154,7 @@ def problems_of_run(path: Path) -> str:
 
 
 def _report_export(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
-    page.say(f"{path}: {report.written} cases written")
+    page.say(f"{path}: {counted(report.written, 'case')} written")
     if report.n_nan:
         page.note(f"{report.n_nan} of them expect a nan, which no value equals")
     page.note_skipped(report.skipped)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from codea1_agents.cli.book import MinimiseOptions
 from codea1_agents.cli.book_commands import opened_book, problems_of_run, target_book
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.summary_table import counted
 from codea1_agents.lab.book_history.minimising import Minimised, minimise, without_duplicates
 from codea1_agents.lab.book_history.programs import failures_in
 from codea1_agents.lab.book_history.simpler import size

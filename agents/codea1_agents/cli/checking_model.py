@@ -11,7 +11,7 @@ from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
 from codea1_agents.checks.model_memory import ModelMemory
 from codea1_agents.cli.check import CheckModelOptions
-from codea1_agents.cli.console import Page, estimate_cells, new_table, tally
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, tally
 from codea1_agents.cli.evaluating import figure_json, from_options
 from codea1_env.problems import load_problems
 from codea1_env.rendering import harmless
@@ -51,7 +51,7 @@ def _show(page: Page, report: ModelReport, n_problems: int) -> None:
     for role in report.roles:
         _show_role(page, role)
     rows = [(_NAMES[name], *estimate_cells(each)[:2]) for name, each in report.figures.items()]
-    page.show(new_table((f"{n_problems} problems", "mean", "95 % interval"), rows, right=(1,)))
+    page.show(new_table((counted(n_problems, "problem"), "mean", "95 % interval"), rows, right=(1,)))
 
 
 def _facts(report: ModelReport) -> list[tuple[str, str]]:

@@ -149,6 +149,11 @@ def estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
     return number(estimate.mean), interval, str(estimate.n)
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def tally(counts: Iterable[tuple[str, int]]) -> str:
     """Return counts by name in one line, as in "3 passed, 1 wrong answer"."""
     return ", ".join(f"{n} {name.replace('_', ' ')}" for name, n in counts)

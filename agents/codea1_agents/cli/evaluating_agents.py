@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.text import Text
 
-from codea1_agents.cli.console import tally
+from codea1_agents.cli.console import counted, tally
 from codea1_agents.cli.evaluate import CoderOptions, TesterOptions
 from codea1_agents.cli.evaluating import EvalSession, RecordKeeper, eval_session, figure_json, from_options, with_option
 from codea1_agents.cli.evaluating_selection import selection_json, show_selection
@@ -63,7 +63,9 @@ def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: lis
 
 
 def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
-    session.page.show(Text(harmless(f"{spec} on {session.options.problems}: {n_problems} problems"), style="bold"))
+    session.page.show(
+        Text(harmless(f"{spec} on {session.options.problems}: {counted(n_problems, 'problem')}"), style="bold")
+    )
     session.show_figures("figure", figures)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from math import isfinite, isnan
 from pathlib import Path
@@ -18,6 +19,7 @@ from codea1_agents.measure.tester_figures import figure_by_problem, figure_names
 from codea1_agents.statistics import json_number
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import judge_version_in
+from codea1_env.records.whole_files import write_text
 
 _Figures = dict[str, Mapping[str, float]]
 
@@ -56,7 +58,11 @@ def run_compare(options: CompareOptions) -> None:
     shown = [name for name, pair in found.items() if pair.is_shown]
     page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
     facts = {"before": str(before), "after": str(after), "judge_version": judges[0]}
-    page.finish(**facts, **{name: _to_json(pair) for name, pair in found.items()})
+    document = facts | {name: _to_json(pair) for name, pair in found.items()}
+    if options.out is not None:
+        write_text(options.out, json.dumps(document, allow_nan=False) + "\n")
+        page.say(f"file: {options.out}")
+    page.finish(**document)
 
 
 def _coder_figures(path: Path) -> _Figures:

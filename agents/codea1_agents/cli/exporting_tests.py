@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codea1_agents.cli.console import tally
+from codea1_agents.cli.console import counted, tally
 from codea1_agents.cli.evaluating import eval_session, from_options
 from codea1_agents.cli.export import ExportTestsOptions
 from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
@@ -27,7 +27,7 @@ def run_export_tests(options: ExportTestsOptions) -> None:
         )
         write_rows(options.out, found.rows)
         page = session.page
-        page.say(f"{options.out}: {found.n_tests} tests of {len(found.rows)} problems")
+        page.say(f"{options.out}: {counted(found.n_tests, 'test')} of {counted(len(found.rows), 'problem')}")
         if found.rejections:
             page.say(f"left out or corrected: {tally(found.rejections.most_common())}")
         if found.without_tests:

@@ -8,7 +8,7 @@ from typing import get_args
 import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
 from codea1_agents.cli.evaluating import eval_session, from_options
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.sft import SftOptions
@@ -83,8 +83,10 @@ def _without(problems: ProblemSet, held_out: ProblemSet) -> ProblemSet:
 
 def _print_result(page: Page, done: WarmStart) -> None:
     tuned = done.tuned
-    counts = " and ".join(f"{n} examples for a {role}" for role, n in done.n_examples.items())
-    page.say(f"{done.out}: {counts}; {tuned.n_steps} steps; loss per token {', '.join(map(number, tuned.losses))}")
+    counts = " and ".join(f"{counted(n, 'example')} for a {role}" for role, n in done.n_examples.items())
+    page.say(
+        f"{done.out}: {counts}; {counted(tuned.n_steps, 'step')}; loss per token {', '.join(map(number, tuned.losses))}"
+    )
     if tuned.n_too_long:
         page.warn(f"{tuned.n_too_long} examples were left out: they are longer than the limit or the model's context")
     rows = [

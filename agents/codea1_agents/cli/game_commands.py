@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
 from codea1_agents.cli.game import BankOptions, DynamicsOptions, SolveOptions
 from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.progress import Progress
@@ -97,7 +97,7 @@ def follow_dynamics(options: DynamicsOptions) -> None:
     shown = sorted({int(i) for i in np.linspace(0, len(at) - 1, 8)})
     rows = [(str(int(at[i])), number(float(now[i])), number(float(average[i]))) for i in shown]
     page.show(new_table(("step", "NashConv", "of the averages"), rows, right=(0, 1, 2)))
-    page.say(f"{_named(bank)}: {options.method}, mean over {len(ways)} problems")
+    page.say(f"{_named(bank)}: {options.method}, mean over {counted(len(ways), 'problem')}")
     pictures = _dynamics_pictures(bank, ways, options.method, options.out)
     page.finish(
         judge_version=JUDGE_VERSION,
@@ -196,7 +196,7 @@ def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
 
 
 def _named(bank: JudgedBank) -> str:
-    shape = f"{len(bank.problems)} problems of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
+    shape = f"{counted(len(bank.problems), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
     return f"{bank.bank.name}, {shape}, rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
 
 

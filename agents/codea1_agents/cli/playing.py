@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page
+from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
+from codea1_agents.cli.summary_table import summary_table, time_sentence
 from codea1_agents.play.early_episodes import EarlyEpisodes
 from codea1_agents.play.games import PlayedEpisode, TimeSplit
 from codea1_agents.play.players import Players, load_players, usage_of

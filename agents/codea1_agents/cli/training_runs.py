@@ -8,11 +8,12 @@ from typing import Any
 import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page
+from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.train import TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
+from codea1_agents.train.loop.game import lone_groups
 from codea1_agents.train.loop.loading import load_training
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.errors import UserError
@@ -34,6 +35,8 @@ def run_training(options: TrainOptions) -> None:
         raise UserError("--on needs --dry-run: a run takes the GPUs of this machine")
     config = None if options.config is None else load_training(options.config, () if resume else changes)
     page = Page(as_json=options.as_json, quiet=options.quiet)
+    for sentence in lone_groups(config) if config is not None else ():
+        page.warn(sentence)
     if options.dry_run:
         _dry_run(options, config, page)
         return
@@ -89,7 +92,7 @@ def require_training() -> None:
 def _print_result(page: Page, done: Any) -> None:
     last: dict[str, Any] = next((line for line in reversed(done.lines) if "figures" in line), {})
     evaluations = [line for line in done.lines if "evaluation" in line]
-    page.say(f"{done.steps} steps done; run folder: {done.folder}")
+    page.say(f"{counted(done.steps, 'step')} done; run folder: {done.folder}")
     if done.interrupted:
         page.note(f"interrupted; continue with: codea1 train --resume {done.folder}", even_if_quiet=True)
     for module, place in done.models.items():

@@ -156,7 +156,9 @@ def test_two_evaluations_are_compared_problem_by_problem(
     for name, agent in (("a", "mutant,strength=1"), ("b", "reference")):
         arguments = ("--agent", agent, "--problems", "starter", "--limit", 10, "--out", name)
         assert codea1("eval", "coder", *arguments).exit_code == 0
-    found = one_object(codea1("eval", "compare", "a", "b", "--json").stdout)["avg@n"]
+    whole = one_object(codea1("eval", "compare", "a", "b", "--json", "-o", "compared.json").stdout)
+    assert json.loads(Path("compared.json").read_text()) == whole
+    found = whole["avg@n"]
     assert found["difference"]["value"] == pytest.approx(found["after"]["value"] - found["before"]["value"])
     assert found["is_shown"]
     assert 2 <= found["problems_needed"] <= 10

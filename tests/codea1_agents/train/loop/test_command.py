@@ -64,6 +64,10 @@ def codea1(*arguments: object) -> Any:
         (["train", "--dry-run", "--resume", "y"], "--dry-run needs a TOML file or a preset"),
         (["train", "paper-7b", "--dry-run", "--on", "24"], "these are no GPUs"),
         (["train", "paper-7b", "--dry-run", "--on", "A10"], "did you mean 'A100'"),
+        (["train", "paper-7b", "--dry-run", "--set", "game.rules=papr"], "did you mean 'paper'"),
+        (["train", "paper-7b", "--dry-run", "--set", "rollout.prompts=papr"], "papr"),
+        (["train", "paper-7b", "--dry-run", "-p", "humanevl"], "did you mean 'humaneval'"),
+        (["train", "paper-7b", "--dry-run", "--held-out", "humanevl"], "did you mean 'humaneval'"),
         (["train", "paper-7b", "--dry-run", "--set", "cluster.address=auto"], "name them, e.g. --on"),
         (["train", "--resume", "nowhere"], "nowhere: no such run folder"),
         (["export", "model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
@@ -108,6 +112,14 @@ def test_a_dry_run_as_json_says_what_does_not_fit() -> None:
     assert found["seconds_per_step"] is None
     assert {each["kind"] for each in found["processes"]} == {"runner", "learner"}
     assert "the preset one-gpu-lora fits" in found["advice"]
+
+
+def test_groups_of_one_are_warned_of_before_the_start() -> None:
+    one_each = ("--set", "rollout.n_candidates=1", "--set", "rollout.n_suites=1")
+    warned = codea1("train", "one-gpu", "--dry-run", "--on", "24GB", *one_each).stderr
+    assert "the coder learns nothing" in warned
+    assert "the tester learns nothing" in warned
+    assert "learns nothing" not in codea1("train", "one-gpu", "--dry-run", "--on", "24GB").stderr
 
 
 def test_a_dry_run_imports_neither_torch_nor_ray() -> None:
