@@ -83,7 +83,7 @@ def merge_books(options: MergeOptions) -> None:
             page.say(f"{path}: {counted(report.added, 'case')} added, {report.combined} existed already")
         size, version = target.size(), target.judge_version
     page.say(f"{into}: {counted(size, 'case')}")
-    page.finish(into=str(into), size=size, judge_version=version)
+    page.finish(out=str(into), size=size, judge_version=version)
 
 
 def import_book(options: ImportOptions) -> None:
@@ -101,7 +101,7 @@ def import_book(options: ImportOptions) -> None:
         size = book.size()
     page.say(f"{into}: {counted(report.added, 'case')} added, {report.combined} existed already; {size} in total")
     page.note_skipped(report.skipped)
-    page.finish(into=str(into), size=size, **asdict(report))
+    page.finish(out=str(into), size=size, **asdict(report))
 
 
 def opened_book(path: Path) -> MistakeBook:

@@ -58,7 +58,7 @@ def show_statistics(options: StatsOptions) -> None:
             page.show(_origin_table(kind, found[: options.top]))
     page.finish(
         **counts,
-        problems=[_row_to_json(each) for each in hard],
+        by_problem=[_row_to_json(each) for each in hard],
         origins={kind: [_row_to_json(each) for each in found[: options.top]] for kind, found in sources.items()},
     )
 

@@ -79,7 +79,7 @@ def _report(page: Page, found: Sequence[Minimised], *, n_kept: int, into: Path) 
         f" {len(found) - n_kept} equal to others; {before} characters before, {after} after"
     )
     page.finish(
-        into=str(into),
+        out=str(into),
         before=len(found),
         size=n_kept,
         smaller=len(smaller),

@@ -14,6 +14,7 @@ from codea1_agents.checks.machine import examine
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.check import CheckAgentOptions, CheckEnvOptions, CheckMachineOptions, CheckProblemsOptions
 from codea1_agents.cli.console import Page, new_table, tally
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.progress import Progress
 from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
@@ -45,7 +46,7 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
     page.say(f"{problems.name}: {_counted(found, problems.skipped)}")
     page.finish(
-        problems=problems.name,
+        problems=problems_document(options.source, problems),
         counts=dict(Counter(each.status.value for each in found)),
         skipped=[asdict(row) for row in problems.skipped],
         skipped_by_cause=_causes(problems.skipped),

@@ -96,9 +96,7 @@ class CompareOptions(Options):
     before: Annotated[Path, Argument(help="Folder that codea1 eval wrote with --out.", autocompletion=completing.runs)]
     after: Annotated[Path, Argument(help="Another such folder, of the same kind.", autocompletion=completing.runs)]
     seed: Annotated[int, seed_of("the intervals")] = 0
-    out: Annotated[
-        Path | None, output("File for the comparison, the same object as of --json.", show_default="none")
-    ] = None
+    out: Annotated[Path | None, output("File for the comparison, as JSON.", show_default="none")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def run_experiment(options: ExperimentOptions) -> None:
         results = results_of(path, cells)
         report = write_report(experiment, cells, results, path / "report")
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
-        page.finish(experiment=experiment.name, cells=len(cells), done=len(results), report=str(report))
+        page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=len(results), report=str(report))
 
 
 def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, options: ExperimentOptions, page: Page) -> None:

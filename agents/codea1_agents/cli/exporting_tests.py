@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codea1_agents.cli.console import counted, tally
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.evaluating import eval_session, from_options
 from codea1_agents.cli.export import ExportTestsOptions
 from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
@@ -37,7 +38,9 @@ def run_export_tests(options: ExportTestsOptions) -> None:
                 f"an agent or the sandbox was unavailable for {len(found.unavailable)} problems, which have no row"
             )
         page.finish(
-            file=str(options.out),
+            problems=problems_document(options.problems, session.problems),
+            seed=options.seed,
+            out=str(options.out),
             n_problems=len(found.rows),
             n_tests=found.n_tests,
             without_tests=found.without_tests,

@@ -19,11 +19,9 @@ from codea1_agents.lab.games.dynamics import Trajectory, run_dynamics
 from codea1_agents.lab.games.equilibria import Equilibrium
 from codea1_agents.lab.games.matrix_game import Vector
 from codea1_agents.lab.games.pictures import draw_curves, draw_payoffs, draw_trajectory
-from codea1_agents.play.summary import estimate_to_json
-from codea1_agents.statistics import mean_interval
+from codea1_agents.statistics import estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError
-from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.records.file_errors import file_errors
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
@@ -67,15 +65,15 @@ def solve_game(options: SolveOptions) -> None:
     page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
     pictures = _payoff_pictures(bank, game, equilibria, options.out)
     page.finish(
-        judge_version=JUDGE_VERSION,
-        source=options.source,
+        problems=_problems_document(options.source, bank),
+        out=None if options.out is None else str(options.out),
         rules=bank.rules.name,
         alpha=bank.rules.reward.alpha,
         n_programs=bank.bank.n_programs,
         n_suites=bank.bank.n_suites,
-        values={view: {role: estimate_to_json(e) for role, e in of.items()} for view, of in found.items()},
+        figures={view: {role: estimate_document(e) for role, e in of.items()} for view, of in found.items()},
         largest_residual=worst,
-        problems=[_solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)],
+        by_problem=[_solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)],
         pictures=pictures,
     )
 
@@ -100,14 +98,14 @@ def follow_dynamics(options: DynamicsOptions) -> None:
     page.say(f"{_named(bank)}: {options.method}, mean over {counted(len(ways), 'problem')}")
     pictures = _dynamics_pictures(bank, ways, options.method, options.out)
     page.finish(
-        judge_version=JUDGE_VERSION,
-        source=options.source,
+        problems=_problems_document(options.source, bank),
+        out=None if options.out is None else str(options.out),
         rules=bank.rules.name,
         method=options.method,
         steps=at.tolist(),
         exploitability=now.tolist(),
         average_exploitability=average.tolist(),
-        problems=[
+        by_problem=[
             {
                 "problem": each.bank.problem.id,
                 "coder": _by_label(way.average_row[-1], each.bank.programs),
@@ -198,6 +196,10 @@ def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
 def _named(bank: JudgedBank) -> str:
     shape = f"{counted(len(bank.problems), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
     return f"{bank.bank.name}, {shape}, rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
+
+
+def _problems_document(source: str, bank: JudgedBank) -> dict[str, Any]:
+    return {"source": source, "name": bank.bank.name, "n": len(bank.problems)}
 
 
 def _solved_to_json(judged: Any, game: Any, found: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:

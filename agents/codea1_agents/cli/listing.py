@@ -62,7 +62,7 @@ def list_problems(options: ProblemsOptions) -> None:
         rows.append((name + takes, tally(counts.items()) or "-", found.what))
         data.append(asdict(found) | {"n_by_kind": counts})
     page.show(new_table(("name", "problems by kind", "what it is"), rows, whole=(0, 1)))
-    page.finish(problems=data)
+    page.finish(sources=data)
 
 
 def _counts(name: str) -> dict[str, int]:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
@@ -246,7 +247,15 @@ class _Run:
             self.page.say(time_sentence(spent, wall_s if self.concurrency > 1 else None))
         self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
-        self.page.finish(run=str(folder.path), episodes=folder.n_episodes, **metrics)
+        summary = metrics.pop("summary")
+        self.page.finish(
+            out=str(folder.path),
+            problems=problems_document(self.config.problems, self.problems),
+            seed=self.config.seed,
+            figures={name: each for name, each in summary.items() if isinstance(each, dict)},
+            **{name: each for name, each in summary.items() if not isinstance(each, dict)},
+            **metrics,
+        )
 
     def _metrics(self, tally: Tally, spent: TimeSplit, wall_s: float) -> dict[str, Any]:
         players = self.players

@@ -98,7 +98,7 @@ def _print_result(page: Page, done: Any) -> None:
     for module, place in done.models.items():
         page.say(f"{module}: {place}")
     page.finish(
-        run=str(done.folder),
+        out=str(done.folder),
         steps=done.steps,
         interrupted=done.interrupted,
         figures=last.get("figures", {}),

@@ -18,7 +18,7 @@ def test_the_exported_file_can_be_played_under_golden_rules(
     assert (found["n_problems"], found["n_tests"]) == (3, 12)
     played = codea1("play", "--problems", name, "--coder", "reference", "--rules", "golden", "-n", 3, "--json")
     assert played.exit_code == 0, played.stderr
-    assert one_object(played.stdout)["summary"]["coder_reward"]["mean"] == 1.0
+    assert one_object(played.stdout)["figures"]["coder_reward"]["mean"] == 1.0
 
 
 def test_nothing_is_written_where_no_test_is_confirmed(codea1: Callable[..., Any], folder: Path) -> None:

@@ -13,12 +13,12 @@ from codea1_env.errors import MissingExtra
 from codea1_env.plugins import names
 
 
-@pytest.mark.parametrize(("command", "group"), [(["list", "agents"], "agents"), (["list", "problems"], "problems")])
+@pytest.mark.parametrize(("group", "key"), [("agents", "agents"), ("problems", "sources")])
 def test_every_registered_name_is_listed_with_a_sentence(
-    codea1: Callable[..., Any], one_object: Any, command: list[str], group: Any
+    codea1: Callable[..., Any], one_object: Any, group: Any, key: str
 ) -> None:
-    result = codea1(*command, "--json")
-    rows = one_object(result.stdout)[group]
+    result = codea1("list", group, "--json")
+    rows = one_object(result.stdout)[key]
     assert [row["name"] for row in rows] == list(names(group))
     assert all(row["what"].endswith((".", ":")) or " " in row["what"] for row in rows)
     assert all(row["name"] in result.stderr for row in rows)
@@ -49,7 +49,7 @@ def test_an_unknown_agent_is_bad_input(codea1: Callable[..., Any]) -> None:
 
 def test_problem_sources_are_listed_with_kinds_counts_and_options(codea1: Callable[..., Any], one_object: Any) -> None:
     result = codea1("list", "problems", "--json")
-    found = {each["name"]: each for each in one_object(result.stdout)["problems"]}
+    found = {each["name"]: each for each in one_object(result.stdout)["sources"]}
     assert found["humaneval"]["n_by_kind"] == {"function": 164}
     assert [each["name"] for each in found["tiny"]["options"]] == ["options"]
     assert "tiny:OPTIONS" in result.stderr

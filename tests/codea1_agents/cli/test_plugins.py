@@ -58,7 +58,7 @@ def test_an_agent_of_another_package_is_listed_and_plays(
     arguments = ["play", "-p", "starter", "--coder", "reference", "--tester", "quoter,times=2", "-n", 4]
     played = finished(*arguments, "--concurrency", 2, "--json", "--out", "run", env=environment)
     assert played.returncode == 0, played.stderr
-    assert one_object(played.stdout)["summary"]["n_masked_rounds"] == 0
+    assert one_object(played.stdout)["n_masked_rounds"] == 0
     assert json.loads(Path("run/episodes.jsonl").read_text().splitlines()[0])["rounds"][0]["suites"][0]["cases"]
     assert finished("list", "agents").stdout.count("quoter") == 0
 

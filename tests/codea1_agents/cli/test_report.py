@@ -43,7 +43,7 @@ def test_a_book_tells_what_became_of_its_cases(codea1: Callable[..., Any], one_o
         n_there, n_left = book.size(), len(list(book.departures()))
     data = one_object(codea1("book", "stats", run, "--json").stdout)
     assert (data["there"], data["fixed"] + data["evicted"]) == (n_there, n_left)
-    assert sum(each["n_spells"] for each in data["problems"]) == n_there + n_left
+    assert sum(each["n_spells"] for each in data["by_problem"]) == n_there + n_left
     survival = one_object(codea1("book", "survival", run, "--picture", "s.svg", "--json").stdout)["groups"]["all"]
     assert (survival["n"], survival["fixed"]) == (n_there + n_left, data["fixed"])
     assert "<svg" in Path("s.svg").read_text()
