@@ -172,9 +172,9 @@ class Door(Boundary):
         for name, entry in ENTRIES.items():
             self.add_command(TyperCommand(name, help=entry.about, rich_help_panel=entry.panel))
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: Any) -> Any:
         """Return the options; those of typer with a help of one line."""
-        found = super().get_params(ctx)
+        found: list[Any] = [*super().get_params(ctx)]
         for each in found:
             each.help = _TYPERS_OPTIONS.get(each.name, each.help)
         return found
@@ -182,7 +182,7 @@ class Door(Boundary):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name, the whole command, and the arguments that remain."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, ENTRIES[name].load(name) if name in ENTRIES else command, rest
+        return name, command and ENTRIES[name].load(name), rest
 
 
 app = typer.Typer(cls=Door, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")

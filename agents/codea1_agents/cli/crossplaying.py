@@ -64,7 +64,8 @@ def run_crossplay(options: CrossplayOptions) -> None:
         if options.out is not None:
             session.page.say(f"folder: {options.out}")
         session.page.finish(
-            **document | {"problems": document["settings"]["problems"], "problem_ids": document["problems"]},
+            **document,
+            problems=document["settings"]["problems"],
             seed=options.seed,
             out=None if options.out is None else str(options.out),
         )

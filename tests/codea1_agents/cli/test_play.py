@@ -228,7 +228,7 @@ def test_resuming_a_finished_run_changes_nothing(codea1: Callable[..., Any]) -> 
     before = Path("run/episodes.jsonl").read_bytes()
     result = codea1("play", "--resume", "run", *FAST[1:], "--json")
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["episodes"] == 2
+    assert json.loads(result.stdout)["n_episodes"] == 2
     assert Path("run/episodes.jsonl").read_bytes() == before
 
 

@@ -78,7 +78,7 @@ class Findings:
             "schema_version": 1,
             "judge_version": JUDGE_VERSION,
             "settings": dict(settings),
-            "problems": list(play.problems),
+            "problem_ids": list(play.problems),
             "coders": [
                 {
                     "name": name,

@@ -59,7 +59,7 @@ def heat_maps_of(document: Mapping[str, Any]) -> tuple[HeatMap, ...]:
 def _maps(document: Mapping[str, Any]) -> Iterator[HeatMap]:
     rows = tuple(each["name"] for each in document["coders"])
     columns = tuple(each["name"] for each in document["testers"])
-    n = document["settings"]["problems"]["n"]
+    n = len(document["problem_ids"])
     for mode, figure, title in _MAPS:
         found = document[mode]
         if found is None:

@@ -34,7 +34,7 @@ def test_the_document_is_plain_json_with_all_that_was_measured(findings: Finding
     figures = document["on_policy"]["figures"]
     assert set(figures) == set(FIGURES)
     assert figures["coder_reward"]["mean"] == pytest.approx(np.array([[1.0, 0.1], [0.2, 0.9]]))
-    low, value, high = (np.array(figures["beats"][name]) for name in ("low", "value", "high"))
+    low, value, high = (np.array(figures["beats"][name]) for name in ("low", "mean", "high"))
     assert (low[0, 1], high[1, 0]) < (value[0, 1], 1.0)
     assert (low <= value).all()
     assert (value <= high).all()

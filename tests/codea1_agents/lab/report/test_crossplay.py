@@ -16,7 +16,7 @@ def document(**changes: Any) -> dict[str, Any]:
     names = ("coder_reward", "tester_reward", "pass_rate", "validity", "beats")
     figures = dict.fromkeys(names, grid)
     return {
-        "settings": {"problems": {"n": 2}},
+        "problem_ids": ["p", "q"],
         "coders": [{"name": "c"}],
         "testers": [{"name": "s"}, {"name": "t"}],
         "on_policy": {"figures": figures, "game": {"support": [[0, 1]]}},
