@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from codea1_agents.cli import completing
-from codea1_agents.cli.options import Limit, NoProgress, Options, Sandbox, how_many, output, problem_source
+from codea1_agents.cli.options import NoProgress, Options, Sandbox, how_many, only_first, output, problem_source
 
 _Out = Annotated[Path, output("File of the new book; it must not exist.")]
 _Problems = Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")]
@@ -97,7 +97,7 @@ class MinimiseOptions(BookOptions):
     ] = None
     problems: _Problems = None
     sandbox: Sandbox = "local"
-    limit: Limit = None
+    limit: Annotated[int | None, only_first("cases", show_default="all")] = None
     quiet: NoProgress = False
 
 

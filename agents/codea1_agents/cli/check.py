@@ -8,7 +8,17 @@ from typing import Annotated
 from typer import Argument, Option
 
 from codea1_agents.cli import completing
-from codea1_agents.cli.options import Limit, NoProgress, Options, Problems, Prompts, Sandbox, n_tests, seed_of
+from codea1_agents.cli.options import (
+    Limit,
+    NoProgress,
+    Options,
+    Problems,
+    Prompts,
+    Sandbox,
+    n_tests,
+    only_first,
+    seed_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +92,7 @@ class CheckModelOptions(Options):
 
     model: Annotated[str, Argument(help="Folder or hub id of a causal language model.")]
     problems: Problems = "starter"
-    limit: Annotated[int, Option("--limit", min=1, help="Use only the first so many.")] = 8
+    limit: Annotated[int, only_first()] = 8
     prompts: Prompts = "default"
     max_tokens: Annotated[
         int | None,

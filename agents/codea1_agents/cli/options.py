@@ -54,6 +54,11 @@ def seed_of(what: str, **settings: Any) -> Any:
     return Option("--seed", min=0, help=f"Seed of {what}.", **settings)
 
 
+def only_first(what: str = "problems", **settings: Any) -> Any:
+    """Return the declaration of the option that leaves out all but the first."""
+    return Option("--limit", min=1, help=f"Use only the first so many {what}.", **settings)
+
+
 def n_suites(about: str) -> Any:
     """Return the declaration of the option with the number of suites."""
     return Option("--suites", "-m", min=1, help=about)
@@ -68,7 +73,7 @@ Alpha = Annotated[
     float | None,
     Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the preset's"),
 ]
-Limit = Annotated[int | None, Option("--limit", min=1, help="Use only the first so many.", show_default="all")]
+Limit = Annotated[int | None, only_first(show_default="all")]
 NoProgress = Annotated[bool, Option("--quiet", "-q", help="Do not show progress.")]
 Problems = Annotated[str, problem_source()]
 Prompts = Annotated[
