@@ -41,7 +41,7 @@ _CODEA1 = "from codea1_agents.cli import main; main()"
 _SOURCES = ("humaneval", "starter")
 _PRESETS = ("fixed", "paper", "release", "golden")
 _PAIRS = (("mutant", "fuzz"), ("mutant,strength=1", "boundary,predict=program"), ("random", "invalid"))
-_LEFT_OUT = frozenset({"time", "times", "guarantee", "tier", "run"})
+_LEFT_OUT = frozenset({"time", "times", "guarantee", "tier", "run", "versions"})
 """Keys of times and host facts. The name of a run in a book is a digest of all settings, including versions."""
 _DIGITS, _LEARNER_DIGITS = 9, 4
 _SHOWN = 5
