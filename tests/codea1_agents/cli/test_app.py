@@ -7,7 +7,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -52,13 +53,14 @@ def test_every_command_has_a_body_that_takes_its_options(command: str) -> None:
 def test_a_letter_has_one_meaning_and_a_name_one_declaration_in_all_commands() -> None:
     letters: dict[str, set[str]] = {}
     declared: dict[str, set[tuple[Any, ...]]] = {}
-    for command in COMMANDS.values():
+    for path, command in COMMANDS.items():
+        hints = get_type_hints(resolve_name(f"codea1_agents.cli.{BODIES[path][0]}"))
         for option in options_of(command):
             *short, name = sorted(option.opts, key=len)
             for letter in short:
                 letters.setdefault(letter, set()).add(name)
-            kind = option.type_descriptor.annotation
-            declared.setdefault(name, set()).add((*short, *option.secondary_opts, kind, option.multiple))
+            kind = frozenset(get_args(hints[option.name]) or (hints[option.name],)) - {NoneType}
+            declared.setdefault(name, set()).add((*short, *option.secondary_opts, kind))
     assert letters == MEANINGS
     assert {name: kinds for name, kinds in declared.items() if len(kinds) > 1} == {}
 
