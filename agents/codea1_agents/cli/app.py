@@ -203,6 +203,5 @@ def _codea1(
     ] = False,
 ) -> None:
     """A coder writes programs, a tester writes tests that break them.
-
     Exit codes: 0 done, 1 a check failed, 2 bad input, 3 no sandbox or agent.
     """
