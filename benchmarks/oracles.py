@@ -41,7 +41,7 @@ _CODEA1 = "from codea1_agents.cli import main; main()"
 _SOURCES = ("humaneval", "starter")
 _PRESETS = ("fixed", "paper", "release", "golden")
 _PAIRS = (("mutant", "fuzz"), ("mutant,strength=1", "boundary,predict=program"), ("random", "invalid"))
-_LEFT_OUT = frozenset({"time", "times", "guarantee", "tier", "run"})
+_LEFT_OUT = frozenset({"time", "times", "guarantee", "tier", "run", "versions"})
 """Keys of times and host facts. The name of a run in a book is a digest of all settings, including versions."""
 _DIGITS, _LEARNER_DIGITS = 9, 4
 _SHOWN = 5
@@ -168,7 +168,7 @@ def evaluations(recorder: Recorder) -> None:
 def select(recorder: Recorder) -> None:
     agents = ("--coder", "mutant", "--tester", "boundary", "-n", 4, "-m", 3)
     for source in _SOURCES:
-        figures = recorder.codea1("select", *agents, "--problems", source, "--limit", 8, "--out", source)
+        figures = recorder.codea1("eval", "select", *agents, "--problems", source, "--limit", 8, "--out", source)
         recorder.keep(source, {"figures": figures, "records": recorder.rows(f"{source}/records.jsonl")})
 
 
@@ -256,7 +256,7 @@ def _reports() -> Iterator[tuple[str, Any]]:
 
 
 def audit(recorder: Recorder) -> None:
-    found = recorder.codea1("audit", "--no-comparison", "-q", done=(0, 1))
+    found = recorder.codea1("sandbox", "audit", "--no-comparison", "-q", done=(0, 1))
     attacks = {each["attack"]: [each["kind"], each["result"], *_stable_words(each)] for each in found["attacks"]}
     recorder.keep("verdicts", {"is_sound": found["is_sound"], "counts": found["counts"], "attacks": attacks})
 

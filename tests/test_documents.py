@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
-from codea1_agents.cli.app import app
+from codea1_agents.cli.app import ENTRIES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -130,7 +129,7 @@ def test_commands_in_code_exist(document):
         *re.findall(r"(?m)^ {4}(.*)$", text),
         *(c for _, c in FENCE.findall(text)),
     ]
-    groups = {name: getattr(command, "commands", {}) for name, command in get_command(app).commands.items()}
+    groups = {name: () if isinstance(entry.commands, tuple) else entry.commands for name, entry in ENTRIES.items()}
     used = {pair for part in code for pair in re.findall(r"\bcodea1 ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", part)}
     assert [pair for pair in used if pair[0] not in groups] == []
     assert [pair for pair in used if groups[pair[0]] and pair[1] and pair[1] not in groups[pair[0]]] == []

@@ -12,7 +12,7 @@ Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 1
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import isfinite, isnan, nan
 from statistics import fmean
 
@@ -58,13 +58,8 @@ def json_number(value: float) -> float | None:
 
 
 def estimate_document(estimate: Estimate) -> dict[str, float | int | None]:
-    """Return value, interval and number of problems as plain data; nan becomes null."""
-    return {
-        "value": json_number(estimate.mean),
-        "low": json_number(estimate.low),
-        "high": json_number(estimate.high),
-        "n_problems": estimate.n_problems,
-    }
+    """Return the estimate's fields as plain data; nan becomes null."""
+    return {each.name: json_number(getattr(estimate, each.name)) for each in fields(estimate)}
 
 
 def known_mean(values: Iterable[float]) -> float:

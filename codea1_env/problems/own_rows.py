@@ -14,7 +14,7 @@ from codea1_env.facts.outputs import OutputForm
 from codea1_env.facts.problem_kinds import RUN, ProblemKind
 from codea1_env.problems.columns import Row, checked_text, optional_text, sub_row, text
 from codea1_env.problems.problem import GoldenCase, GoldenHarness, GoldenTest, Problem, WrongProgram
-from codea1_env.problems.python_source import require_definition, require_program
+from codea1_env.problems.python_source import require_definition, require_expression, require_program
 from codea1_env.problems.refusals import Refusal, RefusedRow
 from codea1_env.problems.snippets import read_snippet
 
@@ -73,8 +73,8 @@ def problem_from_row(row: Row) -> Problem:
         solution=solution,
         golden=tuple(
             test
-            for item in _items(row.get("golden"), "column 'golden'")
-            for test in _golden(item, entry_point, kind, calls)
+            for number, item in enumerate(_items(row.get("golden"), "column 'golden'"), 1)
+            for test in _golden(item, f"golden test {number}", entry_point, kind, calls)
         ),
         imports=optional_text(row, "imports"),
         examples=_texts(row.get("examples"), "column 'examples'"),
@@ -144,33 +144,36 @@ def _texts(items: object, what: str) -> tuple[str, ...]:
     return tuple(checked_text(item, f"an item of {what}") for item in _items(items, what))
 
 
-def _golden(item: object, entry_point: str, kind: ProblemKind, calls: CallForms) -> tuple[GoldenTest, ...]:
+def _golden(item: object, what: str, entry_point: str, kind: ProblemKind, calls: CallForms) -> tuple[GoldenTest, ...]:
     if isinstance(item, Mapping):  # in Parquet, each item of a list has the fields of all items, most of them null
         item = {name: value for name, value in item.items() if value is not None}
     match item:
         case str():
-            what = "an item of 'golden'"
             return read_snippet(checked_text(item, what), entry_point, what, functions=calls.functions)
         case {"source": source, **rest} if not rest:
-            return (GoldenHarness(checked_text(source, "'source' of a golden test")),)
+            return (GoldenHarness(checked_text(source, f"'source' of {what}")),)
         case {"input": _, "output": _} if kind is not ProblemKind.STDIN:
-            raise BrokenInput(
-                'an item {input, output} of \'golden\' needs a program on standard input: "kind": "stdin"'
-            )
+            raise BrokenInput(f'{what}, {{input, output}}, needs a program on standard input: "kind": "stdin"')
         case {"input": given, "output": printed, **rest} if not rest:
-            call = repr(checked_text(given, "'input' of a golden test"))
-            return (GoldenCase(f"{entry_point}({call})", repr(checked_text(printed, "'output' of a golden test"))),)
+            call = repr(checked_text(given, f"'input' of {what}"))
+            return (GoldenCase(f"{entry_point}({call})", repr(checked_text(printed, f"'output' of {what}"))),)
         case {"expression": expression, "expected": expected, **rest} if not rest.keys() - {"imports"}:
             return (
                 GoldenCase(
-                    checked_text(expression, "'expression' of a golden test"),
-                    checked_text(expected, "'expected' of a golden test"),
-                    _texts(rest.get("imports"), "'imports' of a golden test"),
+                    _expression(expression, f"'expression' of {what}"),
+                    _expression(expected, f"'expected' of {what}"),
+                    _texts(rest.get("imports"), f"'imports' of {what}"),
                 ),
             )
     raise BrokenInput(
-        "an item of 'golden' is neither {expression, expected}, nor {input, output}, nor {source}, nor test text"
+        f"{what} is neither {{expression, expected}}, nor {{input, output}}, nor {{source}}, nor test text"
     )
+
+
+def _expression(value: object, what: str) -> str:
+    found = checked_text(value, what)
+    require_expression(found, what)
+    return found
 
 
 def _wrong_program(item: object) -> WrongProgram:

@@ -30,6 +30,17 @@ def parse(source: str, what: str) -> ast.Module:
         raise BrokenInput(f"{what} is not Python: {error}") from error
 
 
+def require_expression(source: str, what: str) -> None:
+    """Check that a source is one expression.
+
+    Raises:
+        BrokenInput: it is not; the message calls it `what` and names the line.
+    """
+    tree = parse(source.strip(), what)
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+        raise BrokenInput(f"{what} is not one expression")
+
+
 def unparse(node: ast.AST) -> str:
     """Return a tree as text.
 

@@ -55,7 +55,7 @@ def _load(source: ProblemSource, strict: bool) -> ProblemSet:
 
 def _load_text(source: str, strict: bool) -> ProblemSet:
     if not source.strip():
-        raise UserError("the problem source is empty: name one (codea1 problems list), or a path; . is this folder")
+        raise UserError("the problem source is empty: name one (codea1 list problems), or a path; . is this folder")
     if source.startswith(_HUGGING_FACE):
         return _load_hugging_face(source.removeprefix(_HUGGING_FACE), strict)
     known = plugins.names("problems")

@@ -1,6 +1,7 @@
 """The command line `codea1`: the only reader of `argv`.
 
-A module such as `play` declares the options of a command; a module such as `playing` runs it.
+A module such as `play` declares the options of a command and imports nothing heavy, for the help and for completion; a
+module such as `playing` runs it.
 """
 
 from __future__ import annotations

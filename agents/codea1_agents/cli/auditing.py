@@ -1,4 +1,4 @@
-"""Runs `codea1 audit`."""
+"""Runs `codea1 sandbox audit`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from itertools import islice
 
 import typer
 
-from codea1_agents.cli.audit import AuditOptions
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.sandbox import AuditOptions
 from codea1_env.audit import Attacks, AuditReport, AuditResult, Finding, load_attacks, run_audit
 from codea1_env.audit.plain_grader import PlainGrader, PlainResult
 from codea1_env.audit.surroundings import Surroundings

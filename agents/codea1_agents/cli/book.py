@@ -8,20 +8,21 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Options, Sandbox
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import NoProgress, Options, Sandbox, how_many, only_first, output, problem_source
 
-_Into = Annotated[Path, Option(help="File of the new book; it must not exist.")]
-_Problems = Annotated[
-    str | None, Option("--problems", "-p", help="Problem source of the cases.", show_default="the run's")
-]
-_Top = Annotated[int, Option(min=1, help="Number of cases to show, the most frequent first.")]
+_Out = Annotated[Path, output("File of the new book; it must not exist.")]
+_Problems = Annotated[str | None, problem_source("Problem source of the cases.", show_default="the run's")]
+_Top = Annotated[int, how_many("--top", "Number of cases to show, the most frequent first.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BookOptions(Options):
     """The argument of the commands that read one book."""
 
-    book: Annotated[Path, Argument(help="A book file (.sqlite), or the folder of a run.")]
+    book: Annotated[
+        Path, Argument(help="A book file (.sqlite), or the folder of a run.", autocompletion=completing.runs)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,7 @@ class StatsOptions(BookOptions):
       codea1 book stats runs/20260304-050607
     """
 
-    top: Annotated[int, Option(min=1, help="Rows of each table.")] = 5
+    top: Annotated[int, how_many("--top", "Rows of each table.")] = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,16 +83,22 @@ class MinimiseOptions(BookOptions):
 
     \b
     Example:
-      codea1 book minimise runs/20260304-050607 --into small.sqlite
+      codea1 book minimise runs/20260304-050607 --out small.sqlite
     """
 
-    into: _Into
+    out: _Out
     run: Annotated[
-        list[Path] | None, Option(help="Run folders with the recorded programs.", show_default="the book's run")
+        list[Path] | None,
+        Option(
+            help="Run folders with the recorded programs.",
+            show_default="the book's run",
+            autocompletion=completing.runs,
+        ),
     ] = None
     problems: _Problems = None
     sandbox: Sandbox = "local"
-    limit: Annotated[int | None, Option(min=1, help="Use only the first so many cases.")] = None
+    limit: Annotated[int | None, only_first("cases", show_default="all")] = None
+    quiet: NoProgress = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +121,11 @@ class MergeOptions(Options):
 
     \b
     Example:
-      codea1 book merge runs/first runs/second --into both.sqlite
+      codea1 book merge runs/first runs/second --out both.sqlite
     """
 
-    books: Annotated[list[Path], Argument(help="Book files (.sqlite), or run folders.")]
-    into: _Into
+    books: Annotated[list[Path], Argument(help="Book files (.sqlite), or run folders.", autocompletion=completing.runs)]
+    out: _Out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +134,9 @@ class ImportOptions(Options):
 
     \b
     Example:
-      codea1 book import mistake_book_step_40.json --into book.sqlite
+      codea1 book import mistake_book_step_40.json --out book.sqlite
     """
 
     source: Annotated[Path, Argument(help="JSON of the Code-A1 release.")]
-    into: Annotated[Path, Option(help="A book file; created if it does not exist.")]
-    problems: Annotated[
-        str | None, Option("--problems", "-p", help="Problem source of the cases, for their entry points.")
-    ] = None
+    out: Annotated[Path, output("A book file; created if it does not exist.")]
+    problems: Annotated[str | None, problem_source("Problem source of the cases, for their entry points.")] = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_agents.cli.book import ExportOptions, ImportOptions, MergeOptions, ShowOptions
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.console import Page, counted, new_table
 from codea1_env import values
 from codea1_env.book.files import ExportReport, export_official, import_official, merge
 from codea1_env.book.pytest_file import export_pytest
@@ -38,7 +38,7 @@ def show_book(options: ShowOptions) -> None:
     if not options.as_json:  # the JSON object has the same content
         headings = ("problem", "test", "solution", "times", "failed", "first program gave")
         page.show(new_table(headings, rows, right=(3, 4), whole=(0,)))
-        page.say(f"{len(rows)} of {size} cases, judged by version {version} of the judge")
+        page.say(f"{len(rows)} of {counted(size, 'case')}, judged by version {version} of the judge")
     page.finish(size=size, judge_version=version, entries=[_entry_to_json(stored) for stored in entries])
 
 
@@ -67,7 +67,7 @@ def merge_books(options: MergeOptions) -> None:
     Raises:
         UserError: the new book exists already, or one of the others does not.
     """
-    page, into = Page(as_json=options.as_json), options.into
+    page, into = Page(as_json=options.as_json), options.out
     if _exists(into):
         raise UserError(f"{into} exists already: merging twice would count every case twice")
     seen: set[Path | None] = set()
@@ -80,10 +80,10 @@ def merge_books(options: MergeOptions) -> None:
         for path in options.books:
             with opened_book(path) as book:
                 report = merge(target, book)
-            page.say(f"{path}: {report.added} cases added, {report.combined} existed already")
+            page.say(f"{path}: {counted(report.added, 'case')} added, {report.combined} existed already")
         size, version = target.size(), target.judge_version
-    page.say(f"{into}: {size} cases")
-    page.finish(into=str(into), size=size, judge_version=version)
+    page.say(f"{into}: {counted(size, 'case')}")
+    page.finish(out=str(into), size=size, judge_version=version)
 
 
 def import_book(options: ImportOptions) -> None:
@@ -92,16 +92,16 @@ def import_book(options: ImportOptions) -> None:
     Raises:
         UserError: the JSON or the book cannot be read or written.
     """
-    page, into = Page(as_json=options.as_json), options.into
+    page, into = Page(as_json=options.as_json), options.out
     known = None if options.problems is None else load_problems(options.problems)
     if not _exists(options.source):
         raise BrokenInput(f"{options.source}: no such file")
     with target_book(into) as book:
         report = import_official(book, options.source, known)
         size = book.size()
-    page.say(f"{into}: {report.added} cases added, {report.combined} existed already; {size} in total")
+    page.say(f"{into}: {counted(report.added, 'case')} added, {report.combined} existed already; {size} in total")
     page.note_skipped(report.skipped)
-    page.finish(into=str(into), size=size, **asdict(report))
+    page.finish(out=str(into), size=size, **asdict(report))
 
 
 def opened_book(path: Path) -> MistakeBook:
@@ -154,7 +154,7 @@ def problems_of_run(path: Path) -> str:
 
 
 def _report_export(page: Page, path: Path, report: ExportReport) -> dict[str, Any]:
-    page.say(f"{path}: {report.written} cases written")
+    page.say(f"{path}: {counted(report.written, 'case')} written")
     if report.n_nan:
         page.note(f"{report.n_nan} of them expect a nan, which no value equals")
     page.note_skipped(report.skipped)

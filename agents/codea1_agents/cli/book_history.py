@@ -11,8 +11,7 @@ from typing import Any
 
 from codea1_agents.cli.book import BookOptions, RelapsesOptions, StatsOptions, SurvivalOptions
 from codea1_agents.cli.book_commands import opened_book
-from codea1_agents.cli.console import Page, new_table, number
-from codea1_agents.cli.summary_table import counted
+from codea1_agents.cli.console import Page, counted, new_table, number
 from codea1_agents.lab.book_history.survival import Survival, survival
 from codea1_agents.lab.report.material import Panel, Point, Series
 from codea1_agents.lab.report.writing import write_picture
@@ -59,7 +58,7 @@ def show_statistics(options: StatsOptions) -> None:
             page.show(_origin_table(kind, found[: options.top]))
     page.finish(
         **counts,
-        problems=[_row_to_json(each) for each in hard],
+        by_problem=[_row_to_json(each) for each in hard],
         origins={kind: [_row_to_json(each) for each in found[: options.top]] for kind, found in sources.items()},
     )
 

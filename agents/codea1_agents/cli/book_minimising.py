@@ -10,9 +10,8 @@ from pathlib import Path
 
 from codea1_agents.cli.book import MinimiseOptions
 from codea1_agents.cli.book_commands import opened_book, problems_of_run, target_book
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.console import Page, counted, new_table
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.summary_table import counted
 from codea1_agents.lab.book_history.minimising import Minimised, minimise, without_duplicates
 from codea1_agents.lab.book_history.programs import failures_in
 from codea1_agents.lab.book_history.simpler import size
@@ -35,7 +34,7 @@ def minimise_book(options: MinimiseOptions) -> None:
             run with the programs, or the problems are unknown.
         SandboxError: the sandbox cannot be used.
     """
-    page, path, into = Page(as_json=options.as_json), options.book, options.into
+    page, path, into = Page(as_json=options.as_json, quiet=options.quiet), options.book, options.out
     if into.exists():
         raise UserError(f"{into} exists already: name a new file")
     places = options.run or ([path] if path.is_dir() else [])
@@ -80,7 +79,7 @@ def _report(page: Page, found: Sequence[Minimised], *, n_kept: int, into: Path) 
         f" {len(found) - n_kept} equal to others; {before} characters before, {after} after"
     )
     page.finish(
-        into=str(into),
+        out=str(into),
         before=len(found),
         size=n_kept,
         smaller=len(smaller),

@@ -25,7 +25,36 @@ READER_GONE = 141
 _UsageError: Any = typer.BadParameter.__base__  # typer has its own copy of click, which has no public name
 
 
-class Boundary(TyperGroup):
+OLD_NAMES = {
+    "agents": "list agents",
+    "audit": "sandbox audit",
+    "check sandbox": "sandbox check",
+    "doctor": "check machine",
+    "export-model": "export model",
+    "export-tests": "export tests",
+    "presets": "list presets",
+    "problems": "list problems",
+    "select": "eval select",
+}
+"""Present names of commands by their former ones, for a hint only."""
+
+
+class KnowsOldNames(TyperGroup):
+    """A group that answers the former name of a command with its present one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the command, and the arguments that remain; a usage error if there is no such command."""
+        try:
+            return super().resolve_command(ctx, args)
+        except _UsageError as error:
+            _, *groups = ctx.command_path.split()
+            new = OLD_NAMES.get(" ".join([*groups, args[0]]))
+            if new is not None:
+                error.message = f"No such command {args[0]!r}. Did you mean 'codea1 {new}'?"
+            raise
+
+
+class Boundary(KnowsOldNames):
     """A group of commands. The project's own errors end in one sentence; all others keep their traceback."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -53,24 +82,26 @@ def _handling_errors() -> Iterator[None]:
             raise typer.Exit(READER_GONE) from None
         raise
     except _UsageError as error:  # its message quotes the command line
-        from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
-
-        message = error.format_message()
-        if without_secrets(message) == message:
+        if type(error).__name__ == "NoArgsIsHelpError":  # it has printed the help
             raise
-        raise _UsageError(without_secrets(message), error.ctx) from None
+        _say(f"{error.format_message().rstrip('.')} (see {error.ctx.command_path} --help)" if error.ctx else str(error))
+        raise typer.Exit(USER_ERROR) from None
     except Exception as error:
         code = _exit_code(error)
         if code is None:
             raise
-        from codea1_agents.cli.console import say_error  # noqa: PLC0415  only on errors
-        from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
-
         is_full_disk = isinstance(error, OSError) and error.errno == errno.ENOSPC
-        say_error(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else without_secrets(str(error)))
+        _say(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else str(error))
         raise typer.Exit(code) from error
     finally:
         _flush_stdout()
+
+
+def _say(sentence: str) -> None:
+    from codea1_agents.cli.console import say_error  # noqa: PLC0415  only on errors
+    from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
+
+    say_error(without_secrets(sentence))
 
 
 def _flush_stdout() -> None:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import NoProgress, Options, Problems, Sandbox, TestsPerSuite
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import (
+    Limit,
+    NoProgress,
+    Options,
+    Problems,
+    Prompts,
+    Sandbox,
+    n_tests,
+    only_first,
+    seed_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +32,8 @@ class CheckProblemsOptions(Options):
       codea1 check problems humaneval
     """
 
-    source: Annotated[str, Argument(help="Problem source: a name or a path.")]
-    limit: Annotated[int | None, Option(min=1, help="Check only the first so many problems.")] = None
+    source: Annotated[str, Argument(help="Problem source: a name or a path.", autocompletion=completing.sources)]
+    limit: Limit = None
     runs: Annotated[
         int, Option(min=1, max=1000, help="Runs of each solution; every second run has its tests in reverse order.")
     ] = 2
@@ -52,28 +63,19 @@ class CheckAgentOptions(Options):
       codea1 check agent my_module:my_function --role tester
     """
 
-    spec: Annotated[str, Argument(metavar="AGENT", help="An agent's name with its options, or module:attribute.")]
+    spec: Annotated[
+        str,
+        Argument(
+            metavar="AGENT",
+            help="An agent's name with its options, or module:attribute.",
+            autocompletion=completing.agents,
+        ),
+    ]
     role: Annotated[
         str, Option(help="coder or tester.", show_default="the role that the agent declares, else both")
     ] = ""
     slow: Annotated[float, Option(min=0, help="A reply that takes more seconds than this fails the check.")] = 60.0
     sandbox: Sandbox = "local"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckSandboxOptions(Options):
-    """Produce every kind of outcome with small programs, twice, and print what the sandbox guarantees here.
-
-    \b
-    Example:
-      codea1 check sandbox
-      codea1 check sandbox --require namespaces
-    """
-
-    name: Annotated[str, Argument(help="Sandbox to check.")] = "local"
-    require: Annotated[
-        str, Option(metavar="TIER", help="Weakest tier to accept: namespaces, bwrap, landlock, seccomp, rlimits.")
-    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +92,21 @@ class CheckModelOptions(Options):
 
     model: Annotated[str, Argument(help="Folder or hub id of a causal language model.")]
     problems: Problems = "starter"
-    limit: Annotated[int, Option(min=1, help="Use only the first so many problems.")] = 8
-    prompts: Annotated[str, Option(help="Wording of the prompts: a name or a file.")] = "default"
+    limit: Annotated[int, only_first()] = 8
+    prompts: Prompts = "default"
     max_tokens: Annotated[
         int | None,
         Option(min=1, help="Longest reply, in tokens.", show_default="1024, or half of a shorter context"),
     ] = None
-    tests: TestsPerSuite = 8
-    seed: Annotated[int, Option(min=0, help="Seed of the replies, mutants and intervals.")] = 0
+    tests: Annotated[int, n_tests()] = 8
+    seed: Annotated[int, seed_of("the replies, mutants and intervals")] = 0
     sandbox: Sandbox = "local"
+
+
+class CheckMachineOptions(Options):
+    """Show what this machine offers, what is missing, and the command that installs it.
+
+    \b
+    Example:
+      codea1 check machine
+    """

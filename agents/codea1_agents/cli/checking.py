@@ -10,16 +10,18 @@ from typing import cast, get_args
 
 import typer
 
+from codea1_agents.checks.machine import examine
 from codea1_agents.cli.boundary import NOT_OK
-from codea1_agents.cli.check import CheckAgentOptions, CheckEnvOptions, CheckProblemsOptions, CheckSandboxOptions
+from codea1_agents.cli.check import CheckAgentOptions, CheckEnvOptions, CheckMachineOptions, CheckProblemsOptions
 from codea1_agents.cli.console import Page, new_table, tally
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.progress import Progress
 from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, UnknownName, UserError
 from codea1_env.judging.problem_check import CheckStatus, ProblemCheck, check_problems
 from codea1_env.plugins import resolve
 from codea1_env.problems import SkippedRow, load_problems
-from codea1_env.sandbox import Sandbox, load_sandbox
+from codea1_env.sandbox import load_sandbox
 from codea1_env.secret import without_secrets
 
 _TOY_PROBLEMS = 3
@@ -44,7 +46,7 @@ def run_check_problems(options: CheckProblemsOptions) -> None:
         page.show(new_table(("problem", "status", "because"), rows, whole=(0, 1)))
     page.say(f"{problems.name}: {_counted(found, problems.skipped)}")
     page.finish(
-        problems=problems.name,
+        problems=problems_document(options.source, problems),
         counts=dict(Counter(each.status.value for each in found)),
         skipped=[asdict(row) for row in problems.skipped],
         skipped_by_cause=_causes(problems.skipped),
@@ -103,38 +105,12 @@ def run_check_agent(options: CheckAgentOptions) -> None:
         raise AgentUnavailable(f"{report.agent}: nothing was tested; {answers[0].detail}")
 
 
-def run_check_sandbox(options: CheckSandboxOptions) -> None:
-    """Produce every kind of outcome twice.
-
-    Raises:
-        UserError: there is no such sandbox or tier, or the sandbox has no tiers.
-        SandboxError: the sandbox cannot be used at all, or not in the required tier.
-        typer.Exit: an outcome is wrong (1).
-    """
-    from codea1_agents.checks.sandbox_check import check_sandbox, promise_of  # noqa: PLC0415  only here
-
-    page = Page(as_json=options.as_json)
-    with closing(_sandbox(options.name, options.require)) as backend:
-        found = check_sandbox(backend)
-        promise = promise_of(backend)
-    rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
-    page.show(new_table(("expected outcome", "first run", "second run", ""), rows))
-    page.say(promise.sentence())
-    for refusal in promise.refusals:
-        page.say(f"not {refusal}")
-    page.finish(sandbox=asdict(promise), outcomes=[asdict(each) | {"ok": each.ok} for each in found])
-    if not all(each.ok for each in found):
-        raise typer.Exit(NOT_OK)
-
-
-def _sandbox(name: str, require: str) -> Sandbox:
-    if not require:
-        return load_sandbox(name)
-    if name != "local":
-        raise UserError(f"--require {require}: only the local sandbox has tiers, {name!r} has none")
-    from codea1_env.sandbox.local import LocalSandbox  # noqa: PLC0415  only here
-
-    return LocalSandbox(require=require)
+def run_check_machine(options: CheckMachineOptions) -> None:
+    """Show what this machine offers, and the commands that install the rest."""
+    page, findings = Page(as_json=options.as_json), examine()
+    rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
+    page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
+    page.finish(findings=[asdict(each) for each in findings])
 
 
 def _counted(found: Sequence[ProblemCheck], skipped: Sequence[SkippedRow]) -> str:

@@ -11,8 +11,10 @@ from codea1_agents.checks.model_advice import advice
 from codea1_agents.checks.model_check import ModelReport, ModelTask, RoleReport, check_model
 from codea1_agents.checks.model_memory import ModelMemory
 from codea1_agents.cli.check import CheckModelOptions
-from codea1_agents.cli.console import Page, estimate_cells, new_table, tally
-from codea1_agents.cli.evaluating import figure_json, from_options
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, tally
+from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.evaluating import from_options
+from codea1_agents.statistics import estimate_document
 from codea1_env.problems import load_problems
 from codea1_env.rendering import harmless
 from codea1_env.sandbox import load_sandbox
@@ -37,11 +39,13 @@ def run_check_model(options: CheckModelOptions) -> None:
             page.say(sentence)
         page.finish(
             model=report.model,
+            problems=problems_document(options.problems, problems),
+            seed=options.seed,
             facts=asdict(report.facts),
             memory_bytes=None if report.memory is None else asdict(report.memory),
             max_tokens=report.max_tokens,
             roles=[asdict(each) for each in report.roles],
-            figures={name: figure_json(each) for name, each in report.figures.items()},
+            figures={name: estimate_document(each) for name, each in report.figures.items()},
             advice=list(steps),
         )
 
@@ -51,7 +55,7 @@ def _show(page: Page, report: ModelReport, n_problems: int) -> None:
     for role in report.roles:
         _show_role(page, role)
     rows = [(_NAMES[name], *estimate_cells(each)[:2]) for name, each in report.figures.items()]
-    page.show(new_table((f"{n_problems} problems", "mean", "95 % interval"), rows, right=(1,)))
+    page.show(new_table((counted(n_problems, "problem"), "mean", "95 % interval"), rows, right=(1,)))
 
 
 def _facts(report: ModelReport) -> list[tuple[str, str]]:

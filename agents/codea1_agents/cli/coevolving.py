@@ -52,7 +52,7 @@ def run_coevolve(options: CoevolveOptions) -> None:
         done = _trained(_settings(base, options.seed, options.steps), out / "run", page)
         if done.interrupted:
             page.note(f"interrupted; the same command continues (folder {out})", even_if_quiet=True)
-            page.finish(interrupted=True, run=str(done.folder), steps=done.steps)
+            page.finish(interrupted=True, out=str(done.folder), steps=done.steps)
             raise typer.Exit(INTERRUPTED)
         change = change_of(done.lines)
         draw_change(done.lines, out)
@@ -147,4 +147,4 @@ def _case_line(case: CaseRecord) -> Text:
 def _print_result(page: Page, change: Change, run: Path, out: Path) -> None:
     page.say(f"picture: {out / 'coevolution.svg'} (and .png); run folder: {run}")
     page.say(change.sentence())
-    page.finish(run=str(run), picture=str(out / "coevolution.svg"), **change.to_dict())
+    page.finish(out=str(run), picture=str(out / "coevolution.svg"), **change.to_dict())

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from math import isnan
 from typing import TextIO
 
@@ -19,6 +20,7 @@ from rich.text import Text
 from codea1_agents.checks.sandbox_check import SandboxPromise
 from codea1_agents.statistics import Estimate
 from codea1_env.errors import UserError
+from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.problems.problem import SkippedRow
 from codea1_env.rendering import harmless
 from codea1_env.sandbox.interface import Guarantee
@@ -97,14 +99,15 @@ class Page:
             self.warn(f"weak sandbox: {promise.sentence()}")
 
     def finish(self, /, **data: object) -> None:
-        """Print the one JSON object if the page is `as_json`.
+        """Print the one JSON object if the page is `as_json`; `documents.json` describes it for every command.
 
         Args:
-            data: the keys of the object with their values.
+            data: the keys of the object with their values; `versions` is added.
         """
         if self.as_json:
+            versions = {"codea1-env": version("codea1-env"), "judge": JUDGE_VERSION}
             with _write_errors():
-                self._stdout.write(json.dumps(data, allow_nan=False) + "\n")
+                self._stdout.write(json.dumps({**data, "versions": versions}, allow_nan=False) + "\n")
                 self._stdout.flush()
 
     @property
@@ -147,6 +150,11 @@ def estimate_cells(estimate: Estimate) -> tuple[str, str, str]:
     """Return mean, interval and count as text."""
     interval = "" if isnan(estimate.low) else f"{estimate.low:z.3f} to {estimate.high:z.3f}"
     return number(estimate.mean), interval, str(estimate.n)
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def tally(counts: Iterable[tuple[str, int]]) -> str:

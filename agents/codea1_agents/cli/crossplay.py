@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Alpha, Problems, Rules, SessionOptions
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import Alpha, Problems, Rules, SessionOptions, agent_spec, how_many, n_tests, output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,24 +30,23 @@ class CrossplayOptions(SessionOptions):
             help="RUN (of codea1 train), RUN@STEP, RUN@base, RUN/models/ROLE, or an agent; each plays every role that"
             " it can. NAME=... gives it a name.",
             show_default=False,
+            autocompletion=completing.players,
         ),
     ] = None
     coders: Annotated[
         list[str] | None,
-        Option("--coders", help="A player that is only a coder; may be repeated.", show_default="none"),
+        agent_spec("--coders", "A player that is only a coder; may be repeated.", show_default="none"),
     ] = None
     testers: Annotated[
         list[str] | None,
-        Option("--testers", help="A player that is only a tester; may be repeated.", show_default="none"),
+        agent_spec("--testers", "A player that is only a tester; may be repeated.", show_default="none"),
     ] = None
     yardsticks: Annotated[
         bool, Option("--yardsticks/--no-yardsticks", help="Add mutant, fuzz and boundary as fixed references.")
     ] = True
     problems: Problems = "starter"
-    samples: Annotated[int, Option("--samples", "-n", min=1, help="Programs per coder and problem.")] = 4
-    tests: Annotated[
-        int | None, Option(min=1, max=1000, help="Tests requested per suite.", show_default="the preset's")
-    ] = None
+    samples: Annotated[int, how_many("--samples", "Programs per coder and problem.")] = 4
+    tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
     transfer: Annotated[
         str, Option(help="Stored suites to run programs on: others (written for other coders), blind, or none.")
     ] = "others"
@@ -54,5 +54,5 @@ class CrossplayOptions(SessionOptions):
     alpha: Alpha = None
     out: Annotated[
         Path | None,
-        Option("--out", "-o", help="Folder for results; RUN/crossplay appears in the report of RUN.", show_default=""),
+        output("Folder for results; RUN/crossplay appears in the report of RUN.", show_default="none"),
     ] = None

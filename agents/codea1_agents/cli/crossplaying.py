@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.crossplay import CrossplayOptions
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.evaluating import EvalSession, eval_session
 from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.progress import Progress
@@ -25,7 +26,6 @@ from codea1_env.errors import UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
 from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.runs.config import problems_digest
 
 _FIXED: dict[Role, tuple[str, ...]] = {"coder": ("mutant",), "tester": ("fuzz", "boundary")}
 
@@ -63,7 +63,12 @@ def run_crossplay(options: CrossplayOptions) -> None:
         _show(findings, session.page)
         if options.out is not None:
             session.page.say(f"folder: {options.out}")
-        session.page.finish(**document)
+        session.page.finish(
+            **document,
+            problems=document["settings"]["problems"],
+            seed=options.seed,
+            out=None if options.out is None else str(options.out),
+        )
 
 
 def _entries(options: CrossplayOptions, scratch: Path) -> _Entries:
@@ -114,12 +119,7 @@ def _played(
 
 def _settings(options: CrossplayOptions, entries: _Entries, session: EvalSession, rules: Ruleset) -> dict[str, Any]:
     return {
-        "problems": {
-            "source": options.problems,
-            "name": session.problems.name,
-            "digest": problems_digest(session.problems),
-            "n": len(session.problems),
-        },
+        "problems": problems_document(options.problems, session.problems),
         "rules": rules.name,
         "alpha": rules.reward.alpha,
         "tests": rules.tests_per_suite,

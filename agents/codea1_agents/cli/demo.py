@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli.options import Options, SummaryOnly
+from codea1_agents.cli.options import Options, SummaryOnly, output, seed_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +23,7 @@ class CoevolveOptions(Options):
       codea1 demo coevolve
     """
 
-    out: Annotated[Path, Option("--out", "-o", help="Folder; the same command continues in it.")] = Path(
-        "runs/coevolve"
-    )
-    seed: Annotated[int, Option(min=0, help="Seed of all randomness.")] = 0
+    out: Annotated[Path, output("Folder; the same command continues in it.")] = Path("runs/coevolve")
+    seed: Annotated[int, seed_of("all randomness")] = 0
     steps: Annotated[int | None, Option(min=1, help="Training steps.", show_default="as in the preset coevolve")] = None
     quiet: SummaryOnly = False

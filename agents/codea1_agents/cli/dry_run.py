@@ -1,4 +1,4 @@
-"""Runs `codea1 train --dry-run`: prints what a run needs, by arithmetic. Nothing is loaded."""
+"""Runs `codea1 train --dry-run`: prints what a run needs, by arithmetic. No model is loaded."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from codea1_agents.cli.boundary import NOT_OK
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.train.loop.fitting import advice
+from codea1_agents.train.loop.game import require_game
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_agents.train.loop.run_size import RunSize, size_of
 from codea1_agents.train.sizing.devices import Devices, devices_here, parse_devices
@@ -28,9 +29,10 @@ def show_dry_run(config: TrainingConfig, on: str, page: Page) -> None:
         page: receives the output.
 
     Raises:
-        UserError: the settings make no run, a model's shape is unknown, or the GPUs are.
+        UserError: the settings make no run or no game, a model's shape is unknown, or the GPUs are.
         typer.Exit: the run does not fit (1).
     """
+    require_game(config)
     size = size_of(config, _devices(config, on))
     sentence = advice(config, size)
     page.say("By arithmetic; nothing was run. GB are 10^9 bytes.")

@@ -1,4 +1,4 @@
-"""The options of `codea1 eval ...`, `select` and `export-tests`; `evaluating_*` run them."""
+"""The options of `codea1 eval`; `evaluating_*` run its commands."""
 
 from __future__ import annotations
 
@@ -8,9 +8,23 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import DEFAULT_SOURCE, Options, Problems, SessionOptions, TestsPerSuite
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import (
+    DEFAULT_SOURCE,
+    Options,
+    Problems,
+    SessionOptions,
+    agent_spec,
+    how_many,
+    n_suites,
+    n_tests,
+    output,
+    seed_of,
+)
 
-_Agent = Annotated[str, Option(help="An agent's name (see codea1 agents) with its options, or module:attribute.")]
+_Agent = Annotated[
+    str, agent_spec("--agent", "An agent's name (see codea1 list agents) with its options, or module:attribute.")
+]
 _Temperature = Annotated[
     float | None, Option(min=0, help="Sampling temperature of the agent.", show_default="the agent's own")
 ]
@@ -24,9 +38,7 @@ class EvaluationOptions(SessionOptions):
     without: Annotated[str, Option(help="Ids of problems to leave out, separated by commas.")] = ""
     out: Annotated[
         Path | None,
-        Option(
-            "--out", "-o", help="Folder for records and figures; the same command continues in it.", show_default="none"
-        ),
+        output("Folder for records and figures; the same command continues in it.", show_default="none"),
     ] = None
 
 
@@ -40,7 +52,7 @@ class CoderOptions(EvaluationOptions):
     """
 
     agent: _Agent
-    samples: Annotated[int, Option("--samples", "-n", min=1, help="Replies per problem.")] = 1
+    samples: Annotated[int, how_many("--samples", "Replies per problem.")] = 1
     temperature: _Temperature = None
 
 
@@ -56,18 +68,20 @@ class TesterOptions(EvaluationOptions):
     """
 
     agent: _Agent
-    tests: Annotated[int, Option(min=1, max=1000, help="K, tests per problem.")] = 5
+    tests: Annotated[int, n_tests("K, tests per problem.")] = 5
     mode: Annotated[
         str, Option(help="queries (one test per reply, with the former tests in the prompt) or suite (all at once).")
     ] = "queries"
     mutants: Annotated[int, Option(min=0, help="Most mutants per solution; 0: none.")] = 40
     coder: Annotated[
         str | None,
-        Option(help="Also measure best-of-N gain and fidelity on this coder's programs.", show_default="none"),
+        agent_spec(
+            "--coder", "Also measure best-of-N gain and fidelity on this coder's programs.", show_default="none"
+        ),
     ] = None
-    candidates: Annotated[int, Option(min=2, help="N, programs of --coder per problem.")] = 8
+    candidates: Annotated[int, how_many("--candidates", "N, programs of --coder per problem; at least 2.")] = 8
     temperature: _Temperature = None
-    seed: Annotated[int, Option(min=0, help="Seed of the agents, the sampling of mutants and the intervals.")] = 0
+    seed: Annotated[int, seed_of("the agents, the sampling of mutants and the intervals")] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +93,10 @@ class CompareOptions(Options):
       codea1 eval compare runs/base runs/trained
     """
 
-    before: Annotated[Path, Argument(help="Folder that codea1 eval wrote with --out.")]
-    after: Annotated[Path, Argument(help="Another such folder, of the same kind.")]
-    seed: Annotated[int, Option(min=0, help="Seed of the intervals.")] = 0
+    before: Annotated[Path, Argument(help="Folder that codea1 eval wrote with --out.", autocompletion=completing.runs)]
+    after: Annotated[Path, Argument(help="Another such folder, of the same kind.", autocompletion=completing.runs)]
+    seed: Annotated[int, seed_of("the intervals")] = 0
+    out: Annotated[Path | None, output("File for the comparison, as JSON.", show_default="none")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,45 +107,11 @@ class SelectOptions(EvaluationOptions):
 
     \b
     Example:
-      codea1 select --coder mutant --tester boundary --problems starter -n 8 -m 4
+      codea1 eval select --coder mutant --tester boundary --problems starter -n 8 -m 4
     """
 
-    coder: Annotated[str, Option(help="Agent that writes the candidates (see codea1 agents).")]
-    tester: Annotated[str, Option(help="Agent that writes the suites without seeing the candidates.")]
-    candidates: Annotated[int, Option("--candidates", "-n", min=1, help="N, per problem.")] = 16
-    suites: Annotated[int, Option("--suites", "-m", min=1, help="M, per problem.")] = 16
-    tests: TestsPerSuite = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportTestsOptions(SessionOptions):
-    """Run a tester over problems and write its confirmed tests as golden tests (paper, table 4).
-
-    The file is itself a problem source: with --layout own, the same problems with the new golden tests.
-
-    \b
-    Example:
-      codea1 export-tests --agent boundary --problems starter --out tests.jsonl
-    """
-
-    agent: Annotated[str, Option(help="The tester (see codea1 agents).")]
-    out: Annotated[
-        Path, Option("--out", "-o", help="File to write: Parquet if its name ends in .parquet, else JSON lines.")
-    ]
-    problems: Problems = DEFAULT_SOURCE
-    suites: Annotated[int, Option(min=1, help="Suites per problem; a test in several suites is written once.")] = 1
-    tests: TestsPerSuite = 8
-    coder: Annotated[
-        str | None,
-        Option(help="Coder that writes the program that the tester sees.", show_default="none: the tester is blind"),
-    ] = None
-    fill: Annotated[
-        bool, Option("--fill", help="Keep a test with a wrong prediction, with the solution's value in its place.")
-    ] = False
-    data_source: Annotated[
-        str, Option(help="Value of the column data_source; the release scores golden tests only for kodcode_light.")
-    ] = "codea1-env"
-    layout: Annotated[
-        str, Option(help="release: the release's training rows; own: whole problems with the new golden tests.")
-    ] = "release"
-    seed: Annotated[int, Option(min=0, help="Seed of the agents.")] = 0
+    coder: Annotated[str, agent_spec("--coder", "Agent that writes the candidates (see codea1 list agents).")]
+    tester: Annotated[str, agent_spec("--tester", "Agent that writes the suites without seeing the candidates.")]
+    candidates: Annotated[int, how_many("--candidates", "N, per problem.")] = 16
+    suites: Annotated[int, n_suites("M, per problem.")] = 16
+    tests: Annotated[int, n_tests()] = 8

@@ -14,11 +14,12 @@ from pydantic import BaseModel
 from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, estimate_cells, new_table
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.options import Options, SessionOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.measure.folder import EvaluationFolder
 from codea1_agents.play.named_agent import NamedAgent
-from codea1_agents.statistics import Estimate, estimate_document
+from codea1_agents.statistics import Estimate
 from codea1_env.agent import AgentContext, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
@@ -92,7 +93,7 @@ def eval_session(options: SessionOptions, *, without: str = "") -> Iterator[Eval
     Raises:
         UserError: there is no such problem source or sandbox, or a problem to leave out does not exist.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     problems = load_problems(options.problems, limit=options.limit)
     left_out = [name.strip() for name in without.split(",") if name.strip()]
     for name in left_out:
@@ -120,6 +121,7 @@ class RecordKeeper(Generic[_R]):
         key: Callable[[_R], Any],
     ) -> None:
         self._page, self._settings, self._key = session.page, settings, key
+        self._problems = problems_document(session.options.problems, session.problems)
         self._folder = None if out is None else session.stack.enter_context(EvaluationFolder(out, settings, model))
         self._records = {} if self._folder is None else {key(record): record for record in self._folder.known}
 
@@ -168,7 +170,9 @@ class RecordKeeper(Generic[_R]):
         if self._folder is not None:
             self._folder.write_figures(figures)
             self._page.say(f"folder: {self._folder.path}")
-        self._page.finish(settings=self._settings, **figures)
+        out = None if self._folder is None else str(self._folder.path)
+        facts = {"problems": self._problems, "seed": self._settings["seed"], "out": out}
+        self._page.finish(**facts, settings=self._settings, **figures)
 
     def _add(self, batch: Sequence[_R]) -> None:
         if self._folder is not None:
@@ -196,8 +200,3 @@ def with_option(spec: str, name: str, value: float | None) -> str:
     if f",{name}=" in spec:
         raise UserError(f"agent {spec!r} and --{name} both set {name}")
     return spec + f",{name}={value:g}"  # `+` keeps the secrets in `spec`
-
-
-def figure_json(estimate: Estimate) -> dict[str, float | int | None]:
-    """Return value, interval and counts as plain data; nan becomes None."""
-    return estimate_document(estimate) | {"n_masked": estimate.n_masked}

@@ -8,15 +8,15 @@ from typing import Any
 
 from rich.text import Text
 
-from codea1_agents.cli.console import tally
+from codea1_agents.cli.console import counted, tally
 from codea1_agents.cli.evaluate import CoderOptions, TesterOptions
-from codea1_agents.cli.evaluating import EvalSession, RecordKeeper, eval_session, figure_json, from_options, with_option
+from codea1_agents.cli.evaluating import EvalSession, RecordKeeper, eval_session, from_options, with_option
 from codea1_agents.cli.evaluating_selection import selection_json, show_selection
 from codea1_agents.measure.coder import evaluate_coder, figures_of_coder
 from codea1_agents.measure.records import CoderSample, TesterRecord
 from codea1_agents.measure.tester import Mode, TesterTask, evaluate_tester
 from codea1_agents.measure.tester_figures import figures_of_tester
-from codea1_agents.statistics import Estimate
+from codea1_agents.statistics import Estimate, estimate_document
 from codea1_env.errors import UnknownName
 from codea1_env.rendering import harmless
 from codea1_env.secret import read_secrets
@@ -54,7 +54,7 @@ def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: lis
     _show(session, spec, found.n_problems, figures)
     session.page.say(f"samples: {tally(found.verdicts.items()) or 'none'}{_masked_sentence(found.n_masked)}")
     return {
-        **{name: figure_json(estimate) for name, estimate in figures.items()},
+        "figures": {name: estimate_document(estimate) for name, estimate in figures.items()},
         "n_problems": found.n_problems,
         "n_samples": found.n_samples,
         "n_masked": found.n_masked,
@@ -63,7 +63,9 @@ def _coder_figures(session: EvalSession, spec: str, n_samples: int, records: lis
 
 
 def _show(session: EvalSession, spec: str, n_problems: int, figures: dict[str, Estimate]) -> None:
-    session.page.show(Text(harmless(f"{spec} on {session.options.problems}: {n_problems} problems"), style="bold"))
+    session.page.show(
+        Text(harmless(f"{spec} on {session.options.problems}: {counted(n_problems, 'problem')}"), style="bold")
+    )
     session.show_figures("figure", figures)
 
 
@@ -109,7 +111,7 @@ def _tester_figures(session: EvalSession, spec: str, n_tests: int, records: list
     if found.selection is not None:
         show_selection(session, found.selection)
     return {
-        **{name: figure_json(estimate) for name, estimate in found.figures.items()},
+        "figures": {name: estimate_document(estimate) for name, estimate in found.figures.items()},
         "n_problems": found.n_problems,
         "n_masked": found.n_masked,
         "n_masked_mutants": found.n_masked_mutants,

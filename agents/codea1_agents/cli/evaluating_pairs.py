@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from math import isfinite, isnan
 from pathlib import Path
@@ -9,15 +10,15 @@ from typing import Any
 
 from codea1_agents.cli.console import Page, new_table, number
 from codea1_agents.cli.evaluate import CompareOptions
-from codea1_agents.cli.evaluating import figure_json
 from codea1_agents.measure.coder import USUAL_K, avg_by_problem, pass_at_k_by_problem
 from codea1_agents.measure.comparison import PairedFigure, compare_figure
 from codea1_agents.measure.folder import read_records, stored_settings
 from codea1_agents.measure.records import CoderSample, TesterRecord
 from codea1_agents.measure.tester_figures import figure_by_problem, figure_names
-from codea1_agents.statistics import json_number
+from codea1_agents.statistics import estimate_document, json_number
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import judge_version_in
+from codea1_env.records.whole_files import write_text
 
 _Figures = dict[str, Mapping[str, float]]
 
@@ -55,8 +56,18 @@ def run_compare(options: CompareOptions) -> None:
     page.show(new_table(columns, [_row(name, pair) for name, pair in found.items()], right=(1, 2, 3, 5, 6)))
     shown = [name for name, pair in found.items() if pair.is_shown]
     page.say(f"shown by these problems: {', '.join(shown) or 'no difference'}")
-    facts = {"before": str(before), "after": str(after), "judge_version": judges[0]}
-    page.finish(**facts, **{name: _to_json(pair) for name, pair in found.items()})
+    document = {
+        "before": str(before),
+        "after": str(after),
+        "seed": options.seed,
+        "judge_version": judges[0],
+        "figures": {name: _to_json(pair) for name, pair in found.items()},
+    }
+    if options.out is not None:
+        write_text(options.out, json.dumps(document, allow_nan=False) + "\n")
+        page.say(f"file: {options.out}")
+    document["out"] = None if options.out is None else str(options.out)
+    page.finish(**document)
 
 
 def _coder_figures(path: Path) -> _Figures:
@@ -81,7 +92,7 @@ def _row(name: str, pair: PairedFigure) -> tuple[str, ...]:
 
 def _to_json(pair: PairedFigure) -> dict[str, Any]:
     return {
-        **{name: figure_json(getattr(pair, name)) for name in ("before", "after", "difference")},
+        **{name: estimate_document(getattr(pair, name)) for name in ("before", "after", "difference")},
         "n_unpaired": pair.n_unpaired,
         "problems_needed": json_number(pair.problems_needed),
         "is_shown": pair.is_shown,

@@ -1,13 +1,14 @@
-"""Runs `codea1 select`, and prints the figures of a choice."""
+"""Runs `codea1 eval select`, and prints the figures of a choice."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from codea1_agents.cli.evaluate import SelectOptions
-from codea1_agents.cli.evaluating import EvalSession, RecordKeeper, eval_session, figure_json
+from codea1_agents.cli.evaluating import EvalSession, RecordKeeper, eval_session
 from codea1_agents.measure.records import SelectionRecord
 from codea1_agents.measure.selection import SelectionFigures, select_candidates, selection_figures
+from codea1_agents.statistics import estimate_document
 from codea1_env.secret import read_secrets
 
 _ROWS = (
@@ -58,4 +59,4 @@ def show_selection(session: EvalSession, found: SelectionFigures) -> None:
 def selection_json(found: SelectionFigures) -> dict[str, Any]:
     """Return the figures as plain data."""
     counts = {"n_problems": found.n_problems, "n_masked": found.n_masked}
-    return {name: figure_json(getattr(found, name)) for _, name in _ROWS} | counts
+    return {"figures": {name: estimate_document(getattr(found, name)) for _, name in _ROWS}} | counts

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Options
+from codea1_agents.cli.options import NoProgress, Options, output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class ExperimentOptions(Options):
     name: Annotated[str, Argument(help="A declared experiment, e.g. paper-cpu, or a .toml file.")]
     out: Annotated[
         Path | None,
-        Option("--out", "-o", help="Folder; the same command continues in it.", show_default="experiments/NAME"),
+        output("Folder; the same command continues in it.", show_default="experiments/NAME"),
     ] = None
     workers: Annotated[int | None, Option(min=1, help="Cells run at once.", show_default="one per processor")] = None
     seeds: Annotated[int | None, Option(min=1, help="Number of seeds per system.", show_default="as declared")] = None
@@ -36,3 +36,4 @@ class ExperimentOptions(Options):
         str, Option(help="Run cells on this Ray cluster (auto or an address); the folder must be shared.")
     ] = ""
     report_only: Annotated[bool, Option("--report-only", help="Run nothing; write the report again.")] = False
+    quiet: NoProgress = False

@@ -28,7 +28,7 @@ def run_experiment(options: ExperimentOptions) -> None:
     Raises:
         UserError: there is no such experiment, its folder has another one, or a cell failed.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     experiment = load_experiment(options.name)
     path = options.out or Path("experiments") / experiment.name
     if options.seeds:
@@ -44,7 +44,7 @@ def run_experiment(options: ExperimentOptions) -> None:
         results = results_of(path, cells)
         report = write_report(experiment, cells, results, path / "report")
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
-        page.finish(experiment=experiment.name, cells=len(cells), done=len(results), report=str(report))
+        page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=len(results), report=str(report))
 
 
 def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, options: ExperimentOptions, page: Page) -> None:

@@ -8,7 +8,7 @@ from typing import get_args
 import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
 from codea1_agents.cli.evaluating import eval_session, from_options
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.sft import SftOptions
@@ -59,7 +59,7 @@ def run_sft(options: SftOptions) -> None:
                 progress=progress.reach,
                 written=lambda: page.note(f"{options.out}: written"),
             )
-        _print_result(session.page, done)
+        _print_result(session.page, done, options.seed)
     if done.tuned.is_interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -81,10 +81,12 @@ def _without(problems: ProblemSet, held_out: ProblemSet) -> ProblemSet:
     return found
 
 
-def _print_result(page: Page, done: WarmStart) -> None:
+def _print_result(page: Page, done: WarmStart, seed: int) -> None:
     tuned = done.tuned
-    counts = " and ".join(f"{n} examples for a {role}" for role, n in done.n_examples.items())
-    page.say(f"{done.out}: {counts}; {tuned.n_steps} steps; loss per token {', '.join(map(number, tuned.losses))}")
+    counts = " and ".join(f"{counted(n, 'example')} for a {role}" for role, n in done.n_examples.items())
+    page.say(
+        f"{done.out}: {counts}; {counted(tuned.n_steps, 'step')}; loss per token {', '.join(map(number, tuned.losses))}"
+    )
     if tuned.n_too_long:
         page.warn(f"{tuned.n_too_long} examples were left out: they are longer than the limit or the model's context")
     rows = [
@@ -99,7 +101,7 @@ def _print_result(page: Page, done: WarmStart) -> None:
         page.note(
             f"interrupted after {tuned.n_steps} of {tuned.n_planned} steps; {done.out} holds the model as of then"
         )
-    page.finish(folder=str(done.out), interrupted=tuned.is_interrupted, **done.to_dict())
+    page.finish(out=str(done.out), seed=seed, interrupted=tuned.is_interrupted, **done.to_dict())
 
 
 def _cells(figures: Mapping[str, Estimate], name: str) -> tuple[str, str]:

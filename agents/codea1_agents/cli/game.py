@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Alpha, Limit, Options, Rules, Sandbox
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import Alpha, Limit, NoProgress, Options, Rules, Sandbox, output, seed_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,13 +17,16 @@ class SourceOptions(Options):
     """The source of the game, and the folder for pictures."""
 
     source: Annotated[
-        str, Argument(help="Problems by name or path, a run folder, or a bank (a file ending in .bank.jsonl).")
+        str,
+        Argument(
+            help="Problems by name or path, a run folder, or a bank (a file ending in .bank.jsonl).",
+            autocompletion=completing.sources,
+        ),
     ] = "starter"
     limit: Limit = None
     sandbox: Sandbox = "local"
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder for pictures (SVG and PNG).", show_default="none")
-    ] = None
+    out: Annotated[Path | None, output("Folder for pictures (SVG and PNG).", show_default="none")] = None
+    quiet: NoProgress = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,4 +81,4 @@ class QuestionsOptions(SourceOptions):
     """
 
     rounds: Annotated[int, Option(min=1, help="Rounds per problem with the Mistake Book.")] = 30
-    seed: Annotated[int, Option(min=0, help="Seed of the random draws and the intervals.")] = 0
+    seed: Annotated[int, seed_of("the random draws and the intervals")] = 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.console import Page, counted, estimate_cells, new_table, number
 from codea1_agents.cli.game import BankOptions, DynamicsOptions, SolveOptions
 from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.progress import Progress
@@ -19,11 +19,9 @@ from codea1_agents.lab.games.dynamics import Trajectory, run_dynamics
 from codea1_agents.lab.games.equilibria import Equilibrium
 from codea1_agents.lab.games.matrix_game import Vector
 from codea1_agents.lab.games.pictures import draw_curves, draw_payoffs, draw_trajectory
-from codea1_agents.play.summary import estimate_to_json
-from codea1_agents.statistics import mean_interval
+from codea1_agents.statistics import estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
 from codea1_env.errors import UserError
-from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.records.file_errors import file_errors
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import load_sandbox
@@ -40,7 +38,7 @@ def solve_game(options: SolveOptions) -> None:
         UserError: there is no such source, preset or problem, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     bank = _loaded_bank(options, page)
     if options.save is not None:
         if not options.save.name.endswith(".bank.jsonl"):
@@ -67,15 +65,15 @@ def solve_game(options: SolveOptions) -> None:
     page.say(f"{_named(bank)}: {methods}; largest residual regret {worst:.1e}")
     pictures = _payoff_pictures(bank, game, equilibria, options.out)
     page.finish(
-        judge_version=JUDGE_VERSION,
-        source=options.source,
+        problems=_problems_document(options.source, bank),
+        out=None if options.out is None else str(options.out),
         rules=bank.rules.name,
         alpha=bank.rules.reward.alpha,
         n_programs=bank.bank.n_programs,
         n_suites=bank.bank.n_suites,
-        values={view: {role: estimate_to_json(e) for role, e in of.items()} for view, of in found.items()},
+        figures={view: {role: estimate_document(e) for role, e in of.items()} for view, of in found.items()},
         largest_residual=worst,
-        problems=[_solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)],
+        by_problem=[_solved_to_json(*each) for each in zip(bank.problems, game.games, equilibria, seen, strict=True)],
         pictures=pictures,
     )
 
@@ -87,7 +85,7 @@ def follow_dynamics(options: DynamicsOptions) -> None:
         UserError: there is no such source, preset, problem or method, or a file cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     bank = _loaded_bank(options, page)
     game = BankGame.of(bank.payoffs())
     ways = [run_dynamics(options.method, each, n_steps=options.steps) for each in game.games]
@@ -97,17 +95,17 @@ def follow_dynamics(options: DynamicsOptions) -> None:
     shown = sorted({int(i) for i in np.linspace(0, len(at) - 1, 8)})
     rows = [(str(int(at[i])), number(float(now[i])), number(float(average[i]))) for i in shown]
     page.show(new_table(("step", "NashConv", "of the averages"), rows, right=(0, 1, 2)))
-    page.say(f"{_named(bank)}: {options.method}, mean over {len(ways)} problems")
+    page.say(f"{_named(bank)}: {options.method}, mean over {counted(len(ways), 'problem')}")
     pictures = _dynamics_pictures(bank, ways, options.method, options.out)
     page.finish(
-        judge_version=JUDGE_VERSION,
-        source=options.source,
+        problems=_problems_document(options.source, bank),
+        out=None if options.out is None else str(options.out),
         rules=bank.rules.name,
         method=options.method,
         steps=at.tolist(),
         exploitability=now.tolist(),
         average_exploitability=average.tolist(),
-        problems=[
+        by_problem=[
             {
                 "problem": each.bank.problem.id,
                 "coder": _by_label(way.average_row[-1], each.bank.programs),
@@ -196,8 +194,12 @@ def _estimates(ids: list[str], values: list[Vector]) -> dict[str, Any]:
 
 
 def _named(bank: JudgedBank) -> str:
-    shape = f"{len(bank.problems)} problems of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
+    shape = f"{counted(len(bank.problems), 'problem')} of {bank.bank.n_programs} programs x {bank.bank.n_suites} suites"
     return f"{bank.bank.name}, {shape}, rules {bank.rules.name} (alpha {bank.rules.reward.alpha:g})"
+
+
+def _problems_document(source: str, bank: JudgedBank) -> dict[str, Any]:
+    return {"source": source, "name": bank.bank.name, "n": len(bank.problems)}
 
 
 def _solved_to_json(judged: Any, game: Any, found: Equilibrium, seen: WhiteBoxSolution) -> dict[str, Any]:

@@ -23,10 +23,8 @@ from codea1_agents.lab.games.questions import (
     rounds_with_book,
     validity_thresholds,
 )
-from codea1_agents.play.summary import estimate_to_json
-from codea1_agents.statistics import Estimate, mean_interval
+from codea1_agents.statistics import Estimate, estimate_document, mean_interval
 from codea1_env.bank import BankRecipe, JudgedBank, load_bank
-from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import preset
 from codea1_env.sandbox import Sandbox, load_sandbox
 
@@ -54,7 +52,7 @@ def answer_questions(options: QuestionsOptions) -> None:
         UserError: there is no such source, or a picture cannot be written.
         SandboxError: a problem could not be judged.
     """
-    page = Page(as_json=options.as_json)
+    page = Page(as_json=options.as_json, quiet=options.quiet)
     with closing(load_sandbox(options.sandbox)) as backend:
         answers = _Answers(options, backend)
         thresholds = list(answers.thresholds())
@@ -65,13 +63,14 @@ def answer_questions(options: QuestionsOptions) -> None:
     _show_schemes(page, schemes)
     pictures = _draw(thresholds, books, options.out)
     page.finish(
-        judge_version=JUDGE_VERSION,
-        source=options.source,
-        alpha=[asdict(t) | {"mean": estimate_to_json(t.mean)} for t in thresholds],
+        problems={"source": options.source},
+        seed=options.seed,
+        out=None if options.out is None else str(options.out),
+        alpha=[asdict(t) | {"mean": estimate_document(t.mean)} for t in thresholds],
         alphas=_ALPHAS.tolist(),
         book={name: [[asdict(step) for step in run] for run in runs] for name, runs in books.items()},
         schemes=[
-            {"rules": rules, "solution": solution, **{k: estimate_to_json(v) for k, v in figures.items()}}
+            {"rules": rules, "solution": solution, **{k: estimate_document(v) for k, v in figures.items()}}
             for rules, solution, figures in schemes
         ],
         pictures=pictures,

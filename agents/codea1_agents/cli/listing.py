@@ -1,48 +1,114 @@
-"""Runs `codea1 problems list`, `codea1 agents` and `codea1 doctor`."""
+"""Runs the commands of `codea1 list`."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import asdict, dataclass
-from typing import get_args
+from typing import Any, get_args
 
-from codea1_agents.checks.machine import examine, missing_extra
-from codea1_agents.cli.console import Page, new_table
-from codea1_agents.cli.inventory import AgentsOptions, DoctorOptions, ProblemsOptions
+from codea1_agents.checks.machine import missing_extra
+from codea1_agents.cli.console import Page, new_table, tally
+from codea1_agents.cli.listed import AgentsOptions, PresetsOptions, ProblemsOptions, PromptsOptions
+from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
+from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_env.agent import Role
 from codea1_env.errors import UserError
 from codea1_env.plugins import Group, names, resolve
+from codea1_env.problems import load_problems
 
 _ROLES = get_args(Role)
 
 
+def list_agents(options: AgentsOptions) -> None:
+    """List the registered agents and their missing packages, or show one agent.
+
+    Raises:
+        UserError: there is no such agent.
+    """
+    page = Page(as_json=options.as_json)
+    if options.name:
+        _show_agent(page, options.name.partition(",")[0])
+        return
+    found = [_described("agents", name) for name in names("agents")]
+    rows = []
+    for each in found:
+        note = f" Missing here: pip install '{each.missing}'" if each.missing else ""
+        rows.append((each.name, ", ".join(each.roles), ", ".join(map(str, each.options)), each.what + note))
+    page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
+    page.say("codea1 list agents NAME shows the options of one agent.")
+    page.finish(agents=[asdict(each) for each in found])
+
+
+def _show_agent(page: Page, name: str) -> None:
+    target = resolve("agents", name)
+    found = _described("agents", name)
+    page.say(f"{name}, plays {' and '.join(found.roles)}")
+    for line in (inspect.getdoc(target) or "").splitlines():
+        page.say(line)
+    if found.options:
+        page.show(new_table(("option", "type", "default"), [each.cells() for each in found.options], whole=(0,)))
+    if found.missing:
+        page.say(f"Missing here: pip install '{found.missing}'")
+    page.finish(agents=[asdict(found)])
+
+
 def list_problems(options: ProblemsOptions) -> None:
     """List the registered problem sources."""
-    page = Page(as_json=options.as_json)
-    found = [_described("problems", name) for name in names("problems")]
-    page.show(new_table(("name", "options", "what it is"), [(each.name, each.options, each.what) for each in found]))
-    page.finish(problems=[{"name": each.name, "options": each.options, "what": each.what} for each in found])
-
-
-def list_agents(options: AgentsOptions) -> None:
-    """List the registered agents and their missing packages."""
     page, rows, data = Page(as_json=options.as_json), [], []
-    for name in names("agents"):
-        found = _described("agents", name)
-        missing = missing_extra("codea1_env.agents", name)
-        note = f" Missing here: pip install '{missing}'" if missing else ""
-        rows.append((name, ", ".join(found.roles), found.options, found.what + note))
-        data.append(asdict(found) | {"missing": missing})
-    page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
-    page.finish(agents=data)
+    for name in names("problems"):
+        found = _described("problems", name)
+        counts = _counts(name)
+        takes = "".join(f":{each.name.upper()}" for each in found.options)
+        rows.append((name + takes, tally(counts.items()) or "-", found.what))
+        data.append(asdict(found) | {"n_by_kind": counts})
+    page.show(new_table(("name", "problems by kind", "what it is"), rows, whole=(0, 1)))
+    page.finish(sources=data)
 
 
-def show_machine(options: DoctorOptions) -> None:
-    """Show what this machine offers, and the commands that install the rest."""
-    page, findings = Page(as_json=options.as_json), examine()
-    rows = [(each.subject, "ok" if each.ok else "missing", each.detail, each.remedy) for each in findings]
-    page.show(new_table(("", "", "found", "to get it"), rows, whole=(0, 1)))
-    page.finish(findings=[asdict(each) for each in findings])
+def _counts(name: str) -> dict[str, int]:
+    """Return the number of problems of each kind; empty if the source cannot be loaded."""
+    try:
+        kinds = [problem.kind.value for problem in load_problems(name)]
+    except UserError:
+        return {}
+    return {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+
+
+def list_presets(options: PresetsOptions) -> None:
+    """List the presets of `codea1 train`."""
+    page = Page(as_json=options.as_json)
+    found = {name: load_training(name).about for name in preset_names()}
+    page.show(new_table(("preset", "what it is"), list(found.items()), whole=(0,)))
+    page.finish(presets=[{"name": name, "what": each} for name, each in found.items()])
+
+
+def list_prompts(options: PromptsOptions) -> None:
+    """List the wordings of prompts, and what may follow their names."""
+    page = Page(as_json=options.as_json)
+    found = {name: about(name) for name in WORDINGS}
+    page.show(new_table(("wording", "what it is"), list(found.items()), whole=(0,)))
+    page.show(new_table(("after a wording", "what it adds"), list(EXTENSIONS.items()), whole=(0,)))
+    page.finish(
+        prompts=[{"name": name, "what": each} for name, each in found.items()],
+        extensions=[{"name": name, "what": each} for name, each in EXTENSIONS.items()],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """One option of a registered name."""
+
+    name: str
+    type: str
+    default: str | None
+    """As Python code; None: the option is required."""
+
+    def __str__(self) -> str:
+        return self.name if self.default is None else f"{self.name}={self.default.strip(chr(39))}"
+
+    def cells(self) -> tuple[str, str, str]:
+        """Return a row of a table."""
+        return self.name, self.type, "required" if self.default is None else self.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +116,44 @@ class _Described:
     """One registered name."""
 
     name: str
-    options: str
     what: str
     """First paragraph of its docstring, or why it cannot be imported."""
+    options: tuple[_Option, ...] = ()
     roles: tuple[str, ...] = ()
     """The roles that an agent can play."""
+    missing: str = ""
+    """What has to be installed."""
 
 
 def _described(group: Group, name: str) -> _Described:
+    missing = missing_extra(f"codea1_env.{group}", name) or ""
     try:
         target = resolve(group, name)
     except UserError as error:
-        return _Described(name, "", f"cannot be used: {error}")
-    options = inspect.signature(target).parameters.values() if inspect.isclass(target) else ()
-    keywords = [f"{each.name}={each.default}" for each in options if each.kind is each.KEYWORD_ONLY]
+        return _Described(name, f"cannot be used: {error}", missing=missing)
     what = " ".join((inspect.getdoc(target) or "").partition("\n\n")[0].split())
     plays = getattr(target, "plays", None)
-    return _Described(name, ", ".join(keywords), what, (plays,) if plays in _ROLES else _ROLES)
+    roles = (plays,) if plays in _ROLES else _ROLES
+    return _Described(name, what, _options(group, target), roles if group == "agents" else (), missing)
+
+
+def _options(group: Group, target: Any) -> tuple[_Option, ...]:
+    """Return the parameters that a specification can set: those of an agent's class, or of a source's function."""
+    if not (inspect.isclass(target) if group == "agents" else inspect.isfunction(inspect.unwrap(target))):
+        return ()
+    parameters = inspect.signature(target).parameters.values()
+    return tuple(
+        _Option(each.name, _type_of(each), None if each.default is each.empty else repr(each.default))
+        for each in parameters
+        if each.name != "context" and each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+    )
+
+
+def _type_of(parameter: inspect.Parameter) -> str:
+    if parameter.annotation is parameter.empty:
+        return "any"
+    return (
+        parameter.annotation
+        if isinstance(parameter.annotation, str)
+        else inspect.formatannotation(parameter.annotation)
+    )

@@ -8,7 +8,22 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli.options import DEFAULT_SOURCE, Alpha, Limit, Options, SummaryOnly
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import (
+    DEFAULT_SOURCE,
+    Alpha,
+    Limit,
+    Options,
+    SummaryOnly,
+    agent_spec,
+    how_many,
+    n_tests,
+    output,
+    problem_source,
+    rules_preset,
+    sandbox_name,
+    seed_of,
+)
 
 
 # None means "not given": a resumed run must distinguish a given option from a default.
@@ -25,20 +40,19 @@ class PlayOptions(Options):
       codea1 play --problems humaneval --coder mutant,strength=0.5 --tester fuzz -n 20
     """
 
-    problems: Annotated[
-        str | None, Option("--problems", "-p", help="Problem source: a name or a path.", show_default=DEFAULT_SOURCE)
-    ] = None
+    problems: Annotated[str | None, problem_source(show_default=DEFAULT_SOURCE)] = None
     coder: Annotated[
         str | None,
-        Option(
-            help="Coder: a name (see codea1 agents) with its options, as in mutant,strength=0.3, or module:attribute.",
+        agent_spec(
+            "--coder",
+            "Coder: a name (see codea1 list agents) with its options, as in mutant,strength=0.3, or module:attribute.",
             show_default="mutant",
         ),
     ] = None
-    tester: Annotated[str | None, Option(help="Tester, in the same form.", show_default="fuzz")] = None
+    tester: Annotated[str | None, agent_spec("--tester", "Tester, in the same form.", show_default="fuzz")] = None
     episodes: Annotated[
         int | None,
-        Option("--episodes", "-n", min=1, help="Number of episodes; episode k plays problem k.", show_default="10"),
+        how_many("--episodes", "Number of episodes; episode k plays problem k.", show_default="10"),
     ] = None
     rounds: Annotated[
         int | None,
@@ -49,24 +63,14 @@ class PlayOptions(Options):
             show_default="1",
         ),
     ] = None
-    seed: Annotated[int | None, Option(min=0, help="Seed of all randomness.", show_default="0")] = None
-    rules: Annotated[
-        str | None,
-        Option(
-            "--rules",
-            "--preset",
-            help="Rules preset: fixed, paper, release, skillxiv, golden, zero_sum, cure, utrl, atgen or learnability.",
-            show_default="fixed",
-        ),
-    ] = None
+    seed: Annotated[int | None, seed_of("all randomness", show_default="0")] = None
+    rules: Annotated[str | None, rules_preset(show_default="fixed")] = None
     alpha: Alpha = None
-    tests_per_suite: Annotated[
-        int | None, Option(min=1, max=10_000, help="Tests requested per suite.", show_default="the preset's")
-    ] = None
+    tests: Annotated[int | None, n_tests(show_default="the preset's")] = None
     tester_view: Annotated[
         str | None, Option(help="white_box (the tester sees the program) or black_box.", show_default="white_box")
     ] = None
-    sandbox: Annotated[str | None, Option(help="Sandbox that runs the programs.", show_default="local")] = None
+    sandbox: Annotated[str | None, sandbox_name(show_default="local")] = None
     limit: Limit = None
     strict: Annotated[
         bool | None, Option("--strict", help="Stop at a broken row of the problem source instead of skipping it.")
@@ -77,10 +81,12 @@ class PlayOptions(Options):
     show: Annotated[
         int | None, Option(min=0, help="Number of duels to draw.", show_default="1; 0 with --json or --quiet")
     ] = None
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
-    ] = None
+    out: Annotated[Path | None, output("Run folder, new or empty.", show_default="a new one under runs/")] = None
     resume: Annotated[
-        Path | None, Option(help="Continue the run in this folder; other options must agree with its configuration.")
+        Path | None,
+        Option(
+            help="Continue the run in this folder; other options must agree with its configuration.",
+            autocompletion=completing.runs,
+        ),
     ] = None
     quiet: SummaryOnly = False

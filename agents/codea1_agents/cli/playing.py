@@ -14,11 +14,12 @@ from pydantic import ValidationError
 
 from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page
+from codea1_agents.cli.console import Page, counted
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
-from codea1_agents.cli.summary_table import counted, summary_table, time_sentence
+from codea1_agents.cli.summary_table import summary_table, time_sentence
 from codea1_agents.play.early_episodes import EarlyEpisodes
 from codea1_agents.play.games import PlayedEpisode, TimeSplit
 from codea1_agents.play.players import Players, load_players, usage_of
@@ -99,7 +100,7 @@ def _resolved(options: PlayOptions, base: RunConfig | None) -> tuple[ProblemSet,
         return value if value is not None else getattr(_DEFAULTS if base is None else base, name)
 
     named = preset(given("rules")) if base is None or options.rules is not None else base.rules
-    rules = adjusted_rules(named, alpha=options.alpha, tests_per_suite=options.tests_per_suite)
+    rules = adjusted_rules(named, alpha=options.alpha, tests_per_suite=options.tests)
     problems = load_problems(given("problems"), strict=given("strict"), limit=given("limit"))
     require_golden_tests(problems, rules)
     plain = {each.name: given(each.name) for each in fields(PlayOptions) if each.name in RunConfig.model_fields}
@@ -246,7 +247,15 @@ class _Run:
             self.page.say(time_sentence(spent, wall_s if self.concurrency > 1 else None))
         self.page.say(f"sandbox: {self.promise.sentence()}")
         self.page.say(f"run folder: {folder.path}")
-        self.page.finish(run=str(folder.path), episodes=folder.n_episodes, **metrics)
+        summary = metrics.pop("summary")
+        self.page.finish(
+            out=str(folder.path),
+            problems=problems_document(self.config.problems, self.problems),
+            seed=self.config.seed,
+            figures={name: each for name, each in summary.items() if isinstance(each, dict)},
+            **{name: each for name, each in summary.items() if not isinstance(each, dict)},
+            **metrics,
+        )
 
     def _metrics(self, tally: Tally, spent: TimeSplit, wall_s: float) -> dict[str, Any]:
         players = self.players

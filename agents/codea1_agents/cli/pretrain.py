@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli.options import NoProgress, Options
+from codea1_agents.cli.options import NoProgress, Options, output, sandbox_name, seed_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,8 @@ class PretrainOptions(Options):
       codea1 play --problems tiny --coder transformers,model=base,prompts=tiny --tester fuzz
     """
 
-    out: Annotated[Path, Option("--out", "-o", help="Folder of the model; must be new or empty.")] = Path("tiny-base")
-    seed: Annotated[int, Option(min=0, help="Seed of the weights and the corpus.")] = 0
+    out: Annotated[Path, output("Folder of the model; must be new or empty.")] = Path("tiny-base")
+    seed: Annotated[int, seed_of("the weights and the corpus")] = 0
     steps: Annotated[int | None, Option(min=1, help="Optimiser steps.", show_default="the size's own")] = None
     size: Annotated[str, Option(help="laptop (0.5 million parameters, minutes on one core) or gpu (30 million).")] = (
         "laptop"
@@ -36,5 +36,5 @@ class PretrainOptions(Options):
     evaluate: Annotated[
         bool, Option("--evaluate", help="Then measure the model on training and held-out problems.")
     ] = False
-    sandbox: Annotated[str, Option(help="Sandbox that runs the programs of --evaluate.")] = "local"
+    sandbox: Annotated[str, sandbox_name("Sandbox that runs the programs of --evaluate.")] = "local"
     quiet: NoProgress = False

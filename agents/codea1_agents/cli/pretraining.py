@@ -7,11 +7,10 @@ from contextlib import closing
 from dataclasses import asdict
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
-from codea1_agents.cli.evaluating import figure_json
 from codea1_agents.cli.pretrain import PretrainOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.models.model_files import require_new
-from codea1_agents.statistics import json_number
+from codea1_agents.statistics import estimate_document, json_number
 from codea1_agents.train.tiny.corpus import CorpusRules
 from codea1_agents.train.tiny.family import Variant
 from codea1_agents.train.tiny.measuring import FIGURES, Measurement, measure
@@ -49,14 +48,16 @@ def run_pretrain(options: PretrainOptions) -> None:
         if found:
             page.show(new_table(("problems", "figure", "mean", "95% interval", "n"), _rows(found), right=(2, 4)))
         page.finish(
-            folder=str(options.out),
+            out=str(options.out),
+            seed=options.seed,
             settings=settings.to_dict(),
             parameters=base.n_parameters,
             tokens=base.n_tokens,
             cpu_s=cpu_s,
             losses={kind: json_number(loss) for kind, loss in losses.items()},
             evaluation={
-                each.problems: {name: figure_json(value) for name, value in each.figures.items()} for each in found
+                each.problems: {name: estimate_document(value) for name, value in each.figures.items()}
+                for each in found
             },
         )
 

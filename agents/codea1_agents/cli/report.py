@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Options
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import Options, output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +23,10 @@ class ReportOptions(Options):
       codea1 report runs/20260304-050607 -o report.html
     """
 
-    runs: Annotated[list[Path], Argument(help="Run folders, of codea1 play or codea1 train.")]
-    out: Annotated[Path, Option("--out", "-o", help="The HTML file; an existing file is replaced.")]
+    runs: Annotated[
+        list[Path], Argument(help="Run folders, of codea1 play or codea1 train.", autocompletion=completing.runs)
+    ]
+    out: Annotated[Path, output("The HTML file; an existing file is replaced.")]
     title: Annotated[str | None, Option(help="Title of the page.", show_default="the runs' names")] = None
     pictures: Annotated[Path | None, Option(help="Also write every chart as SVG into this folder.")] = None
     png: Annotated[bool, Option("--png", help="With --pictures: also write PNG (needs matplotlib).")] = False

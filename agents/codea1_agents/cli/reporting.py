@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from codea1_agents.cli.console import Page
+from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.report import ReportOptions
-from codea1_agents.cli.summary_table import counted
 from codea1_agents.lab.report.writing import read_run, write_pictures, write_report
 from codea1_env.errors import UserError
 

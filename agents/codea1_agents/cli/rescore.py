@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Options
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import Options, n_tests, output, rules_preset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,18 +24,20 @@ class RescoreOptions(Options):
       codea1 rescore runs/20260304-050607 --sweep alpha=0,.25,.5,.75,1
     """
 
-    run: Annotated[Path, Argument(help="Run folder of codea1 play; with --sweep also of codea1 train.")]
+    run: Annotated[
+        Path,
+        Argument(help="Run folder of codea1 play; with --sweep also of codea1 train.", autocompletion=completing.runs),
+    ]
     alpha: Annotated[
-        float | None, Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's")
+        float | None,
+        Option("--alpha", min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the run's"),
     ] = None
     rules: Annotated[
         str | None,
-        Option("--rules", "--preset", help="Rules preset with the reward formulas.", show_default="the run's"),
+        rules_preset("Rules preset with the reward formulas.", show_default="the run's"),
     ] = None
-    tests_per_suite: Annotated[
-        int | None, Option(min=1, help="Denominator K of the tester's reward.", show_default="the run's")
-    ] = None
-    out: Annotated[Path | None, Option(help="Also write the run with its new rewards into this new folder.")] = None
+    tests: Annotated[int | None, n_tests("Denominator K of the tester's reward.", show_default="the run's")] = None
+    out: Annotated[Path | None, output("Also write the run with its new rewards into this new folder.")] = None
     sweep: Annotated[
         list[str] | None,
         Option(

@@ -11,11 +11,13 @@ from typing import Any
 from rich.text import Text
 
 from codea1_agents.cli.console import Page, estimate_cells, new_table, number
+from codea1_agents.cli.documents import run_problems_document
 from codea1_agents.cli.playing import adjusted_rules
 from codea1_agents.cli.rescore import RescoreOptions
 from codea1_agents.cli.rescoring_sweep import is_training_run, run_sweep, sampled_rules
 from codea1_agents.lab.rescore import Comparison, RoleComparison, compare, rescored, with_rewards_of
-from codea1_agents.play.summary import estimate_to_json, summarise
+from codea1_agents.play.summary import summarise
+from codea1_agents.statistics import estimate_document
 from codea1_env.errors import UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -43,7 +45,7 @@ def run_rescore(options: RescoreOptions) -> None:
         )
     played = sampled_rules(run) if is_training_run(run) else stored_config(run).rules
     chosen = played if options.rules is None else with_rewards_of(played, preset(options.rules))
-    chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests_per_suite)
+    chosen = adjusted_rules(chosen, alpha=options.alpha, tests_per_suite=options.tests)
     if options.sweep:
         run_sweep(options, options.sweep, played=played, chosen=chosen)
         return
@@ -71,7 +73,12 @@ def run_rescore(options: RescoreOptions) -> None:
     for version in sorted(reading.judge_versions - {JUDGE_VERSION}):
         page.note(f"version {version} of the judge judged the run; this is version {JUDGE_VERSION}. The verdicts stay")
     _show(page, comparison, config.rules, chosen)
-    page.finish(judge_versions=sorted(reading.judge_versions), **_to_json(run, out, comparison, chosen))
+    page.finish(
+        problems=run_problems_document(config),
+        seed=config.seed,
+        judge_versions=sorted(reading.judge_versions),
+        **_to_json(run, out, comparison, chosen),
+    )
 
 
 class _Reading:
@@ -147,7 +154,7 @@ def _to_json(run: Path, out: Path | None, comparison: Comparison, chosen: Rulese
 
 def _role_to_json(found: RoleComparison) -> dict[str, Any]:
     return {
-        **{name: estimate_to_json(getattr(found, name)) for name in _COMPARED},
+        **{name: estimate_document(getattr(found, name)) for name in _COMPARED},
         "order": asdict(found.order),
         "moved": [asdict(each) for each in found.moved],
     }

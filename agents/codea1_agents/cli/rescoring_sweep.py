@@ -14,7 +14,7 @@ from codea1_agents.lab.report.material import Panel, Point, Series
 from codea1_agents.lab.report.training_run import sampled_groups, samples_of
 from codea1_agents.lab.report.writing import write_picture
 from codea1_agents.lab.rescore_sweep import RoleEffect, Rollout, Setting, SettingEffect, settings_of, sweep
-from codea1_agents.play.summary import estimate_to_json
+from codea1_agents.statistics import estimate_document
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.rules.ruleset import Ruleset
 from codea1_env.runs.folder import ends_half_written, iter_episodes, stored_config
@@ -47,7 +47,7 @@ def run_sweep(options: RescoreOptions, sweeps: Sequence[str], *, played: Ruleset
         write_picture(_panel(effects, wanted), options.picture)
     if not options.as_json:
         _show(page, effects)
-    page.finish(run=str(run), settings=[_to_json(effect) for effect in effects])
+    page.finish(run=str(run), out=None, seed=0, settings=[_to_json(effect) for effect in effects])
 
 
 def is_training_run(run: Path) -> bool:
@@ -151,6 +151,6 @@ def _to_json(effect: SettingEffect) -> dict[str, Any]:
     roles = {}
     for role in _ROLES:
         found: RoleEffect = getattr(effect, role)
-        estimates = {name: estimate_to_json(getattr(found, name)) for name in ("reward", "difference")}
+        estimates = {name: estimate_document(getattr(found, name)) for name in ("reward", "difference")}
         roles[role] = asdict(found) | estimates
     return {"setting": dict(effect.setting.values), **roles}

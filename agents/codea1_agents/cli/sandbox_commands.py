@@ -1,4 +1,4 @@
-"""Runs the commands of `codea1 sandbox`."""
+"""Runs `codea1 sandbox check`, `clean` and `serve`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 
+import typer
+
+from codea1_agents.checks import sandbox_check
 from codea1_agents.checks.sandbox_check import promise_of
-from codea1_agents.cli.console import Page
-from codea1_agents.cli.sandbox import CleanOptions, ServeOptions
+from codea1_agents.cli.boundary import NOT_OK
+from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.sandbox import CheckOptions, CleanOptions, ServeOptions
 from codea1_agents.play.interrupts import STOP_SIGNALS, handled_signals
 from codea1_env.errors import UserError
 from codea1_env.sandbox import Sandbox, load_sandbox
@@ -31,6 +35,36 @@ def clean(options: CleanOptions) -> None:
     if cleaned.n_left:
         page.say(f"kept {cleaned.n_left} that are in use")
     page.finish(**asdict(cleaned))
+
+
+def run_check_sandbox(options: CheckOptions) -> None:
+    """Produce every kind of outcome twice.
+
+    Raises:
+        UserError: there is no such sandbox or tier, or the sandbox has no tiers.
+        SandboxError: the sandbox cannot be used at all, or not in the required tier.
+        typer.Exit: an outcome is wrong (1).
+    """
+    page = Page(as_json=options.as_json)
+    with closing(_sandbox(options.name, options.require)) as backend:
+        found = sandbox_check.check_sandbox(backend)
+        promise = promise_of(backend)
+    rows = [(f.expected.value, *(kind.value for kind in f.found), "ok" if f.ok else "NOT OK") for f in found]
+    page.show(new_table(("expected outcome", "first run", "second run", ""), rows))
+    page.say(promise.sentence())
+    for refusal in promise.refusals:
+        page.say(f"not {refusal}")
+    page.finish(sandbox=asdict(promise), outcomes=[asdict(each) | {"ok": each.ok} for each in found])
+    if not all(each.ok for each in found):
+        raise typer.Exit(NOT_OK)
+
+
+def _sandbox(name: str, require: str) -> Sandbox:
+    if not require:
+        return load_sandbox(name)
+    if name != "local":
+        raise UserError(f"--require {require}: only the local sandbox has tiers, {name!r} has none")
+    return LocalSandbox(require=require)
 
 
 def serve(options: ServeOptions) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import NoProgress, SessionOptions
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import Problems, Prompts, SessionOptions, agent_spec, how_many, n_tests, output, seed_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,27 +26,34 @@ class SftOptions(SessionOptions):
     """
 
     model: Annotated[str, Argument(help="Folder or hub id of the language model to fine-tune.")]
-    out: Annotated[Path, Option("--out", "-o", help="Folder of the new model; must be new or empty.")]
-    problems: Annotated[str, Option("--problems", "-p", help="Problem source: a name or a path.")]
+    out: Annotated[Path, output("Folder of the new model; must be new or empty.")]
+    problems: Problems
     role: Annotated[str, Option(help="coder, tester, or both: one model for both roles.")] = "both"
     held_out: Annotated[
-        str, Option(help="Problem source to measure on.", show_default="an eighth of the problems, not trained on")
+        str,
+        Option(
+            help="Problem source to measure on.",
+            show_default="an eighth of the problems, not trained on",
+            autocompletion=completing.sources,
+        ),
     ] = ""
     measured: Annotated[
         int, Option(min=0, help="Held-out problems on which the model plays, before and after; 0: only their loss.")
     ] = 16
-    prompts: Annotated[str, Option(help="Wording of the prompts, here and later in play: a name or a file.")] = (
-        "default"
-    )
+    prompts: Prompts = "default"
     coder: Annotated[
         str,
-        Option(help="Agent that writes the programs that the tester sees (see codea1 agents); self: the model."),
+        agent_spec(
+            "--coder", "Agent that writes the programs that the tester sees (see codea1 list agents); self: the model."
+        ),
     ] = "mutant,strength=0.75"
     failing: Annotated[
         bool, Option("--failing", help="Show the tester only programs that fail a golden test (paper, 4.1).")
     ] = False
-    samples: Annotated[int, Option(min=1, help="Programs per problem, and replies per problem that is measured.")] = 4
-    tests: Annotated[int, Option(min=1, max=1000, help="Tests per suite.")] = 8
+    samples: Annotated[
+        int, how_many("--samples", "Programs per problem, and replies per problem that is measured.")
+    ] = 4
+    tests: Annotated[int, n_tests()] = 8
     max_reply_tokens: Annotated[int, Option(min=1, help="Longest reply where the model samples, in tokens.")] = 1024
     epochs: Annotated[int, Option(min=1, help="Passes over the examples.")] = 2
     lr: Annotated[float, Option(help="Highest learning rate.")] = 1e-5
@@ -60,5 +68,4 @@ class SftOptions(SessionOptions):
     gradient_checkpointing: Annotated[
         bool, Option("--gradient-checkpointing", help="Compute activations again instead of storing them.")
     ] = False
-    seed: Annotated[int, Option(min=0, help="Seed of programs, tests, order, held-out problems and replies.")] = 0
-    quiet: NoProgress = False
+    seed: Annotated[int, seed_of("programs, tests, order, held-out problems and replies")] = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from codea1_agents.cli.console import estimate_cells, new_table
+from codea1_agents.cli.console import counted, estimate_cells, new_table
 from codea1_agents.play.games import TimeSplit
 from codea1_agents.play.summary import Summary
 from codea1_env.rendering import harmless
@@ -46,8 +46,3 @@ def time_sentence(spent: TimeSplit, wall_s: float | None = None) -> str:
         f" the rest {spent.rest_s:.1f} s"
     )
     return f"time: {split}" if wall_s is None else f"time: {wall_s:.1f} s; all games together {split}"
-
-
-def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is 1."""
-    return f"{n} {noun}{'' if n == 1 else 's'}"

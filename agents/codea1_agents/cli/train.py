@@ -1,4 +1,4 @@
-"""The options of `codea1 train`, `codea1 presets` and `codea1 export-model`; `training_runs` runs them."""
+"""The options of `codea1 train`; `training_runs` runs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import Options, SummaryOnly
+from codea1_agents.cli import completing
+from codea1_agents.cli.options import Options, SummaryOnly, output, problem_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,12 @@ class TrainOptions(Options):
     """
 
     config: Annotated[
-        str | None, Argument(help="A TOML file, or a preset (see codea1 presets).", show_default=False)
+        str | None,
+        Argument(
+            help="A TOML file, or a preset (see codea1 list presets).",
+            show_default=False,
+            autocompletion=completing.presets,
+        ),
     ] = None
     changes: Annotated[
         list[str] | None,
@@ -38,15 +44,21 @@ class TrainOptions(Options):
     tester: Annotated[
         str, Option(help="Model that the tester starts with: agents.tester.model.", show_default=False)
     ] = ""
-    problems: Annotated[
-        str, Option("--problems", "-p", help="Problems to train on: game.problems.", show_default=False)
+    problems: Annotated[str, problem_source("Problems to train on: game.problems.", show_default=False)] = ""
+    held_out: Annotated[
+        str,
+        Option(
+            help="Problems to evaluate on: evaluation.problems.",
+            show_default=False,
+            autocompletion=completing.sources,
+        ),
     ] = ""
-    held_out: Annotated[str, Option(help="Problems to evaluate on: evaluation.problems.", show_default=False)] = ""
     steps: Annotated[int | None, Option(min=1, help="Iterations: run.steps.", show_default=False)] = None
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Run folder, new or empty.", show_default="a new one under runs/")
+    out: Annotated[Path | None, output("Run folder, new or empty.", show_default="a new one under runs/")] = None
+    resume: Annotated[
+        Path | None,
+        Option(help="Continue the run in this folder from its last checkpoint.", autocompletion=completing.runs),
     ] = None
-    resume: Annotated[Path | None, Option(help="Continue the run in this folder from its last checkpoint.")] = None
     dry_run: Annotated[
         bool, Option("--dry-run", help="Print memory, placement and minutes of a step by arithmetic; run nothing.")
     ] = False
@@ -56,26 +68,3 @@ class TrainOptions(Options):
     ] = None
     force: Annotated[bool, Option("--force", help="Start a run that does not fit this machine.")] = False
     quiet: SummaryOnly = False
-
-
-class PresetsOptions(Options):
-    """List the presets of codea1 train; a TOML file can extend a preset.
-
-    \b
-    Example:
-      codea1 presets
-    """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportModelOptions(Options):
-    """Export a trained model as a directory that transformers can load: weights, configuration, tokenizer.
-
-    \b
-    Example:
-      codea1 export-model runs/first --role coder -o models/coder
-    """
-
-    source: Annotated[Path, Argument(help="Run folder of codea1 train, or one of its checkpoints.")]
-    role: Annotated[str, Option(help="coder or tester.")]
-    out: Annotated[Path, Option("--out", "-o", help="Directory to write, new or empty.")]

@@ -1,4 +1,4 @@
-"""Runs `codea1 train`, `codea1 presets` and `codea1 export-model`."""
+"""Runs `codea1 train`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.options import require_out_or_resume
-from codea1_agents.cli.train import ExportModelOptions, PresetsOptions, TrainOptions
+from codea1_agents.cli.train import TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
-from codea1_agents.train.loop.loading import load_training, preset_names
+from codea1_agents.train.loop.game import lone_groups
+from codea1_agents.train.loop.loading import load_training
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.errors import UserError
 
@@ -29,11 +30,13 @@ def run_training(options: TrainOptions) -> None:
     resume, changes = options.resume, _changes(options)
     require_out_or_resume(options.out, resume)
     if options.config is None and resume is None:
-        raise UserError("name a TOML file or a preset (see codea1 presets), or a run to --resume")
+        raise UserError("name a TOML file or a preset (see codea1 list presets), or a run to --resume")
     if options.on is not None and not options.dry_run:
         raise UserError("--on needs --dry-run: a run takes the GPUs of this machine")
     config = None if options.config is None else load_training(options.config, () if resume else changes)
     page = Page(as_json=options.as_json, quiet=options.quiet)
+    for sentence in lone_groups(config) if config is not None else ():
+        page.warn(sentence)
     if options.dry_run:
         _dry_run(options, config, page)
         return
@@ -74,30 +77,6 @@ def _changes(options: TrainOptions) -> list[str]:
     return [*shortcuts, *(options.changes or ())]
 
 
-def run_export(options: ExportModelOptions) -> None:
-    """Write a trained model.
-
-    Raises:
-        UserError: there is no such run or role, or the directory cannot be written.
-    """
-    require_training()
-    from codea1_agents.train.loop.export import export_model  # noqa: PLC0415  heavy
-
-    page = Page(as_json=options.as_json)
-    with page.apart():
-        export_model(options.source, options.role, options.out)
-    page.say(f"{options.role} written to {options.out}")
-    page.finish(role=options.role, out=str(options.out))
-
-
-def run_presets(options: PresetsOptions) -> None:
-    """List the presets."""
-    page = Page(as_json=options.as_json)
-    found = {name: load_training(name) for name in preset_names()}
-    page.show(new_table(("preset", "what it is"), [(name, each.about) for name, each in found.items()], whole=(0,)))
-    page.finish(presets=[{"name": name, "about": each.about} for name, each in found.items()])
-
-
 def require_training() -> None:
     """Check that the packages for training are installed.
 
@@ -113,13 +92,13 @@ def require_training() -> None:
 def _print_result(page: Page, done: Any) -> None:
     last: dict[str, Any] = next((line for line in reversed(done.lines) if "figures" in line), {})
     evaluations = [line for line in done.lines if "evaluation" in line]
-    page.say(f"{done.steps} steps done; run folder: {done.folder}")
+    page.say(f"{counted(done.steps, 'step')} done; run folder: {done.folder}")
     if done.interrupted:
         page.note(f"interrupted; continue with: codea1 train --resume {done.folder}", even_if_quiet=True)
     for module, place in done.models.items():
         page.say(f"{module}: {place}")
     page.finish(
-        run=str(done.folder),
+        out=str(done.folder),
         steps=done.steps,
         interrupted=done.interrupted,
         figures=last.get("figures", {}),

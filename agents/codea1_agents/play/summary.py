@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import nan
 
-from codea1_agents.statistics import Estimate, json_number, mean_interval
+from codea1_agents.statistics import Estimate, estimate_document, mean_interval
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.runs.records import CaseRecord, EpisodeRecord, RoundRecord
 
@@ -47,12 +47,7 @@ class Summary:
     def to_json(self) -> dict[str, object]:
         """Return plain data; nan becomes null."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {n: estimate_to_json(v) if isinstance(v, Estimate) else v for n, v in values.items()}
-
-
-def estimate_to_json(estimate: Estimate) -> dict[str, float | int | None]:
-    """Return the estimate's fields; nan becomes null."""
-    return {each.name: json_number(getattr(estimate, each.name)) for each in fields(estimate)}
+        return {n: estimate_document(v) if isinstance(v, Estimate) else v for n, v in values.items()}
 
 
 class Tally:

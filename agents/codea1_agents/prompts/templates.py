@@ -48,6 +48,11 @@ _KINDS = tuple(ProblemKind)
 _SPEAKERS: tuple[Speaker, ...] = ("system", "assistant", "user")
 _TESTS = 8
 _WITH_INPUTS = "+inputs"
+
+EXTENSIONS = {_WITH_INPUTS: "Testers also get calls with arguments of suitable types, without their values."}
+"""What may follow the name of a wording, with a sentence."""
+
+_ABOUT = "about"
 _INPUTS = "Calls whose arguments have suitable types, without their values:"
 _MAX_CALLS = 6
 
@@ -137,6 +142,11 @@ def load_prompts(wording: str | Path | Prompts = "default") -> Prompts:
     return Prompts(name, {**default.tables, **found.tables}, forms)
 
 
+def about(wording: str) -> str:
+    """Return the sentence about one of `WORDINGS`."""
+    return str(tomllib.loads(_own(wording))[_ABOUT])
+
+
 def _found(name: str) -> tuple[str, str]:
     if name in WORDINGS:
         return _own(name), name
@@ -158,7 +168,7 @@ def _read(text: str, place: str) -> Prompts:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BrokenInput(f"prompts {place}: no valid TOML ({error})") from error
-    for table in document:
+    for table in document.keys() - {_ABOUT}:
         if table not in (*_TABLES, *_KINDS):
             raise BrokenInput(f"prompts {place}: {UnknownName.of('table', table, (*_TABLES, *_KINDS))}")
     tables = {name: _messages(document[name], f"prompts {place}, [{name}]") for name in document if name in _TABLES}

@@ -48,16 +48,17 @@ def test_a_book_becomes_a_pytest_file_and_the_releases_json_and_comes_back(
 ) -> None:
     result = codea1("book", "export", run, "--pytest", "test_mistakes.py", "--official", "official.json", "--json")
     n = size(run / "book.sqlite")
-    assert {name: done["written"] for name, done in one_object(result.stdout).items()} == {"official": n, "pytest": n}
+    done = one_object(result.stdout)
+    assert done["official"]["written"] == done["pytest"]["written"] == n
     compile(Path("test_mistakes.py").read_text(), "test_mistakes.py", "exec")
-    data = one_object(codea1("book", "import", "official.json", "--into", "b.sqlite", "-p", "starter", "--json").stdout)
+    data = one_object(codea1("book", "import", "official.json", "--out", "b.sqlite", "-p", "starter", "--json").stdout)
     assert (data["added"], data["size"], data["skipped"]) == (n, n, [])
     assert size(Path("b.sqlite")) == n
 
 
 def test_merging_adds_counts_up_in_a_new_book(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
     shutil.copy(run / "book.sqlite", "other.sqlite")
-    data = one_object(codea1("book", "merge", run, "other.sqlite", "--into", "both.sqlite", "--json").stdout)
+    data = one_object(codea1("book", "merge", run, "other.sqlite", "--out", "both.sqlite", "--json").stdout)
     assert data["size"] == size(run / "book.sqlite")
     with MistakeBook("both.sqlite") as both, MistakeBook(run / "book.sqlite") as one:
         frequencies = [sum(stored.entry.frequency for stored in book.entries()) for book in (both, one)]
@@ -74,12 +75,12 @@ def test_merging_adds_counts_up_in_a_new_book(codea1: Callable[..., Any], one_ob
         ("book export run", "nothing to write"),
         ("book export run/book.sqlite --pytest t.py", "name them with --problems"),
         ("book export run --official nowhere/o.json", "nowhere/o.json"),
-        ("book merge run lost.sqlite --into both.sqlite", "there is no such file"),
-        ("book merge run run/book.sqlite --into both.sqlite", "run/book.sqlite is named twice"),
-        ("book merge run --into run/book.sqlite", "exists already"),
-        ("book merge run --into nowhere/both.sqlite", "nowhere"),
-        ("book import lost.json --into b.sqlite", "lost.json: no such file"),
-        ("book import my_agents.py --into b.sqlite", "my_agents.py"),
+        ("book merge run lost.sqlite --out both.sqlite", "there is no such file"),
+        ("book merge run run/book.sqlite --out both.sqlite", "run/book.sqlite is named twice"),
+        ("book merge run --out run/book.sqlite", "exists already"),
+        ("book merge run --out nowhere/both.sqlite", "nowhere"),
+        ("book import lost.json --out b.sqlite", "lost.json: no such file"),
+        ("book import my_agents.py --out b.sqlite", "my_agents.py"),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(
@@ -98,7 +99,7 @@ def test_bad_input_is_one_sentence_and_changes_nothing(
 def test_lines_that_cannot_be_read_are_noted_and_counted(codea1: Callable[..., Any], one_object: Any) -> None:
     cases = [{"testcase": "assert f(1) == <object>", "frequency": 1}, {"testcase": "assert f(1) == 2", "frequency": 3}]
     Path("official.json").write_text(json.dumps({"P": {"attack_testcases": cases, "blacklisted": False}}))
-    result = codea1("book", "import", "official.json", "--into", "b.sqlite", "--json")
+    result = codea1("book", "import", "official.json", "--out", "b.sqlite", "--json")
     assert len(one_object(result.stdout)["skipped"]) == 1
     assert "note: skipped " in result.stderr
     assert size(Path("b.sqlite")) == 1
@@ -106,7 +107,7 @@ def test_lines_that_cannot_be_read_are_noted_and_counted(codea1: Callable[..., A
 
 def test_an_import_that_fails_leaves_an_old_book_as_it_is(codea1: Callable[..., Any], run: Path) -> None:
     before = size(run / "book.sqlite")
-    assert codea1("book", "import", "my_agents.py", "--into", run / "book.sqlite").exit_code == 2
+    assert codea1("book", "import", "my_agents.py", "--out", run / "book.sqlite").exit_code == 2
     assert size(run / "book.sqlite") == before
 
 
@@ -125,7 +126,7 @@ def test_a_run_that_may_only_be_looked_at_can_be_shown_exported_merged_and_resco
     lines = (
         "book show {}",
         "book export {} --official o.json --pytest t.py",
-        "book merge {} --into m.sqlite",
+        "book merge {} --out m.sqlite",
         "rescore {}",
     )
     with powerless():
@@ -143,8 +144,8 @@ def test_a_book_behind_a_closed_folder_is_one_sentence(
     closed.mkdir(mode=0)
     lines = (
         "book show {}/b.sqlite",
-        "book merge {0}/b.sqlite --into {0}/c.sqlite",
-        "book import {}/o.json --into x.sqlite",
+        "book merge {0}/b.sqlite --out {0}/c.sqlite",
+        "book import {}/o.json --out x.sqlite",
     )
     for line in lines:
         with powerless():

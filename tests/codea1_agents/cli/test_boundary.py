@@ -70,7 +70,7 @@ def test_an_error_nobody_expected_keeps_its_traceback(
 PLAY = ["play", "-p", "starter", "--tester", "boundary", "-n", "1", "--out", "run"]
 
 
-@pytest.mark.parametrize("arguments", [["agents"], PLAY, ["--help"], ["--version"], ["play", "--help"]])
+@pytest.mark.parametrize("arguments", [["list", "agents"], PLAY, ["--help"], ["--version"], ["play", "--help"]])
 def test_who_stops_reading_hears_nothing(started: Callable[..., subprocess.Popen[str]], arguments: list[str]) -> None:
     process = started(*arguments)
     assert process.stdout is not None
@@ -82,7 +82,9 @@ def test_who_stops_reading_hears_nothing(started: Callable[..., subprocess.Popen
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("arguments", [["agents"], ["agents", "--json"], PLAY, ["--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["list", "agents"], ["list", "agents", "--json"], PLAY, ["--help"], ["--version"]]
+)
 def test_a_full_disk_behind_stdout_is_one_sentence(arguments: list[str]) -> None:
     command = [sys.executable, "-c", "from codea1_agents.cli import main\nmain()", *arguments]
     with Path("/dev/full").open("w") as full:

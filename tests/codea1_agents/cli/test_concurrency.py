@@ -47,7 +47,7 @@ def test_an_interrupt_keeps_the_games_that_were_finished_out_of_turn(
 ) -> None:
     (folder / "slow.py").write_text(SLOW)
     first = json.loads(codea1(*FAST, "-n", 1, "--tester", "examples", "--out", "first", "--json").stdout)
-    assert first["episodes"] == 1
+    assert first["n_episodes"] == 1
     problem = json.loads(Path("first/episodes.jsonl").read_text())["problem_id"]
     arguments = [*FAST, "--coder", "reference", "--tester", "slow:tester", "--concurrency", "4"]
     process = started(*arguments, "--out", "run", "--quiet", env={"SLOW": problem})

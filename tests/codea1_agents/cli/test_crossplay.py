@@ -22,18 +22,18 @@ def test_it_writes_matrices_ratings_and_pictures_that_a_report_shows(
     codea1("play", "-p", "starter", "--coder", "reference", "--tester", "examples", "-n", "2", "--out", "run")
     asked = ["crossplay", "--coders", "right=reference", *QUICK, "--seed", "1"]
     found = one_object(codea1(*asked, "-o", "run/crossplay", "--json").stdout)
-    assert found["judge_version"] == JUDGE_VERSION
+    assert found["judge_version"] == found["versions"]["judge"] == JUDGE_VERSION
     assert [each["name"] for each in found["coders"]] == ["right", "mutant"]
     assert [each["name"] for each in found["testers"]] == ["fuzz", "boundary"]
     assert all(each["is_yardstick"] for each in found["testers"])
-    assert found["on_policy"]["figures"]["beats"]["value"][0] == [0, 0]
-    assert found["coders"][0]["right"]["value"] == 1
+    assert found["on_policy"]["figures"]["beats"]["mean"][0] == [0, 0]
+    assert found["coders"][0]["right"]["mean"] == 1
     assert found["on_policy"]["game"]["support"][0][0] == 0
     assert found["settings"]["coders"] == {"right": "reference", "mutant": "mutant"}
     written = {path.name for path in (folder / "run/crossplay").iterdir()}
     assert {"crossplay.json", "crossplay.md", "programs.jsonl", "suites.jsonl"} < written
     assert sum(name.endswith(".svg") for name in written) == 8
-    assert one_object(codea1(*asked, "--json").stdout) == found
+    assert one_object(codea1(*asked, "--json").stdout) == found | {"out": None}
     assert codea1("report", "run", "-o", "run.html").exit_code == 0
     page = (folder / "run.html").read_text()
     assert "Cross-play: what the coder earns" in page

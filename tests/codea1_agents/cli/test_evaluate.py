@@ -66,10 +66,10 @@ def test_the_reference_coder_gets_one_and_the_mutant_less(
         assert result.exit_code == 0, result.stderr
         found[agent] = one_object(result.stdout)
     for key in ("pass@1", "pass@2", "avg@2"):
-        assert found["reference"][key]["value"] == 1.0
-        assert found["reference"][key]["n_problems"] == 10
-    mutant = found["mutant,strength=1"]["pass@1"]
-    assert mutant["low"] <= mutant["value"] <= mutant["high"] < 1.0
+        assert found["reference"]["figures"][key]["mean"] == 1.0
+        assert found["reference"]["figures"][key]["n_problems"] == 10
+    mutant = found["mutant,strength=1"]["figures"]["pass@1"]
+    assert mutant["low"] <= mutant["mean"] <= mutant["high"] < 1.0
 
 
 def test_an_interrupted_evaluation_goes_on_with_what_is_missing(
@@ -84,7 +84,7 @@ def test_an_interrupted_evaluation_goes_on_with_what_is_missing(
     result = codea1(*command)
     assert result.exit_code == 0
     assert (folder / "asked").read_text() == "f" * CHUNK + "g" * CHUNK
-    assert json.loads((folder / "e" / "figures.json").read_text())["pass@1"]["n_problems"] == 2
+    assert json.loads((folder / "e" / "figures.json").read_text())["figures"]["pass@1"]["n_problems"] == 2
 
 
 def test_what_an_unavailable_coder_left_out_is_asked_for_again(
@@ -96,10 +96,10 @@ def test_what_an_unavailable_coder_left_out_is_asked_for_again(
     assert result.exit_code == 3
     assert "unavailable" in result.stderr
     down = one_object(result.stdout)
-    assert (down["n_masked"], down["n_samples"], down["avg@1"]["value"]) == ({"agent": 2}, 0, None)
+    assert (down["n_masked"], down["n_samples"], down["figures"]["avg@1"]["mean"]) == ({"agent": 2}, 0, None)
     (folder / "down").unlink()
     up = one_object(codea1(*command).stdout)
-    assert (up["n_masked"], up["n_samples"], up["avg@1"]["value"]) == ({}, 2, 1.0)
+    assert (up["n_masked"], up["n_samples"], up["figures"]["avg@1"]["mean"]) == ({}, 2, 1.0)
 
 
 def test_a_coder_that_is_gone_is_not_asked_for_the_rest(codea1: Callable[..., Any], folder: Path, source: Path) -> None:
@@ -136,12 +136,12 @@ def test_a_tester_is_measured_with_named_denominators(
 ) -> None:
     command = ("eval", "tester", "--agent", "for_two:tests", "--problems", source, "--tests", 2, "--mode", "suite")
     found = one_object(codea1(*command, "--coder", "mutant,strength=1", "--candidates", 3, "--json").stdout)
-    assert found["pass@1"]["value"] == 1.0
-    assert found["pass@2"]["value"] == 0.75
-    assert (found["mut@2"]["n_problems"], found["mut_fixed@2"]["n_problems"]) == (1, 2)
-    assert found["Mul"]["value"] == pytest.approx(0.75 * found["mut@2"]["value"])
+    assert found["figures"]["pass@1"]["mean"] == 1.0
+    assert found["figures"]["pass@2"]["mean"] == 0.75
+    assert (found["figures"]["mut@2"]["n_problems"], found["figures"]["mut_fixed@2"]["n_problems"]) == (1, 2)
+    assert found["figures"]["Mul"]["mean"] == pytest.approx(0.75 * found["figures"]["mut@2"]["mean"])
     assert found["faults"] == {"no_code": 1}
-    assert found["selection"]["gain"]["n_problems"] == 2
+    assert found["selection"]["figures"]["gain"]["n_problems"] == 2
 
 
 def test_an_unknown_mode_is_bad_input(codea1: Callable[..., Any], source: Path) -> None:
@@ -156,12 +156,14 @@ def test_two_evaluations_are_compared_problem_by_problem(
     for name, agent in (("a", "mutant,strength=1"), ("b", "reference")):
         arguments = ("--agent", agent, "--problems", "starter", "--limit", 10, "--out", name)
         assert codea1("eval", "coder", *arguments).exit_code == 0
-    found = one_object(codea1("eval", "compare", "a", "b", "--json").stdout)["avg@n"]
-    assert found["difference"]["value"] == pytest.approx(found["after"]["value"] - found["before"]["value"])
+    whole = one_object(codea1("eval", "compare", "a", "b", "--json", "-o", "compared.json").stdout)
+    assert json.loads(Path("compared.json").read_text())["figures"] == whole["figures"]
+    found = whole["figures"]["avg@n"]
+    assert found["difference"]["mean"] == pytest.approx(found["after"]["mean"] - found["before"]["mean"])
     assert found["is_shown"]
     assert 2 <= found["problems_needed"] <= 10
-    again = one_object(codea1("eval", "compare", "a", "a", "--json").stdout)["avg@n"]
-    assert (again["difference"]["value"], again["problems_needed"], again["is_shown"]) == (0.0, None, False)
+    again = one_object(codea1("eval", "compare", "a", "a", "--json").stdout)["figures"]["avg@n"]
+    assert (again["difference"]["mean"], again["problems_needed"], again["is_shown"]) == (0.0, None, False)
 
 
 def test_only_evaluations_of_one_kind_are_compared(codea1: Callable[..., Any], source: Path) -> None:

@@ -14,16 +14,16 @@ def test_the_exported_file_can_be_played_under_golden_rules(
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
     options = ("--agent", "boundary", "--problems", "starter", "--limit", 3, "--tests", 4, "--out", name, "--json")
-    found = one_object(codea1("export-tests", *options).stdout)
+    found = one_object(codea1("export", "tests", *options).stdout)
     assert (found["n_problems"], found["n_tests"]) == (3, 12)
     played = codea1("play", "--problems", name, "--coder", "reference", "--rules", "golden", "-n", 3, "--json")
     assert played.exit_code == 0, played.stderr
-    assert one_object(played.stdout)["summary"]["coder_reward"]["mean"] == 1.0
+    assert one_object(played.stdout)["figures"]["coder_reward"]["mean"] == 1.0
 
 
 def test_nothing_is_written_where_no_test_is_confirmed(codea1: Callable[..., Any], folder: Path) -> None:
     options = ("--agent", "invalid,kind=prose", "--problems", "starter", "--limit", 2, "--out", "tests.jsonl")
-    result = codea1("export-tests", *options)
+    result = codea1("export", "tests", *options)
     assert result.exit_code == 2
     assert "no test was confirmed" in result.stderr
     assert not (folder / "tests.jsonl").exists()

@@ -26,11 +26,11 @@ def test_solve_prints_residuals_and_writes_pictures_and_the_bank(codea1: Callabl
     asked = ["game", "solve", "starter", "--limit", "1", "--no-solution", "--json"]
     found = json.loads(codea1(*asked, "--save", "one.bank.jsonl", "-o", "pictures").stdout)
     assert found["largest_residual"] < 1e-8
-    assert (found["n_programs"], len(found["problems"])) == (4, 1)
-    assert sum(found["problems"][0]["coder"].values()) == pytest.approx(1.0)
+    assert (found["n_programs"], len(found["by_problem"])) == (4, 1)
+    assert sum(found["by_problem"][0]["coder"].values()) == pytest.approx(1.0)
     assert all((folder / path).stat().st_size > 3000 for path in found["pictures"])
     again = json.loads(codea1("game", "solve", "one.bank.jsonl", "--json").stdout)
-    assert again["problems"][0]["coder_payoffs"] == found["problems"][0]["coder_payoffs"]
+    assert again["by_problem"][0]["coder_payoffs"] == found["by_problem"][0]["coder_payoffs"]
 
 
 def test_dynamics_become_less_exploitable(codea1: Callable[..., Any]) -> None:

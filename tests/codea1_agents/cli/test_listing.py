@@ -1,29 +1,66 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from codea1_agents.prompts.templates import WORDINGS, load_prompts
+from codea1_agents.scripted.testers import FuzzTester
 from codea1_env import plugins
 from codea1_env.errors import MissingExtra
 from codea1_env.plugins import names
 
 
-@pytest.mark.parametrize(("command", "group"), [(["agents"], "agents"), (["problems", "list"], "problems")])
+@pytest.mark.parametrize(("group", "key"), [("agents", "agents"), ("problems", "sources")])
 def test_every_registered_name_is_listed_with_a_sentence(
-    codea1: Callable[..., Any], one_object: Any, command: list[str], group: Any
+    codea1: Callable[..., Any], one_object: Any, group: Any, key: str
 ) -> None:
-    result = codea1(*command, "--json")
-    rows = one_object(result.stdout)[group]
+    result = codea1("list", group, "--json")
+    rows = one_object(result.stdout)[key]
     assert [row["name"] for row in rows] == list(names(group))
     assert all(row["what"].endswith((".", ":")) or " " in row["what"] for row in rows)
     assert all(row["name"] in result.stderr for row in rows)
 
 
 def test_an_agents_options_are_told_with_their_defaults(codea1: Callable[..., Any], one_object: Any) -> None:
-    options = {each["name"]: each["options"] for each in one_object(codea1("agents", "--json").stdout)["agents"]}
-    assert "strength=0.5" in options["mutant"]
+    found = one_object(codea1("list", "agents", "--json").stdout)["agents"]
+    options = {each["name"]: each["options"] for each in found}
+    assert options["mutant"] == [{"name": "strength", "type": "float", "default": "0.5"}]
+    assert options["examples"] == []
+
+
+def test_one_agent_is_shown_with_its_options_and_its_whole_docstring(
+    codea1: Callable[..., Any], one_object: Any
+) -> None:
+    shown = codea1("list", "agents", "fuzz,hunt=true").stdout
+    assert inspect.getdoc(FuzzTester).splitlines()[-1] in shown  # type: ignore[union-attr]
+    assert ["hunt", "bool", "False"] in [line.split() for line in shown.splitlines()]
+    (found,) = one_object(codea1("list", "agents", "openai", "--json").stdout)["agents"]
+    assert {each["name"]: each["default"] for each in found["options"]}["model"] in (None, "''")
+
+
+def test_an_unknown_agent_is_bad_input(codea1: Callable[..., Any]) -> None:
+    result = codea1("list", "agents", "mutent")
+    assert result.exit_code == 2
+    assert "did you mean 'mutant'" in result.stderr
+
+
+def test_problem_sources_are_listed_with_kinds_counts_and_options(codea1: Callable[..., Any], one_object: Any) -> None:
+    result = codea1("list", "problems", "--json")
+    found = {each["name"]: each for each in one_object(result.stdout)["sources"]}
+    assert found["humaneval"]["n_by_kind"] == {"function": 164}
+    assert [each["name"] for each in found["tiny"]["options"]] == ["options"]
+    assert "tiny:OPTIONS" in result.stderr
+
+
+def test_every_wording_is_listed_and_loads_with_every_extension(codea1: Callable[..., Any], one_object: Any) -> None:
+    found = one_object(codea1("list", "prompts", "--json").stdout)
+    assert [each["name"] for each in found["prompts"]] == list(WORDINGS)
+    for wording in found["prompts"]:
+        for extension in found["extensions"]:
+            load_prompts(wording["name"] + extension["name"])
 
 
 def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(
@@ -37,7 +74,7 @@ def test_one_plug_in_that_cannot_be_imported_does_not_hide_the_others(
         return whole(group, name)
 
     monkeypatch.setattr(plugins, "resolve", resolve)
-    result = codea1("agents")
+    result = codea1("list", "agents")
     assert result.exit_code == 0
     assert "[vllm]" in result.stdout
     assert "reference" in result.stdout

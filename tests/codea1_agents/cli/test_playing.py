@@ -21,7 +21,7 @@ from tests.support.command_line import FAST, Finished, Started, entries_of
 def test_what_agents_print_is_never_among_the_results(finished: Finished, one_object: Any) -> None:
     done = finished(*FAST, "-n", 2, "--tester", "my_agents:chatty", "--json", "--out", "run")
     assert done.returncode == 0, done.stderr
-    assert one_object(done.stdout)["episodes"] == 2
+    assert one_object(done.stdout)["n_episodes"] == 2
     for said in ("I think aloud", "and go around", "or write to the descriptor"):
         assert said in done.stderr
     done = finished(*FAST, "-n", 1, "--tester", "my_agents:chatty", "--quiet", "--out", "other")

@@ -45,7 +45,7 @@ def test_an_agent_of_another_package_is_listed_and_plays(
     finished: Callable[..., Any], one_object: Any, installed: Path
 ) -> None:
     environment = {"PYTHONPATH": str(installed)}
-    listed = finished("agents", "--json", env=environment)
+    listed = finished("list", "agents", "--json", env=environment)
     assert listed.returncode == 0, listed.stderr
     (mine,) = [each for each in one_object(listed.stdout)["agents"] if each["name"] == "quoter"]
     assert mine == {
@@ -58,9 +58,9 @@ def test_an_agent_of_another_package_is_listed_and_plays(
     arguments = ["play", "-p", "starter", "--coder", "reference", "--tester", "quoter,times=2", "-n", 4]
     played = finished(*arguments, "--concurrency", 2, "--json", "--out", "run", env=environment)
     assert played.returncode == 0, played.stderr
-    assert one_object(played.stdout)["summary"]["n_masked_rounds"] == 0
+    assert one_object(played.stdout)["n_masked_rounds"] == 0
     assert json.loads(Path("run/episodes.jsonl").read_text().splitlines()[0])["rounds"][0]["suites"][0]["cases"]
-    assert finished("agents").stdout.count("quoter") == 0
+    assert finished("list", "agents").stdout.count("quoter") == 0
 
 
 UNDER_RAY = """

@@ -43,7 +43,7 @@ def test_a_book_tells_what_became_of_its_cases(codea1: Callable[..., Any], one_o
         n_there, n_left = book.size(), len(list(book.departures()))
     data = one_object(codea1("book", "stats", run, "--json").stdout)
     assert (data["there"], data["fixed"] + data["evicted"]) == (n_there, n_left)
-    assert sum(each["n_spells"] for each in data["problems"]) == n_there + n_left
+    assert sum(each["n_spells"] for each in data["by_problem"]) == n_there + n_left
     survival = one_object(codea1("book", "survival", run, "--picture", "s.svg", "--json").stdout)["groups"]["all"]
     assert (survival["n"], survival["fixed"]) == (n_there + n_left, data["fixed"])
     assert "<svg" in Path("s.svg").read_text()
@@ -55,7 +55,7 @@ def test_a_book_tells_what_became_of_its_cases(codea1: Callable[..., Any], one_o
 
 
 def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_object: Any, run: Path) -> None:
-    data = one_object(codea1("book", "minimise", run, "--into", "small.sqlite", "--limit", 2, "--json").stdout)
+    data = one_object(codea1("book", "minimise", run, "--out", "small.sqlite", "--limit", 2, "--json").stdout)
     assert data["before"] == 2
     assert data["characters_after"] <= data["characters_before"]
     with MistakeBook("small.sqlite", read_only=True) as book:
@@ -71,8 +71,8 @@ def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_obje
         ("report run -o r.html --png", "--png needs a folder"),
         ("rescore lost", "lost: no such run folder"),
         ("rescore my_agents.py", "a file, not a run folder"),
-        ("rescore run --preset golden", "has not executed"),
-        ("rescore run --preset papr", "did you mean 'paper'?"),
+        ("rescore run --rules golden", "has not executed"),
+        ("rescore run --rules papr", "did you mean 'paper'?"),
         ("rescore run --out run", "is not empty"),
         ("rescore run --sweep alpha", "write NAME=VALUE,VALUE"),
         ("rescore run --sweep alpha=0 --sweep alpha=1", "names alpha twice"),
@@ -81,8 +81,8 @@ def test_a_book_is_minimised_into_a_new_one(codea1: Callable[..., Any], one_obje
         ("rescore run --sweep rules=fixed,paper --picture x.svg", "draws a sweep of one number"),
         ("book survival run --by month", "unknown source 'month'"),
         ("book stats lost.sqlite", "there is no such file"),
-        ("book minimise run --into run/book.sqlite", "exists already"),
-        ("book minimise run/book.sqlite --into new.sqlite", "name the run folders"),
+        ("book minimise run --out run/book.sqlite", "exists already"),
+        ("book minimise run/book.sqlite --out new.sqlite", "name the run folders"),
     ],
 )
 def test_bad_input_is_one_sentence(codea1: Callable[..., Any], run: Path, line: str, said: str) -> None:

@@ -47,14 +47,14 @@ def test_alpha_moves_the_tester_only_and_nothing_is_written(
 
 
 def test_a_table_for_people_tells_before_after_difference_and_order(codea1: Callable[..., Any], run: Path) -> None:
-    shown = codea1("rescore", run, "--preset", "zero_sum").stdout
+    shown = codea1("rescore", run, "--rules", "zero_sum").stdout
     for word in ("before", "after", "difference", "95 % interval", "coder: ", "tester: "):
         assert word in shown
 
 
 def test_the_rescored_run_can_be_written_as_a_run_of_its_own(codea1: Callable[..., Any], run: Path) -> None:
     before = contents(run)
-    assert codea1("rescore", run, "--alpha", 0.3, "--tests-per-suite", 4, "--out", "other").exit_code == 0
+    assert codea1("rescore", run, "--alpha", 0.3, "--tests", 4, "--out", "other").exit_code == 0
     config = stored_config(Path("other"))
     assert (config.rules.reward.alpha, config.rules.tests_per_suite) == (0.3, 4)
     old, new = list(iter_episodes(run)), list(iter_episodes(Path("other")))
@@ -103,7 +103,7 @@ def test_fewer_tests_per_suite_than_were_played_pay_at_most_1(
     assert max(len(suite.cases) for each in iter_episodes(run) for r in each.rounds for suite in r.suites) > 2
     for rules in ("fixed", "zero_sum", "release"):
         out = f"rescored-{rules}"
-        one_object(codea1("rescore", run, "--rules", rules, "--tests-per-suite", 2, "--out", out, "--json").stdout)
+        one_object(codea1("rescore", run, "--rules", rules, "--tests", 2, "--out", out, "--json").stdout)
         rewards = [r.rewards for each in iter_episodes(Path(out)) for r in each.rounds]
         paid = [one.value for each in rewards for one in (each.coder, *each.testers)]
         assert all(-1 <= value <= 1 for value in paid if value is not None)

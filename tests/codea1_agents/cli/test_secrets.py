@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from codea1_agents.cli.app import app
+from codea1_agents.cli.app import all_commands
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +127,8 @@ COMMANDS = {
     "play at once": (*PLAY, "--coder", "SPEC", "--tester", "SPEC", "--out", "run", "--concurrency", 2, "--json"),
     "eval coder": ("eval", "coder", "-n", 3, "--problems", "two.jsonl", "--agent", "SPEC", "--out", "run"),
     "eval tester": ("eval", "tester", "--problems", "two.jsonl", "--agent", "SPEC", "--coder", "SPEC", "--out", "run"),
-    "select": (
+    "eval select": (
+        "eval",
         "select",
         "--problems",
         "two.jsonl",
@@ -143,7 +143,18 @@ COMMANDS = {
         "--out",
         "run",
     ),
-    "export-tests": ("export-tests", "--problems", "two.jsonl", "--agent", "SPEC", "--coder", "SPEC", "--out", "rows"),
+    "export tests": (
+        "export",
+        "tests",
+        "--problems",
+        "two.jsonl",
+        "--agent",
+        "SPEC",
+        "--coder",
+        "SPEC",
+        "--out",
+        "rows",
+    ),
     "check agent": ("check", "agent", "SPEC"),
     "crossplay": ("crossplay", "-p", "two.jsonl", "--coders", "SPEC", "--testers", "mine=SPEC", "--out", "run"),
     "crossplay both": ("crossplay", "SPEC", "-p", "two.jsonl", "--out", "run", "--json"),
@@ -254,17 +265,14 @@ def test_a_slip_on_the_command_line_shows_no_key(
 
 
 def test_every_command_that_takes_an_agent_is_among_these() -> None:
-    taking: set[str] = set()
-
-    def look(command: Any, path: tuple[str, ...]) -> None:
-        for name, each in getattr(command, "commands", {}).items():
-            look(each, (*path, name))
-        names = {each.name for each in getattr(command, "params", ())}
-        if names & {"agent", "spec", "name", "coder", "tester", "coders", "testers", "players"}:
-            taking.add(" ".join(path))
-
-    look(typer.main.get_command(app), ())
-    of_something_else = {"check sandbox", "experiment", "train"}  # the options of `train` name models
+    taking = {
+        path
+        for path, command in all_commands().items()
+        if {each.name for each in command.params}
+        & {"agent", "spec", "name", "coder", "tester", "coders", "testers", "players"}
+    }
+    # `list agents` makes no agent; the options of `train` name models.
+    of_something_else = {"sandbox check", "experiment", "train", "list agents"}
     covered = {" ".join(str(each) for each in arguments[:2]) for arguments in COMMANDS.values()}
     covered |= {str(arguments[0]) for arguments in COMMANDS.values()}
     assert taking - of_something_else <= covered

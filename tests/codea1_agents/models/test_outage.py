@@ -131,5 +131,5 @@ def test_games_without_a_reply_are_masked_and_told_and_the_run_goes_on(faulty: C
     records = list(iter_episodes(Path("run")))
     assert [record.masked for record in records] == [True] * 2 + [False] * 18
     assert "note: episode 0 is masked: openai(m at" in done.stderr
-    assert json.loads(done.stdout)["summary"]["n_masked_rounds"] == 2
+    assert json.loads(done.stdout)["n_masked_rounds"] == 2
     assert "the tester was unavailable" in Path("run/episodes.jsonl").read_text()

@@ -148,7 +148,7 @@ BROKEN: list[tuple[Any, str]] = [
     ({**OWN, "id": "2", "entry_point": "f()"}, "does not define f"),
     ({**OWN, "id": "2", "exmples": []}, "unknown field 'exmples'"),
     ({**OWN, "id": "2", "golden": "assert f(1) == 2"}, "column 'golden' holds str, not a list"),
-    ({**OWN, "id": "2", "golden": [{"expression": "f(1)"}]}, "an item of 'golden' is neither"),
+    ({**OWN, "id": "2", "golden": [{"expression": "f(1)"}]}, "golden test 1 is neither"),
     ({**OWN, "id": "2", "golden": ["f(1)"]}, None),
     ({**OWN, "id": "2", "examples": [1]}, "holds int, not text"),
     ({**OWN, "id": "2", "wrong_programs": [{"program": "", "note": "", "subtlety": 9}]}, "subtlety of 1 to 4"),

@@ -53,8 +53,16 @@ def test_the_row_of_a_function_has_no_new_fields() -> None:
         (SCRIPT | {"output": "word"}, "column 'output': unknown output 'word': did you mean 'words'"),
         (SCRIPT | {"solution": "print("}, "column 'solution' is not Python"),
         (SCRIPT | {"entry_point": "main"}, "entry point 'main' is not run, as in run.'3 4'. == '7'"),
-        (SCRIPT | {"golden": [{"input": 1, "output": "1"}]}, "'input' of a golden test holds int"),
-        (SCRIPT | {"golden": [{"input": "1"}]}, "an item of 'golden' is neither"),
+        (SCRIPT | {"golden": [{"input": 1, "output": "1"}]}, "'input' of golden test 1 holds int"),
+        (SCRIPT | {"golden": [{"input": "1"}]}, "golden test 1 is neither"),
+        (
+            FUNCTION | {"golden": ["assert add(1) == 1", {"expression": "add(1", "expected": "1"}]},
+            r"'expression' of golden test 2 is not Python: .* \(line 1\)",
+        ),
+        (
+            FUNCTION | {"golden": [{"expression": "add(1)", "expected": "1; 2"}]},
+            "'expected' of golden test 1 is not one",
+        ),
         (FUNCTION | {"golden": [{"input": "1", "output": "1"}]}, 'needs a program on standard input: "kind": "stdin"'),
         (
             SCRIPT | {"entry_point": "main", "golden": [{"input": "1", "output": "1"}]},

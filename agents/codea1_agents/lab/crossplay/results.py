@@ -78,7 +78,7 @@ class Findings:
             "schema_version": 1,
             "judge_version": JUDGE_VERSION,
             "settings": dict(settings),
-            "problems": list(play.problems),
+            "problem_ids": list(play.problems),
             "coders": [
                 {
                     "name": name,
@@ -217,7 +217,7 @@ def _grid_document(grid: Grid) -> dict[str, Any]:
     def each(name: str) -> list[list[float | None]]:
         return [[json_number(getattr(cell, name)) for cell in row] for row in grid.estimates]
 
-    return {"value": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
+    return {"mean": each("mean"), "low": each("low"), "high": each("high"), "n_problems": each("n_problems")}
 
 
 def _named(names: Sequence[str], strategy: Any, support: Sequence[int]) -> str:

@@ -59,7 +59,7 @@ def heat_maps_of(document: Mapping[str, Any]) -> tuple[HeatMap, ...]:
 def _maps(document: Mapping[str, Any]) -> Iterator[HeatMap]:
     rows = tuple(each["name"] for each in document["coders"])
     columns = tuple(each["name"] for each in document["testers"])
-    n = len(document["problems"])
+    n = len(document["problem_ids"])
     for mode, figure, title in _MAPS:
         found = document[mode]
         if found is None:
@@ -73,7 +73,7 @@ def _maps(document: Mapping[str, Any]) -> Iterator[HeatMap]:
             note=f"{_NOTES[mode]} Means over {n} problems, 95 % bootstrap intervals over problems.{framed}",
             rows=rows,
             columns=columns,
-            values=_table(grid["value"]),
+            values=_table(grid["mean"]),
             low=_table(grid["low"]),
             high=_table(grid["high"]),
             marked=tuple((int(i), int(j)) for i, j in game["support"]) if game else (),

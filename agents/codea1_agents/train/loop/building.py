@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, is_dataclass
-from typing import Any, TypeVar
-
-from pydantic import TypeAdapter, ValidationError
 
 from codea1_agents.models.chat_format import load_chat_format
-from codea1_agents.prompts import load_prompts
 from codea1_agents.train.grpo.algorithm import GRPOConfig
 from codea1_agents.train.grpo.hyperparameters import RolloutSettings, UpdateSettings, values_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.loop.game import limits_of, require_game, rules_of
 from codea1_agents.train.loop.modules import ROLES, longest, models_of
-from codea1_agents.train.loop.options import GameOptions, TrainingConfig
-from codea1_env.errors import UnknownName, UserError
-from codea1_env.rules.ruleset import Ruleset, preset
-from codea1_env.runs.records import first_fault
-from codea1_env.sandbox import Limits
-
-_D = TypeVar("_D")
+from codea1_agents.train.loop.options import TrainingConfig
+from codea1_env.errors import UserError
 
 
 def grpo_config(config: TrainingConfig) -> GRPOConfig:
@@ -34,7 +24,7 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
         raise UserError("game.problems: name the problems to train on, e.g. --set game.problems=humaneval")
     models = models_of(config)
     _require_players(config, models)
-    load_prompts(config.rollout.prompts)  # finds a wrong name before Ray starts
+    require_game(config)
     rollout, update, cluster = config.rollout, config.training, config.cluster
     made = (
         GRPOConfig()
@@ -93,52 +83,8 @@ def require_chats(models: Iterable[ModelSettings]) -> None:
         load_chat_format(path)
 
 
-def rules_of(game: GameOptions) -> Ruleset:
-    """Return the preset of the rules, with the parts that the settings replace.
-
-    Raises:
-        UserError: no such preset or part, or a wrong value.
-    """
-    parts = ("tests_per_suite", "reading", "max_program_bytes", "validation", "confirm", "reward", "book", "comparison")
-    changes = {name: getattr(game, name) for name in parts if getattr(game, name) not in (None, {})}
-    return _varied(preset(game.rules), changes, "game")
-
-
-def limits_of(game: GameOptions) -> Limits | None:
-    """Return the limits per call of a program; None: the settings have none.
-
-    Raises:
-        UserError: no such limit, or a wrong value.
-    """
-    return _varied(Limits(), game.limits, "game.limits") if game.limits else None
-
-
 def _require_players(config: TrainingConfig, models: Mapping[str, ModelSettings]) -> None:
     pays_tester = rules_of(config.game).reward.pays_tester
     for role in ("coder", "tester") if pays_tester else ("coder",):
         if not {role, "shared"} & set(models) and not getattr(config.agents, role).agent:
             raise UserError(f"nobody plays the {role}: set agents.{role}.model or agents.{role}.agent")
-
-
-def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:
-    """Return a dataclass with some fields replaced, also fields of its parts.
-
-    Raises:
-        UserError: no such field, or a wrong value.
-    """
-    merged = _replaced(value, changes, path)
-    try:
-        return TypeAdapter(type(value)).validate_json(json.dumps(merged), strict=True)
-    except ValidationError as error:
-        fault = f"{path}.{first_fault(error)}".replace(".the whole: ", ": ").replace(": Value error, ", ": ")
-        raise UserError(fault) from error
-
-
-def _replaced(value: Any, changes: Mapping[str, Any], path: str) -> dict[str, Any]:
-    merged: dict[str, Any] = asdict(value)
-    for name, new in changes.items():
-        if name not in merged:
-            raise UnknownName.of("setting", f"{path}.{name}", [f"{path}.{each}" for each in merged])
-        own = getattr(value, name)
-        merged[name] = _replaced(own, new, f"{path}.{name}") if is_dataclass(own) else new
-    return merged

@@ -26,8 +26,6 @@ from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
-from codea1_env.judging.golden import require_golden_tests
-from codea1_env.problems import load_problems
 
 Line = dict[str, Any]
 
@@ -136,7 +134,6 @@ def _run(
     require_evaluation(config.evaluation, config.game.sandbox)
     made = grpo_config(config)
     require_chats(made.models.values())
-    require_golden_tests(load_problems(config.game.problems), made.rules)
     facts = facts_of(config)
     if run is not None:
         require_same(run, facts)

@@ -209,7 +209,7 @@ class TrainingConfig(_Section):
     """All settings of a run."""
 
     about: str = ""
-    """One sentence for `codea1 presets`."""
+    """One sentence for `codea1 list presets`."""
     run: RunOptions = Field(default_factory=RunOptions)
     game: GameOptions = Field(default_factory=GameOptions)
     agents: AgentsOptions = Field(default_factory=AgentsOptions)

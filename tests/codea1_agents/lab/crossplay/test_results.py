@@ -33,15 +33,15 @@ def test_the_document_is_plain_json_with_all_that_was_measured(findings: Finding
     document = json.loads(json.dumps(findings.document({"seed": 2}), allow_nan=False))
     figures = document["on_policy"]["figures"]
     assert set(figures) == set(FIGURES)
-    assert figures["coder_reward"]["value"] == pytest.approx(np.array([[1.0, 0.1], [0.2, 0.9]]))
-    low, value, high = (np.array(figures["beats"][name]) for name in ("low", "value", "high"))
+    assert figures["coder_reward"]["mean"] == pytest.approx(np.array([[1.0, 0.1], [0.2, 0.9]]))
+    low, value, high = (np.array(figures["beats"][name]) for name in ("low", "mean", "high"))
     assert (low[0, 1], high[1, 0]) < (value[0, 1], 1.0)
     assert (low <= value).all()
     assert (value <= high).all()
-    assert figures["caught"]["value"] == [[None, None], [None, None]]
+    assert figures["caught"]["mean"] == [[None, None], [None, None]]
     assert np.array(document["on_policy"]["per_problem"]["survives"]).shape == (2, 2, 30)
     assert [each["is_yardstick"] for each in document["coders"]] == [False, True]
-    assert document["coders"][0]["right"]["value"] == 1
+    assert document["coders"][0]["right"]["mean"] == 1
     assert document["reversals"] == [
         {"first": "a|b", "against_first": "x", "second": "mutant", "against_second": "fuzz"}
     ]

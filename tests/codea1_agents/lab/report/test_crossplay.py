@@ -12,11 +12,11 @@ from codea1_env.facts.judge_version import JUDGE_VERSION
 
 
 def document(**changes: Any) -> dict[str, Any]:
-    grid = {"value": [[0.25, None]], "low": [[0.1, None]], "high": [[0.4, None]]}
+    grid = {"mean": [[0.25, None]], "low": [[0.1, None]], "high": [[0.4, None]]}
     names = ("coder_reward", "tester_reward", "pass_rate", "validity", "beats")
     figures = dict.fromkeys(names, grid)
     return {
-        "problems": ["p", "q"],
+        "problem_ids": ["p", "q"],
         "coders": [{"name": "c"}],
         "testers": [{"name": "s"}, {"name": "t"}],
         "on_policy": {"figures": figures, "game": {"support": [[0, 1]]}},

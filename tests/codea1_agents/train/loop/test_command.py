@@ -64,9 +64,13 @@ def codea1(*arguments: object) -> Any:
         (["train", "--dry-run", "--resume", "y"], "--dry-run needs a TOML file or a preset"),
         (["train", "paper-7b", "--dry-run", "--on", "24"], "these are no GPUs"),
         (["train", "paper-7b", "--dry-run", "--on", "A10"], "did you mean 'A100'"),
+        (["train", "paper-7b", "--dry-run", "--set", "game.rules=papr"], "did you mean 'paper'"),
+        (["train", "paper-7b", "--dry-run", "--set", "rollout.prompts=papr"], "papr"),
+        (["train", "paper-7b", "--dry-run", "-p", "humanevl"], "did you mean 'humaneval'"),
+        (["train", "paper-7b", "--dry-run", "--held-out", "humanevl"], "did you mean 'humaneval'"),
         (["train", "paper-7b", "--dry-run", "--set", "cluster.address=auto"], "name them, e.g. --on"),
         (["train", "--resume", "nowhere"], "nowhere: no such run folder"),
-        (["export-model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
+        (["export", "model", "nowhere", "--role", "coder", "-o", "out"], "nowhere: no such run folder"),
     ],
 )
 def test_what_is_asked_wrongly_ends_in_one_sentence(
@@ -110,6 +114,14 @@ def test_a_dry_run_as_json_says_what_does_not_fit() -> None:
     assert "the preset one-gpu-lora fits" in found["advice"]
 
 
+def test_groups_of_one_are_warned_of_before_the_start() -> None:
+    one_each = ("--set", "rollout.n_candidates=1", "--set", "rollout.n_suites=1")
+    warned = codea1("train", "one-gpu", "--dry-run", "--on", "24GB", *one_each).stderr
+    assert "the coder learns nothing" in warned
+    assert "the tester learns nothing" in warned
+    assert "learns nothing" not in codea1("train", "one-gpu", "--dry-run", "--on", "24GB").stderr
+
+
 def test_a_dry_run_imports_neither_torch_nor_ray() -> None:
     code = (
         "import sys; sys.argv[1:] = ['train', 'node-lora', '--dry-run', '--on', '8 x 80GB', '--json']\n"
@@ -141,11 +153,11 @@ def test_a_run_that_needs_a_missing_gpu_ends_before_anything_loads(
 
 
 def test_presets_are_listed() -> None:
-    result = codea1("presets", "--json")
+    result = codea1("list", "presets", "--json")
     told = json.loads(result.stdout)["presets"]
     assert tuple(each["name"] for each in told) == preset_names()
     assert {"paper-1.5b", "paper-3b", "paper-7b"} <= set(preset_names())
-    assert all(each["about"] for each in told)
+    assert all(each["what"] for each in told)
 
 
 def drawn(lines: list[dict[str, Any]]) -> str:

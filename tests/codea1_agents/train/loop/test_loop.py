@@ -267,10 +267,10 @@ def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path
     result = CliRunner().invoke(app, ["train", str(file), "--set", "run.steps=1", "-o", str(run), "--json"])
     assert result.exit_code == 0
     told = json.loads(result.stdout)
-    assert (told["run"], told["steps"], told["interrupted"]) == (str(run), 1, False)
+    assert (told["out"], told["steps"], told["interrupted"]) == (str(run), 1, False)
     assert told["figures"] == read_metrics(run)[-1]["figures"]
     assert "step 1/1" in result.stderr
     out = tmp_path / "tester"
-    assert CliRunner().invoke(app, ["export-model", str(run), "--role", "tester", "-o", str(out)]).exit_code == 0
+    assert CliRunner().invoke(app, ["export", "model", str(run), "--role", "tester", "-o", str(out)]).exit_code == 0
     assert (out / "model.safetensors").is_file()
     assert CliRunner().invoke(app, ["train", str(file), "-o", str(run)]).exit_code == 2

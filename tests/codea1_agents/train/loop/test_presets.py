@@ -18,8 +18,8 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from codea1_agents.train.loop import TrainingConfig, load_training, preset_names, train
-from codea1_agents.train.loop.building import rules_of
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
+from codea1_agents.train.loop.game import rules_of
 from codea1_env.problems import ProblemSet, load_problems
 
 pytestmark = [*ON_RAY, pytest.mark.slow]

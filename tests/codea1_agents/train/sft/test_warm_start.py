@@ -44,7 +44,7 @@ def test_both_roles_learn_and_their_figures_rise(
     assert done.after["validity"].mean > 0
     assert done.tuned.held_out_after["coder"] < 0.1 < done.tuned.held_out_before["coder"]
     record = json.loads((tmp_path / "new" / "sft.json").read_text())
-    assert record["held_out"]["after"]["pass@1"]["value"] == done.after["pass@1"].mean
+    assert record["held_out"]["after"]["pass@1"]["mean"] == done.after["pass@1"].mean
     assert record["n_examples"] == {"coder": 3, "tester": record["n_examples"]["tester"]}
     assert (record["model"], record["examples"]["prompts"], record["training"]["epochs"]) == (chat_model, "tiny", 60)
     assert {path.name for path in tmp_path.iterdir()} == {"new"}

@@ -15,8 +15,8 @@ def test_what_is_missing_comes_with_the_line_that_installs_it(
         Finding("Python", True, "3.11"),
         Finding("extra data", False, "pyarrow (missing)", "pip install x[data]"),
     )
-    monkeypatch.setattr("codea1_agents.cli.listing.examine", lambda: findings)
-    result = codea1("doctor", "--json")
+    monkeypatch.setattr("codea1_agents.cli.checking.examine", lambda: findings)
+    result = codea1("check", "machine", "--json")
     assert result.exit_code == 0
     assert "pip install x[data]" in result.stderr
     data = one_object(result.stdout)
@@ -29,6 +29,6 @@ def test_what_is_missing_comes_with_the_line_that_installs_it(
 
 
 def test_this_machine_is_examined(codea1: Callable[..., Any]) -> None:
-    shown = codea1("doctor").stdout
+    shown = codea1("check", "machine").stdout
     for subject in ("Python", "cores", "memory", "sandbox", "docker", "GPU", "extra vllm"):
         assert subject in shown

@@ -1,15 +1,16 @@
-"""Runs `codea1 export-tests`."""
+"""Runs `codea1 export tests`."""
 
 from __future__ import annotations
 
-from codea1_agents.cli.console import tally
-from codea1_agents.cli.evaluate import ExportTestsOptions
+from codea1_agents.cli.console import counted, tally
+from codea1_agents.cli.documents import problems_document
 from codea1_agents.cli.evaluating import eval_session, from_options
+from codea1_agents.cli.export import ExportTestsOptions
 from codea1_agents.measure.export import ExportTask, Layout, export_tests, write_rows
 from codea1_env.errors import UnknownName
 
 
-def run_export(options: ExportTestsOptions) -> None:
+def run_export_tests(options: ExportTestsOptions) -> None:
     """Run a tester over the problems and write its confirmed tests.
 
     Raises:
@@ -27,7 +28,7 @@ def run_export(options: ExportTestsOptions) -> None:
         )
         write_rows(options.out, found.rows)
         page = session.page
-        page.say(f"{options.out}: {found.n_tests} tests of {len(found.rows)} problems")
+        page.say(f"{options.out}: {counted(found.n_tests, 'test')} of {counted(len(found.rows), 'problem')}")
         if found.rejections:
             page.say(f"left out or corrected: {tally(found.rejections.most_common())}")
         if found.without_tests:
@@ -37,7 +38,9 @@ def run_export(options: ExportTestsOptions) -> None:
                 f"an agent or the sandbox was unavailable for {len(found.unavailable)} problems, which have no row"
             )
         page.finish(
-            file=str(options.out),
+            problems=problems_document(options.problems, session.problems),
+            seed=options.seed,
+            out=str(options.out),
             n_problems=len(found.rows),
             n_tests=found.n_tests,
             without_tests=found.without_tests,

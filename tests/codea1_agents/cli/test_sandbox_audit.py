@@ -49,7 +49,7 @@ def weak(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., Any], one_object: Any) -> None:
-    result = codea1("audit", "--only", "always_equal", "--no-comparison", "--json")
+    result = codea1("sandbox", "audit", "--only", "always_equal", "--no-comparison", "--json")
     assert result.exit_code == 0, result.stderr
     data = one_object(result.stdout)
     assert {name: n for name, n in data["counts"].items() if n} == {"held": 1}
@@ -59,7 +59,7 @@ def test_an_attack_that_is_held_is_told_and_exits_with_0(codea1: Callable[..., A
 
 
 def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], one_object: Any, weak: str) -> None:
-    result = codea1("audit", "--sandbox", weak, "--only", "always_equal", "--no-comparison", "--json")
+    result = codea1("sandbox", "audit", "--sandbox", weak, "--only", "always_equal", "--no-comparison", "--json")
     assert result.exit_code == 1, result.stderr
     data = one_object(result.stdout)
     assert (data["sandbox"], data["guarantee"], data["tier"]) == ("weak", "trusted only", "")
@@ -69,7 +69,7 @@ def test_a_forged_verdict_is_told_and_exits_with_1(codea1: Callable[..., Any], o
 
 
 def test_the_table_shows_what_a_plain_grader_makes_of_it(codea1: Callable[..., Any], one_object: Any) -> None:
-    result = codea1("audit", "--only", "os_exit", "--json")
+    result = codea1("sandbox", "audit", "--only", "os_exit", "--json")
     data = one_object(result.stdout)
     assert result.exit_code == 0
     assert (data["sandbox"], data["is_sound"], data["counts"]["held"]) == ("local", True, 1)
@@ -80,21 +80,21 @@ def test_the_table_shows_what_a_plain_grader_makes_of_it(codea1: Callable[..., A
 
 
 def test_a_suite_can_be_played_alone(codea1: Callable[..., Any], one_object: Any) -> None:
-    data = one_object(codea1("audit", "--only", "walrus", "--no-comparison", "--json").stdout)
+    data = one_object(codea1("sandbox", "audit", "--only", "walrus", "--no-comparison", "--json").stdout)
     assert [(each["kind"], each["result"], each["plain_grader"]) for each in data["attacks"]] == [
         ("suite", "held", None)
     ]
 
 
 def test_a_candidate_can_be_judged_alone(codea1: Callable[..., Any], one_object: Any) -> None:
-    data = one_object(codea1("audit", "--only", "bytes_for_numbers", "--json").stdout)
+    data = one_object(codea1("sandbox", "audit", "--only", "bytes_for_numbers", "--json").stdout)
     (attack,) = data["attacks"]
     assert (attack["kind"], attack["result"]) == ("candidate", "held")
     assert attack["plain_grader"]["result"] in ("held", "not run")
 
 
 def test_the_documented_table_can_be_written(codea1: Callable[..., Any]) -> None:
-    result = codea1("audit", "--only", "os_exit", "--no-comparison", "--markdown")
+    result = codea1("sandbox", "audit", "--only", "os_exit", "--no-comparison", "--markdown")
     assert result.stdout == (
         "### 1 hostile programs\n\n| attack | tries to | local |\n| --- | --- | --- |\n"
         "| os_exit | end with status 0 before the answer is compared | held |\n\n"
@@ -112,5 +112,5 @@ def test_the_documents_list_every_attack_and_no_other() -> None:
     "arguments", [["--only", "nothing"], ["--sandbox", "lokal"], ["--json", "--markdown"], ["--sandbox", "weak:lost"]]
 )
 def test_bad_usage_is_bad_input(codea1: Callable[..., Any], weak: str, arguments: list[str]) -> None:
-    result = codea1("audit", *arguments)
+    result = codea1("sandbox", "audit", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")

@@ -8,19 +8,21 @@ def test_choosing_by_blind_tests_beats_a_draw_by_lot(
     codea1: Callable[..., Any], one_object: Callable[[str], dict[str, Any]]
 ) -> None:
     agents = ("--coder", "mutant,strength=0.6", "--tester", "boundary")
-    command = ("select", *agents, "--problems", "starter", "--limit", 6, "-n", 4, "-m", 2, "--out", "s", "--json")
+    size = ("--limit", 6, "-n", 4, "-m", 2)
+    command = ("eval", "select", *agents, "--problems", "starter", *size, "--out", "s", "--json")
     result = codea1(*command)
     assert result.exit_code == 0, result.stderr
-    found = one_object(result.stdout)
-    assert found["average"]["value"] < found["chosen"]["value"] <= found["best"]["value"]
+    whole = one_object(result.stdout)
+    found = whole["figures"]
+    assert found["average"]["mean"] < found["chosen"]["mean"] <= found["best"]["mean"]
     assert found["gain"]["low"] > 0
     again = codea1(*command)
-    assert one_object(again.stdout) == found  # nothing is asked again
+    assert one_object(again.stdout) == whole  # nothing is asked again
 
 
 def test_a_problem_set_without_golden_tests_cannot_be_judged(codea1: Callable[..., Any], folder: Any) -> None:
     row = '{"id": "a", "statement": "s", "entry_point": "f", "solution": "def f(): return 1"}\n'
     (folder / "untested.jsonl").write_text(row)
-    result = codea1("select", "--coder", "reference", "--tester", "boundary", "--problems", "untested.jsonl")
+    result = codea1("eval", "select", "--coder", "reference", "--tester", "boundary", "--problems", "untested.jsonl")
     assert result.exit_code == 2
     assert "golden tests" in result.stderr

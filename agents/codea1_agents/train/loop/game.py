@@ -1,0 +1,92 @@
+"""Reads the settings of a run's game and checks that there is such a game. Needs neither Ray nor torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from codea1_agents.prompts import load_prompts
+from codea1_agents.train.loop.modules import models_of
+from codea1_agents.train.loop.options import GameOptions, TrainingConfig
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.judging.golden import require_golden_tests
+from codea1_env.problems import load_problems
+from codea1_env.rules.ruleset import Ruleset, preset
+from codea1_env.runs.records import first_fault
+from codea1_env.sandbox import Limits
+
+_D = TypeVar("_D")
+
+
+def require_game(config: TrainingConfig) -> None:
+    """Check rules, limits, wording and problems; problems that the settings do not name are not checked.
+
+    Raises:
+        UserError: one of them does not exist or cannot be read, or the rules pay for golden tests that problems lack.
+    """
+    rules = rules_of(config.game)
+    limits_of(config.game)
+    load_prompts(config.rollout.prompts)
+    if config.game.problems:
+        require_golden_tests(load_problems(config.game.problems), rules)
+    if config.evaluation.problems:
+        load_problems(config.evaluation.problems)
+
+
+def lone_groups(config: TrainingConfig) -> Iterator[str]:
+    """Yield a sentence for each role that learns nothing because its groups have one member."""
+    models = models_of(config)
+    sizes = (("coder", "n_candidates", "candidate"), ("tester", "n_suites", "suite"))
+    for role, setting, member in sizes:
+        module = role if role in models else "shared"
+        learns = module in models and not getattr(config.agents, module).frozen
+        if learns and getattr(config.rollout, setting) == 1:
+            yield f"rollout.{setting} is 1: a group of one {member} has no advantage, so the {role} learns nothing"
+
+
+def rules_of(game: GameOptions) -> Ruleset:
+    """Return the preset of the rules, with the parts that the settings replace.
+
+    Raises:
+        UserError: no such preset or part, or a wrong value.
+    """
+    parts = ("tests_per_suite", "reading", "max_program_bytes", "validation", "confirm", "reward", "book", "comparison")
+    changes = {name: getattr(game, name) for name in parts if getattr(game, name) not in (None, {})}
+    return _varied(preset(game.rules), changes, "game")
+
+
+def limits_of(game: GameOptions) -> Limits | None:
+    """Return the limits per call of a program; None: the settings have none.
+
+    Raises:
+        UserError: no such limit, or a wrong value.
+    """
+    return _varied(Limits(), game.limits, "game.limits") if game.limits else None
+
+
+def _varied(value: _D, changes: Mapping[str, Any], path: str) -> _D:
+    """Return a dataclass with some fields replaced, also fields of its parts.
+
+    Raises:
+        UserError: no such field, or a wrong value.
+    """
+    merged = _replaced(value, changes, path)
+    try:
+        return TypeAdapter(type(value)).validate_json(json.dumps(merged), strict=True)
+    except ValidationError as error:
+        fault = f"{path}.{first_fault(error)}".replace(".the whole: ", ": ").replace(": Value error, ", ": ")
+        raise UserError(fault) from error
+
+
+def _replaced(value: Any, changes: Mapping[str, Any], path: str) -> dict[str, Any]:
+    merged: dict[str, Any] = asdict(value)
+    for name, new in changes.items():
+        if name not in merged:
+            raise UnknownName.of("setting", f"{path}.{name}", [f"{path}.{each}" for each in merged])
+        own = getattr(value, name)
+        merged[name] = _replaced(own, new, f"{path}.{name}") if is_dataclass(own) else new
+    return merged
