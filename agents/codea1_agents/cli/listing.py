@@ -10,7 +10,7 @@ from codea1_agents.checks.machine import examine, missing_extra
 from codea1_agents.cli.console import Page, new_table
 from codea1_agents.cli.inventory import AgentsOptions, DoctorOptions, ProblemsOptions
 from codea1_env.agent import Role
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, install_line
 from codea1_env.plugins import Group, names, resolve
 
 _ROLES = get_args(Role)
@@ -30,7 +30,7 @@ def list_agents(options: AgentsOptions) -> None:
     for name in names("agents"):
         found = _described("agents", name)
         missing = missing_extra("codea1_env.agents", name)
-        note = f" Missing here: pip install '{missing}'" if missing else ""
+        note = f" Missing here: {install_line(missing)}" if missing else ""
         rows.append((name, ", ".join(found.roles), found.options, found.what + note))
         data.append(asdict(found) | {"missing": missing})
     page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
