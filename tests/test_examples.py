@@ -14,7 +14,8 @@ from tests.support import ROOT
 pytestmark = pytest.mark.slow
 WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers warn of themselves
 BANK_PPO = ROOT / "examples" / "bank_game_ppo.py"
-EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO})
+WITH_TUNE = ROOT / "examples" / "tune_settings.py"
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE})
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -61,6 +62,15 @@ def test_two_models_are_trained_with_rllib(tmp_path):
     assert "continues at 16" in done.stdout
     first, last = (sum(map(float, part)) for part in (programs[:5], programs[-5:]))
     assert last > first  # it has learnt to write programs that load
+
+
+@pytest.mark.ray
+def test_tune_finds_the_learning_rate_that_learns(tmp_path):
+    done = run_with_ray([WITH_TUNE], tmp_path)
+    shares = dict(re.findall(r"^lr (\S+)  valid_candidates (\S+)$", done.stdout, re.MULTILINE))
+    assert set(shares) == {"0.02", "0.0002"}
+    assert float(shares["0.02"]) > float(shares["0.0002"])
+    assert "best lr 0.02" in done.stdout
 
 
 @pytest.mark.xdist_group("ray")
