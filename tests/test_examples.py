@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -30,6 +31,24 @@ def test_example_runs_from_anywhere(example, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_notebook_runs_from_top_to_bottom(tmp_path):
+    pytest.importorskip("scipy", reason="the extra study is not installed")
+    cells = json.loads((ROOT / "examples" / "first_game.ipynb").read_text())["cells"]
+    assert [cell["outputs"] for cell in cells if cell.get("outputs")] == []  # outputs belong to no commit
+    code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for fact in ("0.5*validity", "replayed: ['passed', 'passed']", "left in the book: 0", "residual regret"):
+        assert fact in done.stdout
 
 
 def run_with_ray(arguments, tmp_path):
