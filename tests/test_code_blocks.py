@@ -43,13 +43,12 @@ def shell_blocks(page: Path) -> list[Block]:
 
 def require_parses(words: list[str]) -> None:
     """Raise an error of click if a `codea1` command or an option does not exist, or if there are too many words."""
-    command, words = get_command(app), words[1:]
-    while subcommands := getattr(command, "commands", {}):
-        if not words or words[0] == "--help":
+    command, words, context = get_command(app), words[1:], None
+    while hasattr(command, "resolve_command"):
+        if not words or words[0].startswith("--"):
             return
-        if words[0] not in subcommands:
-            raise UsageError(f"no command {words[0]!r} in {command.name}")
-        command, words = subcommands[words[0]], words[1:]
+        context = command.context_class(command, info_name=command.name or "codea1", parent=context)
+        _, command, words = command.resolve_command(context, words)
     parser = command.make_parser(command.context_class(command))
     _, rest, _ = parser.parse_args(list(words))
     if rest:
