@@ -18,7 +18,7 @@ html_title = f"codea1-env {release}"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
-html_static_path: list[str] = []
+html_show_copyright = False
 exclude_patterns = ["experiments/*/*.jsonl"]
 
 myst_heading_anchors = 3
