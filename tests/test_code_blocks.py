@@ -55,6 +55,35 @@ def require_parses(words: list[str]) -> None:
         raise UsageError(f"too many words: {rest}")
 
 
+DOCUMENT = """
+Text with `code`.
+
+    codea1 play  # indented
+    OMP_NUM_THREADS=1 make demo | tail -1 && codea1 check \\
+        env
+
+- an item
+
+    that goes on
+
+<!-- needs: gpu -->
+```python
+# mine.py
+print("    no block within")
+```
+"""
+
+
+def test_blocks_are_found_with_their_marks_and_commands(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(DOCUMENT)
+    indented, fenced = blocks_of(tmp_path / "page.md")
+    assert (indented.line, indented.language, indented.needs, indented.file_name) == (4, "sh", "", "")
+    found = [["codea1", "play"], ["make", "demo"], ["tail", "-1"], ["codea1", "check", "env"]]
+    assert commands_of(indented) == found
+    assert (fenced.line, fenced.language, fenced.needs, fenced.file_name) == (14, "python", "gpu", "mine.py")
+    assert fenced.code.endswith('within")\n')
+
+
 @pytest.mark.parametrize("words", ["play --no-such-option", "no-such-command", "check no-such", "rescore a b c"])
 def test_wrong_commands_are_found(words: str) -> None:
     with pytest.raises(UsageError):

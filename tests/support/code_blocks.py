@@ -27,6 +27,7 @@ NEEDS = {
 SHELLS = ("bash", "sh")
 _MARK = re.compile(r"^<!-- needs: (\w+) -->$")
 _FENCE = re.compile(r"^(`{3,}|:{3,})(\S*)\s*$")
+_FILE = re.compile(r"# (\w+\.py)\b")
 _ASSIGNMENT = re.compile(r"^\w+=")
 _OPERATORS = set("|&;<>()")
 
@@ -43,6 +44,12 @@ class Block:
     code: str
     needs: str = ""
     """A key of `NEEDS`; empty: nothing beside the package and the extra `rllib`."""
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file that a Python block is to be saved as, which its first line says; empty if there is none."""
+        found = _FILE.match(self.code)
+        return found[1] if found else ""
 
     def __str__(self) -> str:
         return f"{self.document.relative_to(ROOT)}:{self.line}"
