@@ -12,13 +12,13 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(CONSTRAINTS) $
 EXTRAS ?= dev,dev-models,rllib,lora
 comma := ,
 DEV_STAMP := $(VENV)/.installed-$(subst $(comma),+,$(EXTRAS))
-SOURCES := codea1_env agents tests benchmarks examples
+SOURCES := codea1_env agents tests benchmarks examples docs
 TORCH_SIZE := $(if $(TORCH_INDEX),about 1 GB with the torch of $(TORCH_INDEX),about 4 GB with PyPI's torch and CUDA; about 1 GB with TORCH_INDEX=https://download.pytorch.org/whl/cpu)
 DOWNLOAD := $(if $(filter dev-models rllib lora transformers,$(subst $(comma), ,$(EXTRAS))),$(TORCH_SIZE),about 150 MB)
 
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: demo coevolve test test-fast check format lint types imports wheel-test install install-dev clean help
+.PHONY: demo coevolve test test-fast check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -78,6 +78,10 @@ wheel-test: install-dev ## build the wheel, install it elsewhere, play from ther
 	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) build/wheel/*.whl
 	cd build/wheel && venv/bin/codea1 play --problems starter --episodes 3 --json > /dev/null
 	cd build/wheel && venv/bin/python -c "import codea1_env, codea1_agents; assert 'site-packages' in codea1_env.__file__"
+
+docs: ## build the documentation as a site in build/docs; a warning is an error
+	@$(MAKE) --no-print-directory install-dev EXTRAS=docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build dist

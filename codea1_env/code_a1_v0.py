@@ -1,13 +1,11 @@
 """The two-agent game of Code-A1: `coder_0` writes a program for a problem, `tester_0` writes tests to break it.
 
-| | |
-|---|---|
-| Creation | `from codea1_env import code_a1_v0; env = code_a1_v0.env(problems="humaneval")` |
-| Agents | `coder_0`, then `tester_0`; AEC is canonical |
-| Action space | text: the raw reply of a model, of any length up to 1,048,576 characters |
-| Observation space | `Dict` of text: `problem`, `entry_point`, `examples`, `program`, `feedback`, and `round` |
-| Parallel API | `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once |
-| Groups | `group_env()`: many coders, many testers for each (`codea1_env.group_env`) |
+:Creation: `from codea1_env import code_a1_v0; env = code_a1_v0.env(problems="humaneval")`
+:Agents: `coder_0`, then `tester_0`; AEC is canonical
+:Action space: text: the raw reply of a model, of any length up to 1,048,576 characters
+:Observation space: `Dict` of text: `problem`, `entry_point`, `examples`, `program`, `feedback`, and `round`
+:Parallel API: `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once
+:Groups: `group_env()`: many coders, many testers for each (`codea1_env.group_env`)
 
 **A round.** The environment reads the coder's reply into a candidate and loads it in the sandbox. The tester sees the
 program (white box) and replies with asserts. The solution validates them. The candidate runs the valid ones and the

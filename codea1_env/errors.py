@@ -16,13 +16,20 @@ All exceptions pickle, so they cross Ray and multiprocessing unchanged.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, distribution
 from numbers import Integral
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 _T = TypeVar("_T")
+
+PUBLISHED = False
+"""Whether a package index has a release. Until then no text may tell people to install from one."""
+DISTRIBUTION = "codea1-env"
 
 
 class CodeA1Error(Exception):
@@ -57,7 +64,30 @@ class MissingExtra(UserError, ImportError):
     @classmethod
     def of(cls, need: str, extra: str) -> MissingExtra:
         """Make an error that names the feature that needs the package, and the pip line that installs it."""
-        return cls(f"{need} needs an optional package: pip install 'codea1-env[{extra}]'")
+        return cls(f"{need} needs an optional package: {install_line(f'{DISTRIBUTION}[{extra}]')}")
+
+
+def install_line(requirement: str) -> str:
+    """Return the pip command that adds an extra to an installed distribution.
+
+    The command names the clone or file that the distribution was installed from (PEP 610), else its name.
+
+    Args:
+        requirement: such as `codea1-env[openai]`.
+    """
+    name, bracket, extras = requirement.partition("[")
+    try:
+        origin = json.loads(distribution(name).read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        origin = {}
+    url = origin.get("url", "")
+    if origin.get("dir_info", {}).get("editable"):
+        return f"pip install -e '{unquote(url.removeprefix('file://'))}{bracket}{extras}'"
+    if url:
+        return f"pip install '{requirement} @ {url}'"
+    if name == DISTRIBUTION and not PUBLISHED:
+        return f"pip install -e '.{bracket}{extras}' in a clone of {DISTRIBUTION}"
+    return f"pip install '{requirement}'"
 
 
 @contextmanager

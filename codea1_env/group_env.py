@@ -1,13 +1,11 @@
 """A GRPO group as an environment: N coders write programs for one problem, M testers write suites for each of them.
 
-| | |
-|---|---|
-| Creation | `from codea1_env import code_a1_v0; env = code_a1_v0.group_env(problems="starter", n_candidates=8)` |
-| Agents | `coder_n` writes candidate n of N; `tester_n_m` suite m of M for it |
-| Agents with `suites_per="problem"` | `coder_n`; `tester_0_m` writes suite m of M for all candidates |
-| Action and observation space | those of `code_a1_v0`, for every agent |
-| AEC form | `pettingzoo.utils.parallel_to_aec(env)` |
-| Many problems at once | `codea1_env.group_vector` |
+:Creation: `from codea1_env import code_a1_v0; env = code_a1_v0.group_env(problems="starter", n_candidates=8)`
+:Agents: `coder_n` writes candidate n of N; `tester_n_m` suite m of M for it
+:Agents with shared suites: `suites_per="problem"`: `coder_n`; `tester_0_m` writes suite m of M for all candidates
+:Action and observation space: those of `code_a1_v0`, for every agent
+:AEC form: `pettingzoo.utils.parallel_to_aec(env)`
+:Many problems at once: `codea1_env.group_vector`
 
 **An episode** is one problem and two steps. The coders act in the first step, the testers in the second; actions of
 other agents are ignored and may be missing. `infos[agent]["active"]` says whose turn it is. All agents live from the

@@ -39,12 +39,8 @@ def toy(folder, replies):
     return str(folder)
 
 
-def main(place):
-    (place / "toy.jsonl").write_text(json.dumps(PROBLEM))
-    problems = "humaneval" if sys.argv[1:] else str(place / "toy.jsonl")
-    coder, tester = sys.argv[1:] or (toy(place / "coder", PROGRAMS), toy(place / "tester", SUITES))
-    rate, longest = (1e-6, 512) if sys.argv[1:] else (0.02, 2)
-    config = (
+def small_config(coder, tester, problems, rate, longest):
+    return (
         GRPOConfig()  # the paper's defaults; the lines below make the training small
         .environment(rules="fixed", tester_view="white_box")
         .problems(problems)
@@ -55,6 +51,16 @@ def main(place):
         .learners(num_learners=0)  # n > 0: DDP over n processes or GPUs
         .debugging(seed=1)
     )
+
+
+def toy_config(place):
+    problems = place / "toy.jsonl"
+    problems.write_text(json.dumps(PROBLEM))
+    return small_config(toy(place / "coder", PROGRAMS), toy(place / "tester", SUITES), str(problems), 0.02, 2)
+
+
+def main(place):
+    config = small_config(*sys.argv[1:], "humaneval", 1e-6, 512) if sys.argv[1:] else toy_config(place)
     algorithm = config.build_algo()
     for _ in range(15):
         result = algorithm.train()

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
+import codea1_env
 from codea1_agents.cli.app import ENTRIES
+from codea1_agents.train import grpo, loop
+from codea1_env.errors import PUBLISHED
+from tests.support import ROOT
+from tests.support.code_blocks import blocks_of, task_pages
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "agents").glob("*.md")])
-CURRENT = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+CURRENT = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "api").glob("*.md")]),
+]
 SOURCES = (ROOT, ROOT / "agents")
 FOLDERS = ("codea1_env", "codea1_agents", "agents", "benchmarks", "examples", "tests", "docs")
 CODE = [ROOT / name for name in FOLDERS if name not in ("codea1_agents", "docs")]
@@ -28,9 +37,8 @@ def prose(text: str) -> str:
 
 def blocks(language: str) -> list[list[str]]:
     """Return the lines of README's fenced blocks of a language that hold something."""
-    return [
-        [line for line in code.splitlines() if line.strip()] for name, code in FENCE.findall(README) if name == language
-    ]
+    found = [block for block in blocks_of(ROOT / "README.md") if block.language == language]
+    return [[line for line in block.code.splitlines() if line.strip()] for block in found]
 
 
 def symbols(path: Path) -> set[str]:
@@ -141,3 +149,30 @@ def test_links_lead_to_files_and_headings(document):
     files = [(document.parent / link if link else document, anchor) for link, anchor in links if "://" not in link]
     assert [str(file) for file, _ in files if not file.exists()] == []
     assert [f"{file}#{anchor}" for file, anchor in files if anchor and anchor not in anchors(file)] == []
+
+
+def test_the_python_interface_has_all_public_names():
+    text = "\n".join(page.read_text() for page in (ROOT / "docs" / "api").glob("*.md"))
+    targets = set(re.findall(r"(?m)^\.\. auto\w+:: (\S+)$", text))
+    modules = re.findall(r"(?m)^\.\. automodule:: (\S+)$", text)
+    named = {name for module in modules for name in getattr(importlib.import_module(module), "__all__", ())}
+    named |= {target.rpartition(".")[2] for target in targets}
+    assert set(codea1_env.__all__) - {"__version__"} - named == set()
+    for package in (loop, grpo):  # their names are imported lazily, so `automodule` does not find them
+        assert {f"{package.__name__}.{name}" for name in package.__all__} <= targets
+
+
+def test_nothing_is_installed_from_an_index_before_it_is_published():
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    assert ("(unreleased)" not in re.findall(r"(?m)^## (.*)$", changes)[0]) == PUBLISHED
+    folders = [ROOT / name for name in ("codea1_env", "agents", "docs", "examples", "benchmarks", ".github")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md", ".toml", ".yml")]
+    by_name = re.compile(r"pip install (?:-\S+ )*['\"]?codea1[-_]env(?!\S*\.whl)")
+    found = [str(path) for path in [*ROOT.glob("*.*"), *files] if path.is_file() and by_name.search(path.read_text())]
+    assert found == [] or PUBLISHED
+
+
+def test_task_pages_begin_where_readers_begin():
+    first, *rest = (path.name for path in task_pages())
+    assert (first, rest[0]) == ("README.md", "index.md")
+    assert rest[1:4] == ["own-agent.md", "problems.md", "own-model.md"]

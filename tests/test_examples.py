@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,8 @@ from tests.support import ROOT
 pytestmark = pytest.mark.slow
 WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers warn of themselves
 BANK_PPO = ROOT / "examples" / "bank_game_ppo.py"
-EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO})
+WITH_TUNE = ROOT / "examples" / "tune_settings.py"
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE})
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -29,6 +31,24 @@ def test_example_runs_from_anywhere(example, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_notebook_runs_from_top_to_bottom(tmp_path):
+    pytest.importorskip("scipy", reason="the extra study is not installed")
+    cells = json.loads((ROOT / "examples" / "first_game.ipynb").read_text())["cells"]
+    assert [cell["outputs"] for cell in cells if cell.get("outputs")] == []  # outputs belong to no commit
+    code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for fact in ("0.5*validity", "replayed: ['passed', 'passed']", "left in the book: 0", "residual regret"):
+        assert fact in done.stdout
 
 
 def run_with_ray(arguments, tmp_path):
@@ -61,6 +81,15 @@ def test_two_models_are_trained_with_rllib(tmp_path):
     assert "continues at 16" in done.stdout
     first, last = (sum(map(float, part)) for part in (programs[:5], programs[-5:]))
     assert last > first  # it has learnt to write programs that load
+
+
+@pytest.mark.ray
+def test_tune_finds_the_learning_rate_that_learns(tmp_path):
+    done = run_with_ray([WITH_TUNE], tmp_path)
+    shares = dict(re.findall(r"^lr (\S+)  valid_candidates (\S+)$", done.stdout, re.MULTILINE))
+    assert set(shares) == {"0.02", "0.0002"}
+    assert float(shares["0.02"]) > float(shares["0.0002"])
+    assert "best lr 0.02" in done.stdout
 
 
 @pytest.mark.xdist_group("ray")

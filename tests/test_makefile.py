@@ -72,3 +72,10 @@ def test_the_fast_tests_need_neither_models_nor_ray(planned) -> None:
 def test_the_gates_run_all_tests(planned) -> None:
     assert planned("check")[-1] == planned("test")[-1]
     assert planned("test")[-1].endswith("-m pytest -q -n auto --dist loadgroup")
+
+
+def test_the_site_is_built_with_its_own_extra_and_warnings_are_errors(planned) -> None:
+    lines = planned("docs")
+    assert install_of(lines).endswith("-e '.[docs]'")
+    assert " -W " in lines[-1]
+    assert lines[-1].endswith(" docs build/docs")

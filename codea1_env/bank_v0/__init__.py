@@ -1,12 +1,11 @@
 """The game of `code_a1_v0` with numbers as actions: both agents choose from a bank of programs and tests.
 
-| | |
-|---|---|
-| Creation | `from codea1_env import bank_v0; env = bank_v0.env(bank="starter")` |
-| Agents | `coder_0`, then `tester_0`; AEC is canonical |
-| Action space | `Discrete(M)` for the coder, `Discrete(N)` for the tester |
-| Observation space | `Box(0, 1)` of P + M (+ C) numbers: which problem, which program (the tester's, white box), which cases of the Mistake Book are replayed |
-| Parallel API | `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once |
+:Creation: `from codea1_env import bank_v0; env = bank_v0.env(bank="starter")`
+:Agents: `coder_0`, then `tester_0`; AEC is canonical
+:Action space: `Discrete(M)` for the coder, `Discrete(N)` for the tester
+:Observation space: `Box(0, 1)` of P + M (+ C) numbers: which problem, which program (the tester's, white box), which
+    cases of the Mistake Book are replayed
+:Parallel API: `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once
 
 **Purpose.** Best responses, equilibria and exploitability of this game can be computed exactly. So learners can be
 compared with the exact solution, in seconds and without a model; `codea1_agents.lab.games` computes it.
@@ -25,7 +24,7 @@ has acted. No reward is ever masked, since a bank cannot be made with an unknown
 **Reset options**: `problem_id`. Others are logged and ignored.
 
 **Version history**: v0, first version.
-"""  # noqa: E501  the table
+"""
 
 from __future__ import annotations
 

@@ -13,11 +13,10 @@ from importlib.metadata import PackageNotFoundError, entry_points, requires, ver
 from pathlib import Path
 
 from codea1_agents.checks.sandbox_check import promise_of
-from codea1_env.errors import SandboxError
+from codea1_env.errors import DISTRIBUTION, SandboxError, install_line
 from codea1_env.sandbox import Guarantee, load_sandbox
 from codea1_env.secret import shown_url
 
-_DISTRIBUTION = "codea1-env"
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?")
 _DOCKER_SOCKET = "/var/run/docker.sock"
 
@@ -55,11 +54,11 @@ def _python() -> Finding:
 
 def _packages() -> Iterable[Finding]:
     """Yield one finding for the packages that every run needs, then one per extra."""
-    for extra, packages in _by_extra(_DISTRIBUTION).items():
+    for extra, packages in _by_extra(DISTRIBUTION).items():
         found = {package: _version(package) for package in packages}
         versions = ", ".join(f"{name} {number or '(missing)'}" for name, number in found.items())
         subject = f"extra {extra}" if extra else "packages"
-        remedy = f"pip install '{_DISTRIBUTION}{f'[{extra}]' if extra else ''}'"
+        remedy = install_line(f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION)
         yield Finding(subject, all(found.values()), versions, "" if all(found.values()) else remedy)
 
 

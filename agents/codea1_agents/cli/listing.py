@@ -12,7 +12,7 @@ from codea1_agents.cli.listed import AgentsOptions, PresetsOptions, ProblemsOpti
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
 from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_env.agent import Role
-from codea1_env.errors import UserError
+from codea1_env.errors import UserError, install_line
 from codea1_env.plugins import Group, names, resolve
 from codea1_env.problems import load_problems
 
@@ -32,7 +32,7 @@ def list_agents(options: AgentsOptions) -> None:
     found = [_described("agents", name) for name in names("agents")]
     rows = []
     for each in found:
-        note = f" Missing here: pip install '{each.missing}'" if each.missing else ""
+        note = f" Missing here: {install_line(each.missing)}" if each.missing else ""
         rows.append((each.name, ", ".join(each.roles), ", ".join(map(str, each.options)), each.what + note))
     page.show(new_table(("name", "plays", "options", "what it is"), rows, whole=(0,)))
     page.say("codea1 list agents NAME shows the options of one agent.")
@@ -48,7 +48,7 @@ def _show_agent(page: Page, name: str) -> None:
     if found.options:
         page.show(new_table(("option", "type", "default"), [each.cells() for each in found.options], whole=(0,)))
     if found.missing:
-        page.say(f"Missing here: pip install '{found.missing}'")
+        page.say(f"Missing here: {install_line(found.missing)}")
     page.finish(agents=[asdict(found)])
 
 

@@ -19,7 +19,7 @@ class TrainOptions(Options):
     Every run writes a folder: config.toml, metrics.jsonl (one line per step), checkpoints, samples, models, and
     TensorBoard events.
     Ctrl-C finishes the step, saves, and prints how to continue; a second one discards the step.
-    docs/training.md describes the settings and figures.
+    docs/training.md describes the settings, docs/figures.md the figures.
 
     \b
     Example:

@@ -10,7 +10,7 @@ import pytest
 
 from codea1_agents.checks import machine
 from codea1_agents.checks.machine import Finding, examine
-from codea1_env.errors import SandboxError
+from codea1_env.errors import SandboxError, install_line
 from codea1_env.sandbox import Guarantee
 
 
@@ -22,7 +22,7 @@ def test_a_missing_extra_comes_with_its_pip_line(monkeypatch: pytest.MonkeyPatch
     there = machine._version
     monkeypatch.setattr(machine, "_version", lambda package: "" if package == "pyarrow" else there(package))
     found = subjects()
-    assert found["extra data"].remedy == "pip install 'codea1-env[data]'"
+    assert found["extra data"].remedy == install_line("codea1-env[data]")
     assert found["extra data"].detail == "pyarrow (missing)"
     assert found["packages"].ok
     assert found["packages"].remedy == ""

@@ -1,6 +1,6 @@
 """Training runs: settings in TOML, a run folder that survives a crash, and the loop around `codea1_agents.train.grpo`.
 
-from codea1_agents.train.loop import load_training, train
+Use it by `from codea1_agents.train.loop import load_training, train`.
 """
 
 from __future__ import annotations

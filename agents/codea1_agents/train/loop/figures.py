@@ -32,7 +32,7 @@ def figures_of(
     """Return the figures of a step, without those that have no value.
 
     They depend neither on a clock nor on the number of runners, and on the number of learners by rounding only.
-    docs/training.md describes them.
+    docs/figures.md describes them.
 
     Args:
         trees: of the step.

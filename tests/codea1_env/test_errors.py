@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from codea1_env import errors
+from codea1_env.errors import install_line
+
+
+@pytest.fixture
+def installed_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Makes a distribution as pip leaves it, with a `direct_url.json` (PEP 610) or without."""
+
+    def make(name: str, origin: dict | None = None) -> None:
+        metadata = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        if origin is not None:
+            (metadata / "direct_url.json").write_text(json.dumps(origin))
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("origin", "line"),
+    [
+        (
+            {"url": "file:///home/me/my%20clone", "dir_info": {"editable": True}},
+            "pip install -e '/home/me/my clone[more]'",
+        ),
+        ({"url": "file:///home/me/clone", "dir_info": {}}, "pip install 'an-agent[more] @ file:///home/me/clone'"),
+        ({"url": "file:///x/an_agent-1.0.whl"}, "pip install 'an-agent[more] @ file:///x/an_agent-1.0.whl'"),
+        (None, "pip install 'an-agent[more]'"),
+    ],
+)
+def test_an_extra_is_installed_from_where_its_distribution_came_from(installed_from, origin, line):
+    installed_from("an-agent", origin)
+    assert install_line("an-agent[more]") == line
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_only_a_published_release_is_named_without_its_place(installed_from, monkeypatch, published):
+    installed_from(errors.DISTRIBUTION)
+    monkeypatch.setattr(errors, "PUBLISHED", published)
+    is_by_name = install_line("codea1-env[openai]") == "pip install 'codea1-env[openai]'"
+    assert is_by_name is published
+    assert ("-e '.[openai]'" in install_line("codea1-env[openai]")) is not published

@@ -1,0 +1,128 @@
+"""docs/figures.md names every figure that the code prints or records, and no other."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from codea1_agents.cli import summary_table, training_table
+from codea1_agents.lab.report import curves, training_run
+from codea1_agents.play.summary import MEASURES, Summary
+from codea1_agents.train.loop import alarms
+from tests.support import ROOT
+
+TRAIN = ROOT / "agents" / "codea1_agents" / "train"
+TEXT = (ROOT / "docs" / "figures.md").read_text()
+SECTIONS = dict(re.findall(r"(?ms)^##+ ([^\n]+)\n(.*?)(?=^##|\Z)", TEXT))
+ROLES = ("coder", "tester")
+
+
+def rows(section: str) -> list[list[str]]:
+    """Return the cells of the rows of a section's table, without its head."""
+    found = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in SECTIONS[section].splitlines() if "|" in line
+    ]
+    return found[2:]
+
+
+def named(section: str, column: int = 0) -> set[str]:
+    """Return the names in backticks in a column of a section's table."""
+    return {name for cells in rows(section) for name in re.findall(r"`([\w/]+)`", cells[column])}
+
+
+def constants(node: ast.AST) -> Iterator[str]:
+    """Yield the text of a string, with each role for `{role}` and nothing for another placeholder at its end."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        parts = ["{role}" if isinstance(each, ast.FormattedValue) else str(each.value) for each in node.values]
+        if "role" in {n.id for each in node.values for n in ast.walk(each) if isinstance(n, ast.Name)}:
+            yield from ("".join(parts).replace("{role}", role) for role in ROLES)
+
+
+def yielded(path: Path) -> set[str]:
+    """Return the names that functions of a module yield, as the first of a tuple."""
+    tuples = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Yield)]
+    return {name for each in tuples if isinstance(each, ast.Tuple) for name in constants(each.elts[0])}
+
+
+def keys(path: Path, function: str) -> set[str]:
+    """Return the constant keys of dictionaries in a function, and those that it assigns to."""
+    (body,) = (
+        n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and n.name == function
+    )
+    found = {
+        name
+        for node in ast.walk(body)
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if key
+        for name in constants(key)
+    }
+    targets = [node.targets[0] for node in ast.walk(body) if isinstance(node, ast.Assign)]
+    return found | {name for each in targets if isinstance(each, ast.Subscript) for name in constants(each.slice)}
+
+
+def parts_of_rewards() -> set[str]:
+    """Return the names of all parts that the rules of this project make."""
+    calls = [
+        node
+        for path in (ROOT / "codea1_env" / "rules").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "RewardPart"
+    ]
+    return {name for call in calls for name in constants(call.args[0])}
+
+
+def of_learners() -> set[str]:
+    """Return the learner's figures, as in the page."""
+    module = ast.parse((TRAIN / "loop" / "figures.py").read_text())
+    (names,) = (n.value for n in module.body if isinstance(n, ast.Assign) and n.targets[0].id == "_OF_LEARNERS")
+    return {f"MODULE_{name}" for name in (*ast.literal_eval(names), "trained")}
+
+
+def test_the_figures_of_a_step_are_those_that_are_recorded() -> None:
+    recorded = yielded(TRAIN / "grpo" / "statistics.py") | keys(TRAIN / "loop" / "figures.py", "figures_of")
+    assert named("Figures of a step") == recorded
+    assert named("The learner") == of_learners()
+    assert named("Parts of rewards") == parts_of_rewards()
+
+
+def test_times_evaluations_and_alarms_are_those_that_are_recorded() -> None:
+    recorded = keys(TRAIN / "loop" / "figures.py", "times_of") | {"cpu_s"}
+    assert 'times["cpu_s"]' in (TRAIN / "loop" / "loop.py").read_text()
+    assert named("Times") == recorded
+    evaluated = keys(TRAIN / "loop" / "held_out.py", "summed_up")
+    assert {name for name in named("Held-out problems") if "/" not in name and "_at_" not in name} == evaluated
+    assert {"coder_pass_at_1", "coder_pass_at_8"} <= named("Held-out problems")
+    assert named("Alarms") == set(alarms.ALARMS)
+
+
+def test_the_rows_of_the_live_table_are_those_that_it_draws() -> None:
+    drawn = {label.strip(): set(names) for label, names in training_table._COMMON}
+    drawn |= {label.strip(): {f"MODULE_{name}"} for label, name in training_table._OF_MODULES}
+    assert {
+        cells[0]: set(re.findall(r"`(\w+_\w+|validity|adversarial)`", cells[1])) for cells in rows("The live table")
+    } == drawn
+
+
+def test_the_figures_of_games_are_those_that_are_printed() -> None:
+    assert named("Figures of games") == {each.name for each in fields(Summary)}
+    assert set(MEASURES) <= named("Figures of games")
+    printed = {text.strip() for cells in rows("Figures of games") for text in re.split("[,;] ", cells[1])}
+    for label, _ in summary_table._ROWS:
+        assert set(label.strip().split(", ")) <= printed
+
+
+@pytest.mark.parametrize(
+    ("panels", "section"), [(training_run._PANELS, "Figures of a step"), (curves._PANELS, "Figures of games")]
+)
+def test_the_curves_of_the_report_have_figures_of_the_page(panels, section) -> None:
+    drawn = {name for panel in panels for name in panel.curves}
+    coder_parts = {f"coder_{name}" for name in named("Parts of rewards")}
+    assert drawn - named(section) - named("Parts of rewards") - coder_parts == set()
