@@ -12,10 +12,17 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from codea1_env.errors import AgentUnavailable
+
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_S = 5.0
 """Seconds that the end of a run waits for agents that do not end by themselves."""
+
+
+def too_late(name: str, limit_s: float | None) -> AgentUnavailable:
+    """Return the error of an agent whose call did not return in time."""
+    return AgentUnavailable(f"{name} did not return within {limit_s:g} s (--reply-timeout)")
 
 
 class LoopThread:
@@ -34,10 +41,16 @@ class LoopThread:
     def __reduce__(self) -> tuple[type[LoopThread], tuple[str]]:
         return type(self), (self._name,)
 
-    def run(self, awaitable: Awaitable[T]) -> T:
-        """Return the result of an awaitable; Ctrl-C cancels it and does not wait for the cancellation."""
+    def run(self, awaitable: Awaitable[T], *, timeout_s: float | None = None) -> T:
+        """Return the result of an awaitable; Ctrl-C cancels it and does not wait for the cancellation.
+
+        Raises:
+            AgentUnavailable: it takes longer than `timeout_s` seconds; it is cancelled.
+        """
         future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._started())
         try:
+            if not wait([future], timeout_s).done:
+                raise too_late(self._name, timeout_s)
             return future.result().result()
         except BaseException:
             future.cancel()
