@@ -7,7 +7,15 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from codea1_agents.cli.options import NoProgress, Options, Problems, Sandbox, TestsPerSuite
+from codea1_agents.cli.options import (
+    REPLY_TIMEOUT_S,
+    NoProgress,
+    Options,
+    Problems,
+    ReplyTimeout,
+    Sandbox,
+    TestsPerSuite,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,7 @@ class CheckAgentOptions(Options):
         str, Option(help="coder or tester.", show_default="the role that the agent declares, else both")
     ] = ""
     slow: Annotated[float, Option(min=0, help="A reply that takes more seconds than this fails the check.")] = 60.0
+    reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
     sandbox: Sandbox = "local"
 
 

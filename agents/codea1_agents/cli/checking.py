@@ -89,7 +89,8 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     page = Page(as_json=options.as_json)
     role = cast(Role, options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
-        report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow)
+        limit_s = options.reply_timeout or None
+        report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
         rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
         results = tally(Counter(each.result.value for each in report.findings).items())

@@ -16,12 +16,18 @@ from typer import Option, Typer
 DEFAULT_SOURCE = "humaneval"
 """Equals `codea1_env.problems.DEFAULT_SOURCE`, whose import would slow `--help` down; a test compares the two."""
 
+REPLY_TIMEOUT_S = 600.0
+"""Equals `codea1_agents.play.call_thread.REPLY_TIMEOUT_S`; a test compares the two, too."""
+
 Alpha = Annotated[
     float | None, Option(min=0, max=1, help="Weight of validity in the tester's reward.", show_default="the preset's")
 ]
 Limit = Annotated[int | None, Option(min=1, help="Use only the first so many problems.", show_default="all")]
 NoProgress = Annotated[bool, Option("--quiet", "-q", help="Do not show progress.")]
 Problems = Annotated[str, Option("--problems", "-p", help="Problem source: a name or a path.")]
+ReplyTimeout = Annotated[
+    float, Option(min=0, help="Seconds after which a reply is given up and its game is masked; 0: never.")
+]
 Rules = Annotated[str, Option("--rules", "--preset", help="Name of a rules preset.")]
 Sandbox = Annotated[str, Option(help="Sandbox that runs the programs.")]
 SummaryOnly = Annotated[bool, Option("--quiet", "-q", help="Print only the summary.")]

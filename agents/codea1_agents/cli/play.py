@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Option
 
-from codea1_agents.cli.options import DEFAULT_SOURCE, Alpha, Limit, Options, SummaryOnly
+from codea1_agents.cli.options import DEFAULT_SOURCE, REPLY_TIMEOUT_S, Alpha, Limit, Options, ReplyTimeout, SummaryOnly
 
 
 # None means "not given": a resumed run must distinguish a given option from a default.
@@ -74,6 +74,7 @@ class PlayOptions(Options):
     concurrency: Annotated[
         int, Option(min=1, max=4096, help="Most games in progress at once; never two of one problem.")
     ] = 1
+    reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
     show: Annotated[
         int | None, Option(min=0, help="Number of duels to draw.", show_default="1; 0 with --json or --quiet")
     ] = None

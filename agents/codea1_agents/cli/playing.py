@@ -71,7 +71,8 @@ def run(options: PlayOptions) -> None:
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         specs = options.coder or config.coder, options.tester or config.tester
-        _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs).play(options.out, options.resume)
+        run = _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs, options.reply_timeout)
+        run.play(options.out, options.resume)
 
 
 def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
@@ -130,6 +131,8 @@ class _Run:
     concurrency: int
     specs: tuple[str, str]
     """Specifications of coder and tester, with their secrets."""
+    reply_timeout_s: float
+    """0: never."""
     promise: SandboxPromise = field(init=False)
     players: Players = field(init=False)
     early: dict[int, EpisodeRecord] = field(default_factory=dict, init=False)
@@ -195,6 +198,7 @@ class _Run:
             early=self.early,
             on_early=on_early,
             run_id=config.run_id,
+            reply_timeout_s=self.reply_timeout_s or None,
         )
 
     @contextmanager

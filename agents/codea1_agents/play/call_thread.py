@@ -21,8 +21,8 @@ REPLY_TIMEOUT_S = 600.0
 class CallThread:
     """Makes calls in one daemon thread, one after the other.
 
-    Python cannot end a thread: one whose call was given up ends with that call, or with the process. The next call gets a
-    new thread.
+    Python cannot end a thread: one whose call was given up ends with that call, or with the process. The next call
+    gets a new thread.
     """
 
     def __init__(self, name: str, limit_s: float | None) -> None:
@@ -35,7 +35,8 @@ class CallThread:
         self._name, self._limit_s = name, limit_s
         self._calls: SimpleQueue[_Call | None] | None = None
         self._last: Future[Any] | None = None
-        self._gave_up = False
+        self.gave_up = False
+        """Whether a call has been given up."""
 
     def call(self, function: Callable[..., _T], *arguments: object, n_replies: int = 1) -> _T:
         """Return the result of a call, which has `n_replies` times the limit; Ctrl-C does not wait for the call.
@@ -59,18 +60,18 @@ class CallThread:
     def close(self, last: Callable[[], object]) -> None:
         """Make a last call and end the thread.
 
-        A call that is still in progress is given up. After that, `last` has `CLOSE_TIMEOUT_S`: it may wait for that call.
+        A call that is still in progress is given up. Then `last`, which may wait for that call, has `CLOSE_TIMEOUT_S`.
         """
         if self._last is not None and not self._last.done():
             self._give_up()
-        if self._gave_up and self._limit_s is not None:
+        if self.gave_up and self._limit_s is not None:
             self._limit_s = min(self._limit_s, CLOSE_TIMEOUT_S)
         with suppress(AgentUnavailable):
             self.call(last)
         self._let_end()
 
     def _give_up(self) -> None:
-        self._gave_up = True
+        self.gave_up = True
         self._let_end()
 
     def _let_end(self) -> None:

@@ -18,8 +18,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
-from codea1_agents.play.concurrent_games import ConcurrentGames, Schedule, one_by_one
 from codea1_agents.play.call_thread import REPLY_TIMEOUT_S
+from codea1_agents.play.concurrent_games import ConcurrentGames, Schedule, one_by_one
 from codea1_agents.play.game_agents import CallTerms, concurrent_agent, sequential_agent
 from codea1_agents.play.games import EnvSlot, EpisodeSeeds, Game, PlayedEpisode, TimedSandbox, TimeSplit
 from codea1_agents.play.named_agent import NamedAgent

@@ -14,6 +14,7 @@ import typer
 
 from codea1_agents.cli import options
 from codea1_agents.cli.app import app
+from codea1_agents.play import call_thread
 from codea1_env import problems
 from codea1_env.errors import MissingExtra
 
@@ -93,8 +94,9 @@ def test_help_is_quick_since_it_imports_nothing_heavy() -> None:
     assert "Usage: codea1 play" in done.stdout
 
 
-def test_the_default_source_of_the_options_is_that_of_the_environment() -> None:
+def test_the_defaults_of_the_options_are_those_of_the_modules() -> None:
     assert options.DEFAULT_SOURCE == problems.DEFAULT_SOURCE
+    assert options.REPLY_TIMEOUT_S == call_thread.REPLY_TIMEOUT_S
 
 
 def test_the_installed_script_is_this_command_line() -> None:

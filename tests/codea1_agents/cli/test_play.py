@@ -32,6 +32,15 @@ def assert_same_run(first: Path, second: Path) -> None:
 # -- what a run shows and leaves behind --
 
 
+@pytest.mark.slow
+def test_a_process_whose_agent_never_returns_ends(finished: Finished, folder: Path) -> None:
+    (folder / "stuck.py").write_text("def spins(observation):\n    while True:\n        pass\n")
+    played = "play", "-p", "starter", "--coder", "stuck:spins", "--tester", "examples", "-n", 1
+    done = finished(*played, "--reply-timeout", 0.2, "--out", "run")
+    assert done.returncode == 3
+    assert "coder stuck:spins did not return within 0.2 s (--reply-timeout)" in done.stderr
+
+
 def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[..., Any]) -> None:
     result = codea1(*FAST, "-n", 2)
     assert result.exit_code == 0

@@ -323,7 +323,9 @@ class HangingEngine(Engine):
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize(
-    "coder", [hanging, hanging_in_a_thread, hanging_in_the_loop, HangingInReset, HangingEngine], ids=lambda c: c.__name__
+    "coder",
+    [hanging, hanging_in_a_thread, hanging_in_the_loop, HangingInReset, HangingEngine],
+    ids=lambda c: c.__name__,
 )
 def test_a_game_whose_agent_never_returns_is_masked_and_the_others_go_on(
     many: ProblemSet, sandbox: Sandbox, coder: Any, concurrency: int
