@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
@@ -12,6 +13,7 @@ from typing import Any
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
 from codea1_agents.play.call_thread import REPLY_TIMEOUT_S, CallThread
 from codea1_agents.play.named_agent import is_text
+from codea1_agents.play.own_code import described
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.sandbox import Sandbox, load_sandbox
@@ -42,6 +44,8 @@ class AgentFinding:
     """Why the test did not pass; else empty."""
     seconds: float
     """Wall-clock time; never part of a comparison."""
+    traceback: str = ""
+    """Of the error that the agent raised, if it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class _AgentTests:
 
     def _run_test(self, name: str, test: Callable[[], object]) -> AgentFinding:
         start = time.perf_counter()
-        result, detail = Conformance.PASSED, ""
+        result, detail, told = Conformance.PASSED, "", ""
         try:
             if self._thread.gave_up:
                 raise _NotApplicable("an earlier call did not return")
@@ -151,10 +155,10 @@ class _AgentTests:
         except _Fault as fault:
             result, detail = Conformance.FAILED, str(fault)
         except (Exception, SystemExit) as error:  # noqa: BLE001  agents are anyone's code and may raise anything
-            message = " ".join(str(error).split())[:300]
-            kind = "" if isinstance(error, CodeA1Error) else f"{type(error).__name__}: "
-            result, detail = Conformance.FAILED, f"raises {kind}{message}".rstrip(": ")
-        return AgentFinding(self._role, name, result, detail, time.perf_counter() - start)
+            text = str(error) if isinstance(error, CodeA1Error) else described(error)
+            result, detail = Conformance.FAILED, f"raises {text}"
+            told = "".join(traceback.format_exception(error))
+        return AgentFinding(self._role, name, result, detail, time.perf_counter() - start, told)
 
     def _act(self, case: Case) -> str:
         start = time.perf_counter()

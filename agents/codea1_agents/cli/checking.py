@@ -10,7 +10,7 @@ from typing import cast, get_args
 
 import typer
 
-from codea1_agents.cli.boundary import NOT_OK
+from codea1_agents.cli.boundary import NOT_OK, show_traceback, wants_traceback
 from codea1_agents.cli.check import CheckAgentOptions, CheckEnvOptions, CheckProblemsOptions, CheckSandboxOptions
 from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.progress import Progress
@@ -93,6 +93,8 @@ def run_check_agent(options: CheckAgentOptions) -> None:
         report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
         rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
+        if wants_traceback():
+            show_traceback("\n".join(filter(None, (each.traceback for each in report.findings))))
         results = tally(Counter(each.result.value for each in report.findings).items())
         page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
         tests = [asdict(each) for each in report.findings]

@@ -154,7 +154,7 @@ class _Run:
             begun, spent = time.perf_counter(), TimeSplit()
             try:
                 with (
-                    Progress("playing", config.episodes, self.page, done=folder.n_episodes) as progress,
+                    self._progress(folder.n_episodes) as progress,
                     closing(self._games(folder, book, _Early(early, progress))) as games,
                 ):
                     for game in games:
@@ -177,6 +177,11 @@ class _Run:
                 raise
             early.remove()
             self._finish(folder, tally, spent, time.perf_counter() - begun)
+
+    def _progress(self, n_done: int) -> Progress:
+        """Return the progress line, which would overwrite what a person at the terminal types."""
+        hidden = self.players.are_interactive
+        return Progress("playing", self.config.episodes, self.page, done=n_done, hidden=hidden)
 
     def _games(
         self, folder: RunFolder, book: MistakeBook, on_early: Callable[[PlayedEpisode], None]

@@ -372,3 +372,16 @@ def test_the_python_function_plays_the_same_game_as_the_command(codea1: Callable
         on_episode=lambda game: lines.append(to_line(game.record)),
     )
     assert b"".join(lines) == Path("run/episodes.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_no_progress_line_overwrites_what_a_person_types(finished: Finished, folder: Path) -> None:
+    (folder / "typed").write_text("def f():\n    pass\n.\n" * 2)
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm"}
+    played = "play", "-p", "starter", "--tester", "examples", "-n", 2, "--show", 0, "--coder"
+    with (folder / "typed").open() as keyboard:
+        done = finished(*played, "human", env=terminal, stdin=keyboard)
+    assert done.returncode == 0
+    assert "You are the coder" in done.stderr
+    assert "playing" not in done.stderr
+    assert "playing" in finished(*played, "mutant", env=terminal).stderr
