@@ -172,8 +172,9 @@ class _Run:
             except CodeA1Error as error:
                 if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
                     folder.write_metrics(self._metrics(tally, spent, time.perf_counter() - begun))
-                recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
-                self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
+                if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
+                    recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
+                    self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
                 raise
             early.remove()
             self._finish(folder, tally, spent, time.perf_counter() - begun)
@@ -211,7 +212,11 @@ class _Run:
         """Yield the run's folder; for a resumed run, rebuild the book and add the recorded episodes to the tally."""
         if resume is None:
             with RunFolder.create(out, self.config) as folder:
-                yield folder
+                try:
+                    yield folder
+                except Exception:
+                    folder.discard_if_unused()
+                    raise
             return
         with RunFolder.open(resume) as folder:
             differences = folder.config.differences(self.config)
