@@ -118,7 +118,7 @@ def _json_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
         return
     if _is_one_object(content):
         raise BrokenInput(
-            f"{path}: it is one JSON object over several lines: write each row on one line, or all rows as one JSON array"
+            f"{path}: it is one JSON object over several lines: write each row on one line, or all as one JSON array"
         )
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():

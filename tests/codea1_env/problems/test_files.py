@@ -207,7 +207,7 @@ def test_bytes_and_bad_text_in_parquet_cost_only_their_rows(tmp_path: Path) -> N
         (b"\n \n", "it is empty, no rows"),
         (b"[]", "it is empty, no rows"),
         (b'[{"id": 1}', "begins like a JSON array but is not one"),
-        (b"PK\x03\x04\x00\x00", "neither Parquet, gzip nor UTF-8 text"),
+        (b"\x7fELF\x00\x00", "neither Parquet, gzip nor UTF-8 text"),
         (gzip.compress(b"x" * 1000, mtime=0)[:20], "gzip data is damaged or cut off"),
         (b"\x1f\x8bgarbage", "gzip data is damaged or cut off"),
         (b"PAR1garbage", "Parquet data is damaged or cut off"),
