@@ -152,7 +152,7 @@ def make_vec(
         UnknownName: there is no such view or mode.
         UserError: `num_envs` is no whole number of at least 1.
     """
-    known = {name: spec.entry_point for name, spec in gymnasium.registry.items() if spec.namespace == "codea1"}
+    known = {name: str(spec.entry_point) for name, spec in gymnasium.registry.items() if spec.namespace == "codea1"}
     if view not in known:
         raise UnknownName.of("view", view, known)
     if mode not in _MODES:
@@ -160,7 +160,8 @@ def make_vec(
     num_envs = whole_number("num_envs", num_envs, most=_MAX_ENVS)
 
     def make() -> gymnasium.Env[Any, Any]:
-        return resolve_name(known[view])(**options)
+        made: gymnasium.Env[Any, Any] = resolve_name(known[view])(**options)
+        return made
 
     if mode == "async":
         return AsyncVectorEnv([make] * num_envs, shared_memory=False)

@@ -46,7 +46,7 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
 
 def _hints(cls: type) -> dict[str, Any]:
     try:
-        return get_type_hints(cls.__init__)
+        return get_type_hints(cls.__init__)  # type: ignore[misc]
     except Exception:  # noqa: BLE001  annotations may name what exists for type checkers only
         return {}
 
