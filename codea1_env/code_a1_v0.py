@@ -39,7 +39,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
+from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
@@ -60,7 +60,7 @@ from codea1_env.rounds.episode_source import EpisodeSource
 from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import RoundOptions, Rounds
 from codea1_env.rounds.trees import Tree
-from codea1_env.rounds.two_agents import CODER, MAX_CYCLES, TESTER, TwoAgentEnv, simultaneous
+from codea1_env.rounds.two_agents import CODER, MAX_CYCLES, TESTER, TurnBasedParallelEnv, TwoAgentEnv, simultaneous
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.rules.rewards import score
 from codea1_env.rules.ruleset import Ruleset
@@ -80,7 +80,7 @@ def parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str | None]:
     The tester sees the program. PettingZoo's other conversion would show both agents the state *before* the coder acts,
     so the tester would never see a program.
     """
-    return turn_based_aec_to_parallel(raw_env(**kwargs))
+    return TurnBasedParallelEnv(raw_env(**kwargs))
 
 
 def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, dict[str, Any], str]:
@@ -106,6 +106,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         sandbox: Sandbox | str = "local",
         limits: Limits | None = None,
         skip_invalid: bool = True,
+        infos: bool = True,
         render_mode: str | None = None,
         provenance: Provenance | None = None,
     ) -> None:
@@ -120,6 +121,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             sandbox: a back end or its name; environments of a process share one local pool.
             limits: bounds per call of a program; None: the defaults of `Limits`.
             skip_invalid: whether a candidate that does not load ends its round without the tester's turn.
+            infos: False leaves infos empty, for libraries that turn them into tensors (torchrl).
             render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
             provenance: the names of run, coder and tester that new entries of the book keep.
 
@@ -127,7 +129,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             UserError: an argument has an invalid value, there are no problems, or the rules pay for golden tests and a
                 problem has none.
         """
-        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode)
+        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
         self.problems = load_problems(problems)
         self.referee = Referee(self.problems, rules, sandbox=sandbox, limits=limits)
         self.rules = self.referee.rules
@@ -224,7 +226,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
 
     def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
         info = super()._judged_info(agent, judged)
-        return info | {"truncated_chars": self._n_cut[agent]} if self._n_cut[agent] else info
+        return info | {"truncated_chars": self._n_cut[agent]} if info and self._n_cut[agent] else info
 
 
 def _with_suite(report: ProblemReport) -> ProblemReport:

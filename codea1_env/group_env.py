@@ -97,6 +97,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         limits: Limits | None = None,
         skip_invalid: bool = True,
         masks_sandbox_errors: bool = False,
+        infos: bool = True,
         provenance: Provenance | None = None,
     ) -> None:
         """Make an environment; it starts nothing before the first step.
@@ -114,6 +115,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
             skip_invalid: whether testers of a candidate that does not load end without a turn.
             masks_sandbox_errors: whether an episode is masked if the sandbox cannot be used at all; else `step` raises
                 SandboxError.
+            infos: False leaves only `active`, for libraries that turn infos into tensors (torchrl).
             provenance: the names of run, coder and tester that new entries of the book keep.
 
         Raises:
@@ -135,6 +137,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
             masks_sandbox_errors=masks_sandbox_errors,
         )
         self.provenance = provenance or Provenance()
+        self._has_infos = infos
         self._source = EpisodeSource(self.problems, self.rules, book, frozenset({"tree"}))
         self.book = self._source.book
         n_groups = self.n_candidates if self.suites_per is SuitesPer.CANDIDATE else 1
@@ -180,7 +183,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         self._n_cut: dict[str, int] = {}
         self._turn_infos: dict[str, Info] = {}
         self._take_turns("coder")
-        return self._observations(), self._infos()
+        return self._observations(), self._shown(self._infos())
 
     def step(self, actions: Mapping[str, Action]) -> _Step:
         """Take the replies of the agents whose turn it is; any text is legal.
@@ -292,7 +295,7 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
         terminations = {agent: agent in done and not truncations[agent] for agent in self.agents}
         observations = self._observations(round_)
         self.agents = [agent for agent in self.agents if agent not in done]
-        return observations, rewards, terminations, truncations, infos
+        return observations, rewards, terminations, truncations, self._shown(infos)
 
     def _reward_of(self, judged: JudgedTree, agent: str) -> float:
         if agent in self._testers:
@@ -316,6 +319,9 @@ class GroupEnv(ParallelEnv[str, _Observation, Action]):  # type: ignore[misc]  #
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         return {agent: {**self._turn_infos.get(agent, {}), "active": agent in self.turns} for agent in self.agents}
+
+    def _shown(self, infos: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        return infos if self._has_infos else {agent: {"active": info["active"]} for agent, info in infos.items()}
 
     def _judged_info(self, judged: JudgedTree, agent: str, book_size: int | None) -> dict[str, Any]:
         """Return the infos of an agent whose reply was judged; only `masked` if the sandbox could not be used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 import gymnasium
@@ -23,9 +24,9 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
     metadata: dict[str, Any] = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  as Gymnasium has it
     _role: str
 
-    def __init__(self, game: Any) -> None:
-        """Make a view of an environment, which only the view may step from now on."""
-        self.game = game
+    def __init__(self, game: Any, *, infos: bool) -> None:
+        """Make a view of an environment, which only the view may step from now on; the opponent gets its infos."""
+        self.game, self._has_infos = game, infos
         self.render_mode = game.render_mode
         self.observation_space = game.observation_space(self._role)
         self.action_space = game.action_space(self._role)
@@ -38,7 +39,7 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
         self.game.reset(seed=seed, options=options)
         self._begin_opponent()
         self._play_opponent()
-        return self.game.observe(self._role), dict(self.game.infos[self._role])
+        return self.game.observe(self._role), self._info()
 
     def step(self, action: ActType) -> tuple[ObsType, float, bool, bool, dict[str, Any]]:
         """Take this role's action and the opponent's until it is this role's turn again, or the episode is over."""
@@ -49,13 +50,16 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
             float(reward),
             self.game.terminations[self._role],
             self.game.truncations[self._role],
-            dict(self.game.infos[self._role]),
+            self._info(),
         )
 
     def render(self) -> str | None:  # type: ignore[override, unused-ignore]  # Gymnasium's type variable is bound nowhere
         """Render the last judged round."""
         found: str | None = self.game.render()
         return found
+
+    def _info(self) -> dict[str, Any]:
+        return dict(self.game.infos[self._role]) if self._has_infos else {}
 
     def _begin_opponent(self) -> None:
         """Prepare the opponent for an episode."""
@@ -78,14 +82,15 @@ class RoleView(gymnasium.Env[ObsType, ActType]):
 class _RoleEnv(RoleView[dict[str, Any], str]):
     """The game of `code_a1_v0` for one role, against any agent."""
 
-    def __init__(self, opponent: AgentSpec, **game: Any) -> None:
+    def __init__(self, opponent: AgentSpec, *, infos: bool = True, **game: Any) -> None:
         """Make a view.
 
         Args:
             opponent: an agent, a function `observation -> reply`, a registered name or `module:attribute`.
-            game: the arguments of `code_a1_v0.raw_env`.
+            infos: False leaves infos empty, for libraries that turn them into tensors (torchrl).
+            game: the other arguments of `code_a1_v0.raw_env`.
         """
-        super().__init__(raw_env(**game))
+        super().__init__(raw_env(**game), infos=infos)
         context = AgentContext(self.game.problems, self.game.referee.sandbox)
         self.opponent = load_agent(opponent, context, role="tester" if self._role == CODER else "coder")
         if "provenance" not in game:
@@ -131,7 +136,6 @@ class TesterEnv(_RoleEnv):
         super().__init__(opponent, **options)
 
 
-_VIEWS: dict[str, type[_RoleEnv]] = {"codea1/Coder-v0": CoderEnv, "codea1/Tester-v0": TesterEnv}
 _MODES = ("sync", "async")
 _MAX_ENVS = 65_536
 
@@ -139,7 +143,7 @@ _MAX_ENVS = 65_536
 def make_vec(
     view: str, num_envs: int, *, mode: Literal["sync", "async"] = "sync", **options: Any
 ) -> VectorEnv[Any, Any, Any]:
-    """Return `num_envs` copies of a view; each copy resets itself on the step after its episode has ended.
+    """Return `num_envs` copies of a registered view; each copy resets itself on the step after its episode has ended.
 
     `sync` copies share this process's sandbox pool, which already uses all cores. Each `async` copy has its own process
     and pool. Shared memory is off: with it, Gymnasium always returns the texts that it had at construction.
@@ -148,14 +152,16 @@ def make_vec(
         UnknownName: there is no such view or mode.
         UserError: `num_envs` is no whole number of at least 1.
     """
-    if view not in _VIEWS:
-        raise UnknownName.of("view", view, _VIEWS)
+    known = {name: str(spec.entry_point) for name, spec in gymnasium.registry.items() if spec.namespace == "codea1"}
+    if view not in known:
+        raise UnknownName.of("view", view, known)
     if mode not in _MODES:
         raise UnknownName.of("mode", str(mode), _MODES)
     num_envs = whole_number("num_envs", num_envs, most=_MAX_ENVS)
 
     def make() -> gymnasium.Env[Any, Any]:
-        return _VIEWS[view](**options)
+        made: gymnasium.Env[Any, Any] = resolve_name(known[view])(**options)
+        return made
 
     if mode == "async":
         return AsyncVectorEnv([make] * num_envs, shared_memory=False)

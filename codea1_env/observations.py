@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import create_shared_memory
 
 from codea1_env import values
 from codea1_env.errors import UserError
@@ -58,6 +59,15 @@ class UnicodeText(spaces.Text):
 
     def __reduce__(self) -> tuple[type[UnicodeText], tuple[int], dict[str, Any]]:
         return (type(self), (self.max_length,), {"_np_random": self._np_random})
+
+
+@create_shared_memory.register(UnicodeText)
+def _refuse_shared_memory(space: UnicodeText, *_: Any, **__: Any) -> None:
+    """Refuse: Gymnasium reads texts from shared memory once, when the vector is made."""
+    raise UserError(
+        "texts cannot be read from shared memory: pass shared_memory=False to AsyncVectorEnv, "
+        "vector_kwargs={'shared_memory': False} to gymnasium.make_vec, or use codea1_env.make_vec"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from functools import partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from codea1_env.agent.event_loop import CLOSE_TIMEOUT_S, LoopThread
+from codea1_env.agent.options import constructor_options
 from codea1_env.errors import CodeA1Error, UserError
 from codea1_env.plugins import resolve
 from codea1_env.problems.problem import ProblemSet
 from codea1_env.sandbox.interface import Sandbox
 from codea1_env.secret import (
     TextWithSecrets,
-    is_secret_option,
     read_secrets,
     redacted,
     redacted_error,
@@ -182,9 +182,10 @@ def load_agent(spec: AgentSpec, context: AgentContext, *, role: Role | None = No
         role: the role that it will play; None: not known yet.
 
     Raises:
-        UserError: the name is unknown, the options cannot be read, the object cannot act, or it plays the other role.
+        UserError: the name is unknown, an option is unknown, missing or not of its annotated type, the object cannot
+            act, or it plays the other role.
     """
-    options: dict[str, Any] = {}
+    options: dict[str, str] = {}
     target: Any = spec
     has_secrets = False
     if isinstance(spec, str):
@@ -234,15 +235,13 @@ def _shown(spec: object) -> str:
     return repr(without_secrets(spec)) if isinstance(spec, str) else f"{spec!r:.100}"
 
 
-def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, Any]) -> object:
-    parameters = inspect.signature(cls).parameters
-    known = [name for name in parameters if name != "context"]
-    for name in options:
-        if name not in parameters or name == "context":
-            raise UserError(
-                f"agent {_shown(spec)}: unknown option {name!r}; {cls.__name__} takes {', '.join(known) or 'none'}"
-            )
-    arguments = {"context": context, **options} if "context" in parameters else options
+def _construct(spec: object, cls: type, context: AgentContext, options: dict[str, str]) -> object:
+    try:
+        arguments = constructor_options(cls, options)
+    except UserError as error:
+        raise type(error)(f"agent {_shown(spec)}: {error}") from None
+    if "context" in inspect.signature(cls).parameters:
+        arguments["context"] = context
     try:
         return cls(**arguments)
     except CodeA1Error:
@@ -252,22 +251,11 @@ def _construct(spec: object, cls: type, context: AgentContext, options: dict[str
         raise UserError(f"agent {_shown(spec)}: {text}") from error
 
 
-def _option(spec: str, pair: str) -> tuple[str, Any]:
+def _option(spec: str, pair: str) -> tuple[str, str]:
     name, separator, text = pair.partition("=")
     if not separator or not name.strip().isidentifier():
         raise UserError(f"agent {_shown(spec)}: expected option=value, found {redacted(pair)!r}")
-    return name.strip(), text.strip() if is_secret_option(name) else _parsed(text.strip())
-
-
-def _parsed(text: str) -> object:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
+    return name.strip(), text.strip()
 
 
 def _n_positional(function: Callable[..., Any]) -> int:

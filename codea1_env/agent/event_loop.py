@@ -12,10 +12,20 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from codea1_env.errors import AgentUnavailable
+
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_S = 5.0
 """Seconds that the end of a run waits for agents that do not end by themselves."""
+
+_BLOCKED_S = 1.0
+"""A loop that runs nothing for so many seconds is blocked."""
+
+
+def too_late(name: str, limit_s: float | None) -> AgentUnavailable:
+    """Return the error of an agent whose call did not return in time."""
+    return AgentUnavailable(f"{name} did not return within {limit_s:g} s (--reply-timeout)")
 
 
 class LoopThread:
@@ -34,10 +44,18 @@ class LoopThread:
     def __reduce__(self) -> tuple[type[LoopThread], tuple[str]]:
         return type(self), (self._name,)
 
-    def run(self, awaitable: Awaitable[T]) -> T:
-        """Return the result of an awaitable; Ctrl-C cancels it and does not wait for the cancellation."""
+    def run(self, awaitable: Awaitable[T], *, timeout_s: float | None = None) -> T:
+        """Return the result of an awaitable; Ctrl-C cancels it and does not wait for the cancellation.
+
+        Raises:
+            AgentUnavailable: it takes longer than `timeout_s` seconds; it is cancelled, or left alone if it blocks.
+        """
         future = asyncio.run_coroutine_threadsafe(_outcome(awaitable), self._started())
         try:
+            if not wait([future], timeout_s).done:
+                future.cancel()
+                self._leave_if_blocked()
+                raise too_late(self._name, timeout_s)
             return future.result().result()
         except BaseException:
             future.cancel()
@@ -89,6 +107,14 @@ class LoopThread:
                 self._finalizer = weakref.finalize(self, _stop, self._loop)
                 self._finalizer.atexit = False
             return self._loop
+
+    def _leave_if_blocked(self) -> None:
+        """Let the next call start another loop if this one does not run, because a coroutine in it never awaits."""
+        loop = self._started()
+        if not wait([asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop)], _BLOCKED_S).done:
+            with self._lock:
+                if self._loop is loop:
+                    self._loop = self._thread = None
 
     def _was_forked(self) -> bool:
         return self._process_id != os.getpid()

@@ -36,7 +36,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
-from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_parallel
+from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
@@ -45,7 +45,7 @@ from codea1_env.bank.sources import BankSource
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import ProblemReport
 from codea1_env.judging.judged_round import JudgedRound
-from codea1_env.rounds.two_agents import CODER, TESTER, TwoAgentEnv, simultaneous
+from codea1_env.rounds.two_agents import CODER, TESTER, TurnBasedParallelEnv, TwoAgentEnv, simultaneous
 from codea1_env.rules.mistake_book import BookDelta, BookEntry, BookKey, apply_changes, changes, select_replayed
 from codea1_env.rules.reward_parts import CandidateRewards
 from codea1_env.rules.rewards import score
@@ -65,7 +65,7 @@ def env(**kwargs: Any) -> OrderEnforcingWrapper[str, Features, int]:
 
 def parallel_env(**kwargs: Any) -> ParallelEnv[str, Features, int | None]:
     """Return the turn-based parallel view: each step takes one action, `infos[a]["active_agent"]` says whose."""
-    return turn_based_aec_to_parallel(raw_env(**kwargs))
+    return TurnBasedParallelEnv(raw_env(**kwargs))
 
 
 def blind_parallel_env(**kwargs: Any) -> ParallelEnv[str, Features, int]:
@@ -103,12 +103,11 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         Raises:
             UserError: an argument has an invalid value, or there is no such bank.
         """
-        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode)
+        super().__init__(tester_view=tester_view, max_cycles=max_cycles, render_mode=render_mode, infos=infos)
         if isinstance(bank, JudgedBank) and options:
             raise UserError(f"a judged bank takes no {', '.join(sorted(options))}: pass these when the bank is judged")
         self.bank = bank if isinstance(bank, JudgedBank) else load_bank(bank, **options)
         self.rules = self.bank.rules
-        self._has_infos = infos
         self.replay = replay and self.rules.book.update is not BookUpdate.OFF
         self._positions = {each.bank.problem.id: p for p, each in enumerate(self.bank.problems)}
         self._n_cases = max(len(each.cases) for each in self.bank.problems) if self.replay else 0
@@ -236,9 +235,3 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         if self.tester_view != "white_box" or self._program is None:
             return ""
         return self.bank.problems[self._position].bank.programs[self._program].reply
-
-    def _turn_info(self, agent: str) -> dict[str, Any]:
-        return super()._turn_info(agent) if self._has_infos else {}
-
-    def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
-        return super()._judged_info(agent, judged) if self._has_infos else {}

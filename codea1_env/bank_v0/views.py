@@ -24,17 +24,18 @@ class _RoleEnv(RoleView[Features, int]):
 
     _other: str
 
-    def __init__(self, opponent: Strategy = "uniform", **game: Any) -> None:
+    def __init__(self, opponent: Strategy = "uniform", *, infos: bool = True, **game: Any) -> None:
         """Make a view.
 
         Args:
             opponent: how the opponent plays, see `Strategy`.
-            game: the arguments of `bank_v0.raw_env`.
+            infos: False leaves infos empty, for libraries that turn them into tensors (torchrl).
+            game: the other arguments of `bank_v0.raw_env`.
 
         Raises:
             UserError: the strategy or an argument has an invalid value.
         """
-        super().__init__(raw_env(**game))
+        super().__init__(raw_env(**game), infos=infos)
         self.opponent = self._probabilities(opponent)
 
     def _opponent_action(self, agent: str) -> int:

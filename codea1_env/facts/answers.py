@@ -34,7 +34,8 @@ class AnswerRules:
     order: str = AnswerOrder.FIXED
     """An `AnswerOrder`."""
     tolerance: float = 0.0
-    """Numbers within it of an expected float are right, relative or absolute; at least that of the ruleset applies.
+    """Numbers within it of an expected float, Decimal or Fraction are right, relative or absolute. For floats, at least
+    the tolerance of the ruleset applies.
 
     Below 1: of two numbers of one sign, each is within the relative distance 1 of the other."""
     checker: str = ""

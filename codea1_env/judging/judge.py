@@ -186,6 +186,7 @@ class Judge:
             canonical=canonical,
             stated=dict.fromkeys(stated) if problem.answers.accepts_others else stated,
             output=problem.script,
+            in_place=problem.calls.in_place,
         )
 
     # -- candidates --

@@ -215,6 +215,7 @@ def _compared(pair: AnswerPair, rules: AnswerRules, comparison: Comparison) -> O
             nan_equal=comparison.nan_equal,
             strict_types=comparison.strict_types,
             unordered_levels=rules.unordered_levels,
+            exact_numbers_too=rules.tolerance > 0,
         )
     except values.Malformed:  # the bytes of a record have not been checked before
         is_right = False

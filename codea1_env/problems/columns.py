@@ -22,7 +22,8 @@ def text(row: Row, column: str) -> str:
     """
     value = optional_text(row, column)
     if not value.strip():
-        raise BrokenInput(f"column {column!r} is {'empty' if column in row else 'missing'}")
+        fault = "missing" if column not in row else "null" if row[column] is None else "empty"
+        raise BrokenInput(f"column {column!r} is {fault}")
     return value
 
 

@@ -19,6 +19,14 @@ from codea1_env.records.whole_files import write_whole
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
+_UTF_16 = b"\xff\xfe", b"\xfe\xff"
+_UNREAD = {
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"BZh": "bzip2",
+    b"\xfd7zX": "xz",
+    b"PK\x03\x04": "a zip archive",
+}
+"""First bytes of formats that are not read, and their names."""
 _BATCH_ROWS = 64
 
 
@@ -94,6 +102,11 @@ def _content(path: Path, *, compressed: bool) -> bytes:
         raise BrokenInput(f"{path}: the gzip data is damaged or cut off ({error})") from error
     except OSError as error:
         raise BrokenInput(f"{path}: it cannot be read ({error})") from error
+    for start, name in _UNREAD.items():
+        if content.startswith(start):
+            raise BrokenInput(f"{path}: it is {name}, which is not read: unpack it, or use gzip")
+    if content.startswith(_UTF_16):
+        raise BrokenInput(f"{path}: it is UTF-16 text: convert it to UTF-8")
     if b"\0" in content[:4096]:
         raise BrokenInput(f"{path}: it is neither Parquet, gzip nor UTF-8 text")
     return content.removeprefix(_BOM)
@@ -103,9 +116,22 @@ def _json_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
     if content.lstrip()[:1] == b"[":
         yield from _array_rows(path, content)
         return
+    if _is_one_object(content):
+        raise BrokenInput(
+            f"{path}: it is one JSON object over several lines: write each row on one line, or all as one JSON array"
+        )
     for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
             yield _line_row(f"{path.name} line {number}", line)
+
+
+def _is_one_object(content: bytes) -> bool:
+    if content.split(b"\n", 1)[0].strip() != b"{":  # as tools print it
+        return False
+    try:
+        return isinstance(json.loads(content.decode()), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _array_rows(path: Path, content: bytes) -> Iterator[FoundRow]:
@@ -121,9 +147,9 @@ def _line_row(place: str, line: bytes) -> FoundRow:
     try:
         return FoundRow(place, json.loads(line.decode()))
     except UnicodeDecodeError as error:
-        return FoundRow(place, fault=f"it is not UTF-8 text ({error.reason} at byte {error.start})")
+        return FoundRow(place, fault=f"it is not UTF-8 text ({error.reason} at byte {error.start}): convert it")
     except (ValueError, RecursionError) as error:
-        return FoundRow(place, fault=f"it is not JSON ({error})")
+        return FoundRow(place, fault=f"it is not JSON ({error}): each line must be one object")
 
 
 def _parquet_rows(path: Path) -> Iterator[FoundRow]:

@@ -88,6 +88,17 @@ def remove_folder(folder: Path) -> None:
         shutil.rmtree(hidden)
 
 
+def remove_contents(folder: Path) -> None:
+    """Remove everything in a folder, and the folder itself if it is then empty."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        folder.rmdir()
+
+
 def _write_all(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:

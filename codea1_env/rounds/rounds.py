@@ -29,7 +29,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from codea1_env.agent import Info, Observation, Role
-from codea1_env.errors import AgentUnavailable, SandboxError, UserError
+from codea1_env.errors import AgentUnavailable, SandboxError, UserError, as_lists
 from codea1_env.facts.problem_kinds import ProblemKind
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import CandidateCheck, CandidateReport, ProblemReport, Verdict
@@ -145,12 +145,10 @@ class Rounds:
         """Submit all programs, in the order of `coder_turns`, and start to read and check them.
 
         Raises:
-            ValueError: their number differs from the number of turns.
+            UserError: their number differs from the number of turns, or one is no reply.
         """
         n_wanted = sum(tree.n_candidates for tree in self.trees)
-        if len(programs) != n_wanted:
-            raise ValueError(f"{len(programs)} programs for {n_wanted} turns")
-        given = iter(programs)
+        given = iter(_replies("programs", programs, n_wanted, Candidate))
         self._replies = [tuple(islice(given, tree.n_candidates)) for tree in self.trees]
         self._programs = self._start(self._read_and_check)
 
@@ -195,14 +193,11 @@ class Rounds:
         """Submit all suites, in the order of `tester_turns`, and start to judge.
 
         Raises:
-            ValueError: their number differs from the number of turns.
+            UserError: their number differs from the number of turns, or one is no reply.
             SandboxError: as `tester_turns`.
         """
         sizes = [self._sizes(t) for t in range(len(self.trees))]
-        n_wanted = sum(map(sum, sizes))
-        if len(suites) != n_wanted:
-            raise ValueError(f"{len(suites)} suites for {n_wanted} turns")
-        given = iter(suites)
+        given = iter(_replies("suites", suites, sum(map(sum, sizes)), Suite))
         self.submit_groups([[tuple(islice(given, size)) for size in of_tree] for of_tree in sizes])
 
     def submit_groups(self, groups: Sequence[Sequence[Sequence[Tests]]]) -> None:
@@ -385,6 +380,22 @@ class Rounds:
             return reply
         rules, text = self._judge.rules, reply if isinstance(reply, str) else ""
         return suite_of(text, tree.problem, rules.reading, rules.tests_per_suite)
+
+
+def _replies(name: str, replies: Sequence[_T], n_wanted: int, read: type) -> list[_T]:
+    """Return the replies as a list.
+
+    Raises:
+        UserError: their number is wrong, or one is neither text, nor what was read from one, nor unavailable.
+    """
+    (found,) = as_lists(**{name: replies})
+    if len(found) != n_wanted:
+        raise UserError(f"{len(found)} {name} for {n_wanted} turns")
+    for reply in found:
+        if not isinstance(reply, str | read | AgentUnavailable):
+            fault = f"{type(reply).__name__} ({reply!r:.100})"
+            raise UserError(f"{name} must be texts, {read.__name__} or AgentUnavailable, not {fault}")
+    return found
 
 
 def candidate_of(reply: Program, problem: Problem, rules: Ruleset) -> Candidate:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from codea1_env.errors import AgentUnavailable
+from codea1_env.errors import AgentUnavailable, of_type, whole_number
 from codea1_env.facts.submissions import Candidate, Suite
 from codea1_env.facts.verdicts import ProblemReport, ValidCase
 from codea1_env.problems.problem import Problem
@@ -44,7 +45,7 @@ class Tree:
     """The shape of what is played about one problem.
 
     Raises:
-        ValueError: there is less than one candidate, or the number of suites is negative.
+        UserError: there is less than one candidate, or the number of suites is negative, or they are no whole numbers.
     """
 
     problem: Problem
@@ -61,8 +62,9 @@ class Tree:
     """Prefix of the seed key of its turns."""
 
     def __post_init__(self) -> None:
-        if self.n_candidates < 1 or self.n_suites < 0:
-            raise ValueError(f"a tree of {self.n_candidates} candidates and {self.n_suites} suites")
+        of_type("the problem of a tree", self.problem, Problem)
+        whole_number("n_candidates", self.n_candidates, most=inf)
+        whole_number("n_suites", self.n_suites, most=inf, least=0)
 
     @property
     def n_groups(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gymnasium import spaces
 from pettingzoo import AECEnv
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel_wrapper
 
 from codea1_env.errors import UserError, one_of, whole_number
 from codea1_env.judging.judged_round import JudgedRound
@@ -46,6 +47,27 @@ def simultaneous(make: Callable[..., _Game], given: dict[str, Any], forced: Mapp
     return game
 
 
+class TurnBasedParallelEnv(turn_based_aec_to_parallel_wrapper):  # type: ignore[misc]  # PettingZoo is untyped
+    """A game of two agents as a parallel environment whose step takes one action; infos say whose, from `reset` on."""
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Start an episode; the arguments are the game's."""
+        observations, infos = super().reset(seed=seed, options=options)
+        return observations, self._with_turn(infos)
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Take the action of the agent whose turn it is."""
+        *found, infos = super().step(actions)
+        return *found, self._with_turn(infos)
+
+    def _with_turn(self, infos: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        if not self.unwrapped.has_infos:
+            return {agent: {} for agent in infos}
+        return {agent: info | {"active_agent": self.aec_env.agent_selection} for agent, info in infos.items()}
+
+
 class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is untyped
     """A game in which the coder acts first, then the tester; both get their rewards after the tester has acted.
 
@@ -63,7 +85,7 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
     _problem: Problem
     _episode_id: str
 
-    def __init__(self, *, tester_view: str, max_cycles: int, render_mode: str | None) -> None:
+    def __init__(self, *, tester_view: str, max_cycles: int, render_mode: str | None, infos: bool) -> None:
         """Check the arguments that all games have.
 
         Raises:
@@ -71,6 +93,7 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
         """
         super().__init__()
         self.tester_view = one_of("tester_view", tester_view, ("white_box", "black_box"))
+        self.has_infos = infos
         self.reported_view = self.tester_view  # its name in the tester's infos
         modes = self.metadata["render_modes"]
         self.render_mode = None if render_mode is None else one_of("render_mode", render_mode, modes)
@@ -171,9 +194,13 @@ class TwoAgentEnv(AECEnv[str, Any, Any]):  # type: ignore[misc]  # PettingZoo is
             self.infos[agent] |= found[agent]
 
     def _judged_info(self, agent: str, judged: JudgedRound) -> dict[str, Any]:
+        if not self.has_infos:
+            return {}
         return judged_info(judged, role=agent.partition("_")[0], tests_per_suite=self.rules.tests_per_suite)
 
     def _turn_info(self, agent: str) -> dict[str, Any]:
+        if not self.has_infos:
+            return {}
         return turn_info(
             self._problem,
             episode_id=self._episode_id,

@@ -104,6 +104,7 @@ def validate(
     canonical: CanonicalCalls | None = None,
     stated: Mapping[str, bytes | None] = MappingProxyType({}),
     output: OutputForm | None = None,
+    in_place: bool = False,
 ) -> ValidSuite:
     """Return the cases of `suite` that the solution confirms.
 
@@ -122,13 +123,15 @@ def validate(
             texts, where all arguments are literals.
         stated: the answers in the problem's examples (`rules.stated_examples.stated_answers`), in the same form.
         output: what counts in a predicted output, for programs on standard input.
+        in_place: whether the entry point changes its arguments. Then a direct case whose value is None is VACUOUS: a
+            right program may also return its argument.
 
     Raises:
         ValueError: the lengths of `evidence` and `suite.cases` differ.
     """
     if len(evidence) != len(suite.cases):
         raise ValueError(f"{len(suite.cases)} cases, but evidence for {len(evidence)}")
-    reasons = [*map(_reason_against, evidence)]
+    reasons = [_reason_against(*pair, in_place=in_place) for pair in zip(suite.cases, evidence, strict=True)]
     # Most cases have two equal values, and then neither run is our own failure.
     others = [item for item, reason in zip(evidence, reasons, strict=True) if reason or item.prediction]
     if any(item.internal_error for item in others):
@@ -144,7 +147,8 @@ def validate(
         reasons[position] = RejectionReason.DUPLICATE
     for case, item, calls, reason in zip(suite.cases, evidence, calls_of_cases, reasons, strict=True):
         if reason is not None:
-            rejections.append(_rejection(case, reason, _detail(item)))
+            is_result = reason is RejectionReason.VACUOUS and case.direct
+            rejections.append(_rejection(case, reason, _NO_RESULT if is_result else _detail(item)))
             continue
         valid = _confirmed(case, item, validation, comparison, output)
         if valid.prediction_right is False:
@@ -222,6 +226,8 @@ def _unpassable(item: SolutionEvidence, comparison: Comparison) -> RejectionReas
     return None if values_equal(value, value, comparison) else RejectionReason.UNPASSABLE
 
 
+_NONE = values.encode(None)
+_NO_RESULT = "the function changes its argument and returns nothing: assert what the argument is after the call"
 _REASONS = {
     OutcomeKind.VALUE: None,
     OutcomeKind.OPAQUE: RejectionReason.OPAQUE_VALUE,
@@ -231,8 +237,10 @@ _REASONS = {
 }
 
 
-def _reason_against(item: SolutionEvidence) -> RejectionReason | None:
+def _reason_against(case: TestCase, item: SolutionEvidence, *, in_place: bool) -> RejectionReason | None:
     record = item.entry_point_calls
+    if in_place and case.direct and item.first.value == _NONE:
+        return _disagreement(item) or RejectionReason.VACUOUS
     if not record:
         value = item.first.value
         return None if value is not None and value == item.second.value else _disagreement(item)

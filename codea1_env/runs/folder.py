@@ -22,7 +22,8 @@ from codea1_env.errors import BrokenInput
 from codea1_env.facts.judge_version import require_this_judge
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, cut_half_written, half_written, unused_folder, whole_lines
-from codea1_env.records.whole_files import write_whole
+from codea1_env.records.locks import LOCK
+from codea1_env.records.whole_files import remove_contents, write_whole
 from codea1_env.rules.mistake_book import Provenance
 from codea1_env.runs.config import RunConfig, read_config, to_toml
 from codea1_env.runs.records import EpisodeRecord, from_line, to_line
@@ -127,6 +128,12 @@ class RunFolder(Closing):
                     self.book_path.with_name(_BOOK + suffix).unlink(missing_ok=True)
             with self.open_book() as book:
                 book.restore(rebuilt.snapshot())
+
+    def discard_if_unused(self) -> None:
+        """Remove what this run wrote if it has no episode and no other file, so that the same command works again."""
+        written = {LOCK, _CONFIG, _EPISODES, _BOOK, f"{_BOOK}-wal", f"{_BOOK}-shm"}
+        if not self.n_episodes and written.issuperset(path.name for path in self.path.iterdir()):
+            remove_contents(self.path)
 
     def write_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Replace `metrics.json`."""

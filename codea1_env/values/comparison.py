@@ -23,6 +23,8 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from codea1_env.values.exact import INEXACT, exact
@@ -52,6 +54,7 @@ def equal(
     strict_types: bool = False,
     mutual: bool = False,
     unordered_levels: int = 0,
+    exact_numbers_too: bool = False,
 ) -> bool:
     """Return whether two encoded values are equal with the meaning of Python's `==` on plain data.
 
@@ -71,6 +74,7 @@ def equal(
         strict_types: bool, int and float, set and frozenset, bytes and bytearray, array types differ.
         mutual: neither value is the expected one; a tolerance applies where both numbers are floats or complex.
         unordered_levels: how many outer levels of lists and tuples are compared without order, as multisets.
+        exact_numbers_too: the tolerance also applies where the expected number is a Decimal or a Fraction.
 
     Returns:
         False also if the bytes differ and one of the values is beyond the budget (`tree.parse`), or if half a million
@@ -93,7 +97,7 @@ def equal(
             return True
         if rel_tol == abs_tol == 0:
             return False
-    return _Comparing(rel_tol, abs_tol, nan_equal, strict_types, mutual).equal(tree_a, tree_b)
+    return _Comparing(rel_tol, abs_tol, nan_equal, strict_types, mutual, exact_numbers_too).equal(tree_a, tree_b)
 
 
 def _without_order(node: Any, n_levels: int) -> Any:
@@ -122,6 +126,7 @@ class _Comparing:
     nan_equal: bool
     strict: bool
     mutual: bool
+    exact_numbers_too: bool
     steps: int = field(default=_MAX_STEPS, init=False)
 
     def equal(self, a: Any, b: Any) -> bool:
@@ -252,7 +257,7 @@ class _Comparing:
             return (a == b and (kind is other or not self.strict)) or self.close_numbers(a, b)
         if kind is list:
             return other is list and self.close_lists(a, b)
-        if _is_number(a) and _is_number(b):
+        if self.is_number(a) and self.is_number(b):
             return self.same(a, b) or self.close_numbers(a, b)
         return self.close_tagged(a, b) if kind is other is Tagged else self.same(a, b)
 
@@ -285,7 +290,7 @@ class _Comparing:
 
     def close_numbers(self, a: Any, b: Any) -> bool:
         """Whether two unequal numbers are within the tolerance."""
-        if not _is_floating(a) or (self.mutual and not _is_floating(b)):
+        if not self.is_inexact(a) or (self.mutual and not self.is_inexact(b)):
             return False
         if self.strict and _number_kind(a) != _number_kind(b):
             return False
@@ -293,6 +298,12 @@ class _Comparing:
             return self.near(_number(a), _number(b))
         except OverflowError:  # an int, or the magnitude of a complex number, beyond every float
             return False
+
+    def is_number(self, node: Any) -> bool:
+        return _is_number(node) or (self.exact_numbers_too and _is_exact(node))
+
+    def is_inexact(self, node: Any) -> bool:
+        return _is_floating(node) or (self.exact_numbers_too and _is_exact(node))
 
     def near(self, x: complex, y: complex) -> bool:
         distance = abs(x - y)
@@ -434,8 +445,17 @@ def _is_floating(node: Any) -> bool:
     return type(node) is float or (type(node) is Tagged and node.tag in "fc")
 
 
+def _is_exact(node: Any) -> bool:
+    """Whether a node is a Decimal or a Fraction."""
+    return type(node) is Tagged and node.tag in "Dr"
+
+
 def _number_kind(node: Any) -> object:
-    return {"f": float, "c": complex, "i": int}[node.tag] if type(node) is Tagged else type(node)
+    return (
+        {"f": float, "c": complex, "i": int, "D": Decimal, "r": Fraction}[node.tag]
+        if type(node) is Tagged
+        else type(node)
+    )
 
 
 def _number(node: Any) -> complex:
@@ -443,12 +463,16 @@ def _number(node: Any) -> complex:
         return float(node)
     if node.tag == "c":
         return complex(*(float(_number(part).real) for part in node.payload))
+    if node.tag == "D":
+        return math.nan if "N" in node.payload else float(node.payload)
+    if node.tag == "r":
+        return _integer(node.payload[0]) / _integer(node.payload[1])
     return float(node.payload) if node.tag == "f" else float(_integer(node))
 
 
 def _order(node: Any) -> tuple[Any, ...]:
     """Return a sort key: by kind, numbers by size, sequences element by element."""
-    if _is_number(node):
+    if _is_number(node) or _is_exact(node):
         try:
             value = _number(node)
         except OverflowError:

@@ -11,6 +11,7 @@ import warnings
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parall
 from pettingzoo.test.performance_benchmark import performance_benchmark
 from pettingzoo.test.render_test import render_test
 
-from codea1_env import MistakeBook, code_a1_v0
+from codea1_env import MistakeBook, bank_v0, code_a1_v0
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.observations import MAX_REPLY_CHARS
@@ -106,6 +107,50 @@ def test_registries():
         "coder_0",
         "tester_0",
     ]
+
+
+def test_the_registry_knows_the_game_after_the_import_that_the_documents_show():
+    shown = 'after `import codea1_env` (PettingZoo 1.27): `pettingzoo.make("aec", "codea1/code_a1-v0")`'
+    assert shown in Path("docs/environments.md").read_text()
+    code = 'import codea1_env, pettingzoo\nprint(pettingzoo.make("aec", "codea1/code_a1-v0"))'
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert "code_a1_v0" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("make", [code_a1_v0.parallel_env, bank_v0.parallel_env])
+def test_the_parallel_view_says_from_the_reset_on_whose_turn_it_is(toys, make):
+    env = make(bank=toys) if make is bank_v0.parallel_env else make(problems=toys)
+    _, infos = env.reset(seed=0)
+    assert {info["active_agent"] for info in infos.values()} == {"coder_0"}
+    first = 0 if make is bank_v0.parallel_env else "pass"
+    *_, infos = env.step({"coder_0": first, "tester_0": None})
+    if env.agents:
+        assert {info["active_agent"] for info in infos.values()} == {"tester_0"}
+
+
+@pytest.mark.parametrize("make", [code_a1_v0.env, code_a1_v0.parallel_env, code_a1_v0.blind_parallel_env])
+def test_without_infos_every_info_is_empty(toys, make):
+    env = make(problems=toys, infos=False, max_cycles=2)
+    found = env.reset(seed=0)
+    seen = [env.infos if found is None else found[1]]
+    while env.agents:
+        if found is None:
+            env.step(None if any(env.last()[2:4]) else "pass")
+            seen.append(dict(env.infos))
+        else:
+            seen.append(env.step(dict.fromkeys(env.agents, "pass"))[-1])
+    assert len(seen) > 2
+    assert {str(info) for infos in seen for info in infos.values()} == {"{}"}
+
+
+def test_a_group_without_infos_says_only_who_acts(toys):
+    env = code_a1_v0.group_env(problems=toys, n_candidates=2, n_suites=1, infos=False)
+    _, infos = env.reset(seed=0)
+    seen = [infos]
+    while env.agents:
+        *_, infos = env.step(dict.fromkeys([a for a, info in infos.items() if info["active"]], "pass"))
+        seen.append(infos)
+    assert {tuple(info) for infos in seen for info in infos.values()} == {("active",)}
 
 
 # -- the game --------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from gymnasium.utils.env_checker import check_env
 import codea1_env
 from codea1_env.errors import UnknownName, UserError
 from codea1_env.gymnasium_views import CoderEnv, TesterEnv, make_vec
+from tests.support.players import GOOD
 from tests.support.toys import LOOKS_RIGHT, RIGHT
 
 SUITE = "assert add(1, 2) == 3\nassert add(-1, -2) == -3"
@@ -83,6 +84,44 @@ def test_vector_environments_carry_text(mode):
         assert observations["problem"] != first
     finally:
         envs.close()
+
+
+def test_asynchronous_vectors_of_text_are_refused_with_shared_memory_and_carry_text_without():
+    options = {"num_envs": 2, "opponent": "examples", "problems": "starter"}
+    with pytest.raises(UserError, match="shared_memory=False"):
+        gymnasium.make_vec("codea1/Coder-v0", vectorization_mode="async", **options)
+    for given in ({}, {"vectorization_mode": "async", "vector_kwargs": {"shared_memory": False}}):
+        envs = gymnasium.make_vec("codea1/Coder-v0", **given, **options)
+        try:
+            observations, _ = envs.reset(seed=3)
+            assert all("def " in text for text in observations["problem"])
+        finally:
+            envs.close()
+
+
+def test_a_vector_of_the_bank_game_is_made_like_any_other(toys):
+    for view in ("codea1/CoderBank-v0", "codea1/TesterBank-v0"):
+        envs = make_vec(view, 2, bank=toys)
+        observations, _ = envs.reset(seed=0)
+        assert observations.shape[0] == 2
+        envs.close()
+
+
+def test_a_view_without_infos_keeps_them_for_its_opponent(toys):
+    seen = []
+
+    def tester(observation, info):
+        seen.append(info)
+        return SUITE
+
+    env = CoderEnv(tester, problems=toys, infos=False)
+    assert env.reset(seed=0)[1] == {}
+    program = GOOD[env.reset(seed=0)[0]["entry_point"]]
+    assert env.step(program)[4] == {}
+    assert seen[0]["problem_id"]
+    bank = gymnasium.make("codea1/CoderBank-v0", bank=toys, infos=False)
+    assert bank.reset(seed=0)[1] == {}
+    assert bank.step(0)[4] == {}
 
 
 def test_unknown_views_and_opponents_are_named():

@@ -518,6 +518,31 @@ def test_an_expected_integer_is_met_by_the_float_that_equals_it(value: int) -> N
     assert equal(encode([value]), encode([complex(value)]), rel_tol=1e-9, mutual=True)
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "is_near"),
+    [
+        (Fraction(1, 3), Fraction(333_333, 1_000_000), True),
+        (Fraction(1, 3), 0.333333, True),
+        (Decimal("0.1"), Decimal("0.1000001"), True),
+        (Decimal("0.1"), 0.1, True),
+        (0.1, Decimal("0.1000001"), True),
+        (Decimal("0.1"), Decimal("0.2"), False),
+        (Decimal("NaN"), Decimal("0.1"), False),
+        (Decimal("1E+999999"), Decimal("2E+999999"), False),
+        (Fraction(10**400), Fraction(10**400 + 1), False),
+        (1, Fraction(1_000_001, 1_000_000), False),
+    ],
+)
+def test_a_tolerance_reaches_decimals_and_fractions_where_it_is_told_to(
+    expected: Any, actual: Any, is_near: bool
+) -> None:
+    pair = encode([expected]), encode([actual])
+    tolerance = {"rel_tol": 1e-4, "abs_tol": 1e-4}
+    assert equal(*pair, **tolerance, exact_numbers_too=True) is is_near
+    if not isinstance(expected, float):
+        assert equal(*pair, **tolerance) is False
+
+
 def test_an_absolute_tolerance_reaches_zero() -> None:
     assert not equal(encode(0.0), encode(1e-9), rel_tol=1e-6)
     assert equal(encode(0.0), encode(1e-9), abs_tol=1e-6)

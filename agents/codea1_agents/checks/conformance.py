@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from typing import Any
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
+from codea1_agents.play.call_thread import REPLY_TIMEOUT_S, CallThread
 from codea1_agents.play.named_agent import is_text
+from codea1_agents.play.own_code import described
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
 from codea1_env.sandbox import Sandbox, load_sandbox
@@ -23,6 +26,9 @@ class Conformance(StrEnum):
 
     PASSED = auto()
     FAILED = auto()
+    """A game would stop here, or the agent is too slow."""
+    NOTED = auto()
+    """Games can be played; the detail says what they lack."""
     SKIPPED = auto()
     """The test does not apply, or the agent was unavailable."""
 
@@ -35,9 +41,11 @@ class AgentFinding:
     name: str
     result: Conformance
     detail: str
-    """Why the test failed or was skipped; else empty."""
+    """Why the test did not pass; else empty."""
     seconds: float
     """Wall-clock time; never part of a comparison."""
+    traceback: str = ""
+    """Of the error that the agent raised, if it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +67,21 @@ class _Fault(Exception):
     """A test failed."""
 
 
+class _Remark(Exception):
+    """Games can be played, but the agent does not do what the test expects."""
+
+
 class _NotApplicable(Exception):
     """A test does not apply to this agent."""
 
 
 def check_agent(
-    spec: AgentSpec, *, role: Role | None = None, sandbox: Sandbox | str = "local", slow_s: float = 60.0
+    spec: AgentSpec,
+    *,
+    role: Role | None = None,
+    sandbox: Sandbox | str = "local",
+    slow_s: float = 60.0,
+    reply_timeout_s: float | None = REPLY_TIMEOUT_S,
 ) -> AgentReport:
     """Run all tests on an agent and return their results.
 
@@ -74,6 +91,8 @@ def check_agent(
         role: the role to test; None: the role that the agent declares, else both.
         sandbox: for agents that take a context.
         slow_s: a reply that takes more seconds of wall-clock time than this fails the test.
+        reply_timeout_s: seconds after which a call is given up; the agent's other tests are skipped then. None:
+            never.
 
     Raises:
         UserError: there is no such agent, it cannot be made, or it does not play that role.
@@ -85,7 +104,8 @@ def check_agent(
     findings: list[AgentFinding] = []
     slowest = 0.0
     for number, each in enumerate(roles):
-        tests = _AgentTests(first if number == 0 else load_agent(spec, context), each, slow_s)
+        agent = first if number == 0 else load_agent(spec, context)
+        tests = _AgentTests(agent, each, slow_s, CallThread("the agent", reply_timeout_s))
         findings += tests.run(closing=isinstance(spec, str) or inspect.isclass(spec))
         slowest = max(slowest, tests.slowest_s)
     return AgentReport(agent_name(spec, first), tuple(findings), slowest)
@@ -94,8 +114,8 @@ def check_agent(
 class _AgentTests:
     """The tests of one agent in one role."""
 
-    def __init__(self, agent: Agent, role: Role, slow_s: float) -> None:
-        self._agent, self._role, self._slow_s = agent, role, slow_s
+    def __init__(self, agent: Agent, role: Role, slow_s: float, thread: CallThread) -> None:
+        self._agent, self._role, self._slow_s, self._thread = agent, role, slow_s, thread
         self._cases = {each.name: each for each in cases(role)}
         self.slowest_s = 0.0
 
@@ -108,41 +128,48 @@ class _AgentTests:
             "same seed, same reply": self._same_seed,
             "batch equals single": self._batch_equals_single,
             "a batch's order does not matter": self._order_does_not_matter,
-            "an empty batch is empty": lambda: self._batch([]),
             "leaves the observation alone": self._leaves_observation_alone,
             f"answers within {self._slow_s:g} s": self._in_time,
         }
         if closing:
-            tests["closes, twice"] = self._closes
-        return [self._run_test(name, test) for name, test in tests.items()]
+            tests["closes"] = self._closes
+        findings = [self._run_test(name, test) for name, test in tests.items()]
+        self._thread.close(lambda: None)
+        return findings
 
     def _run_test(self, name: str, test: Callable[[], object]) -> AgentFinding:
         start = time.perf_counter()
-        result, detail = Conformance.PASSED, ""
+        result, detail, told = Conformance.PASSED, "", ""
         try:
+            if self._thread.gave_up:
+                raise _NotApplicable("an earlier call did not return")
             test()
         except _NotApplicable as reason:
             result, detail = Conformance.SKIPPED, str(reason)
+        except _Remark as remark:
+            result, detail = Conformance.NOTED, str(remark)
         except AgentUnavailable as reason:
             result, detail = Conformance.SKIPPED, f"unavailable: {reason}"
+            if self._thread.gave_up:
+                result, detail = Conformance.FAILED, str(reason)
         except _Fault as fault:
             result, detail = Conformance.FAILED, str(fault)
         except (Exception, SystemExit) as error:  # noqa: BLE001  agents are anyone's code and may raise anything
-            message = " ".join(str(error).split())[:300]
-            kind = "" if isinstance(error, CodeA1Error) else f"{type(error).__name__}: "
-            result, detail = Conformance.FAILED, f"raises {kind}{message}".rstrip(": ")
-        return AgentFinding(self._role, name, result, detail, time.perf_counter() - start)
+            text = str(error) if isinstance(error, CodeA1Error) else described(error)
+            result, detail = Conformance.FAILED, f"raises {text}"
+            told = "".join(traceback.format_exception(error))
+        return AgentFinding(self._role, name, result, detail, time.perf_counter() - start, told)
 
     def _act(self, case: Case) -> str:
         start = time.perf_counter()
-        reply: object = self._agent.act(dict(case.observation), dict(case.info))
+        reply: object = self._thread.call(self._agent.act, dict(case.observation), dict(case.info))
         self.slowest_s = max(self.slowest_s, time.perf_counter() - start)
         return _text(reply)
 
     def _reset(self, seed: int) -> None:
         reset = getattr(self._agent, "reset", None)
         if callable(reset):
-            reset(seed)
+            self._thread.call(reset, seed)
 
     def _ordinary(self) -> list[Case]:
         return [self._cases[name] for name in ("an ordinary observation", "a second round", "a Unicode observation")]
@@ -155,14 +182,15 @@ class _AgentTests:
         for seed in _SEEDS:
             if self._replies(seed) != self._replies(seed):
                 without = "" if callable(getattr(self._agent, "reset", None)) else " (it has no reset(seed))"
-                raise _Fault(f"replies differ after the same seed{without}, so a run cannot be repeated")
+                raise _Remark(f"replies differ after the same seed{without}, so a run cannot be repeated")
 
     def _batch(self, some: list[Case]) -> list[str]:
         act_batch = getattr(self._agent, "act_batch", None)
         if not callable(act_batch):
             raise _NotApplicable("has no act_batch")
-        replies: Any = act_batch([dict(each.observation) for each in some], [dict(each.info) for each in some])
-        if not isinstance(replies, list) or len(replies) != len(some):
+        given = [dict(each.observation) for each in some], [dict(each.info) for each in some]
+        replies: Any = self._thread.call(act_batch, *given, n_replies=len(some))
+        if not isinstance(replies, list | tuple) or len(replies) != len(some):
             raise _Fault(f"act_batch must return a list of {len(some)} replies")
         for reply in replies:
             if isinstance(reply, AgentUnavailable):
@@ -176,7 +204,9 @@ class _AgentTests:
         for case, reply in zip(some, batch, strict=True):
             self._reset(_SEEDS[0])
             if self._act(case) != reply:
-                raise _Fault(f"the reply to {case.name} differs between a batch and a single call, after the same seed")
+                raise _Remark(
+                    f"the reply to {case.name} differs between a batch and a single call, after the same seed"
+                )
 
     def _order_does_not_matter(self) -> None:
         some = self._ordinary()
@@ -185,14 +215,14 @@ class _AgentTests:
         self._reset(_SEEDS[0])
         back = self._batch(some[::-1])[::-1]
         if forth != back:
-            raise _Fault("the same observations in another order get other replies, after the same seed")
+            raise _Remark("the same observations in another order get other replies, after the same seed")
 
     def _leaves_observation_alone(self) -> None:
         case = self._cases["an ordinary observation"]
         observation, info = dict(case.observation), dict(case.info)
-        self._agent.act(observation, info)
+        self._thread.call(self._agent.act, observation, info)
         if observation != dict(case.observation) or info != dict(case.info):
-            raise _Fault("act changes its observation or its info")
+            raise _Remark("act changes its observation or its info")
 
     def _in_time(self) -> None:
         if self.slowest_s > self._slow_s:
@@ -202,8 +232,7 @@ class _AgentTests:
         close = getattr(self._agent, "close", None)
         if not callable(close):
             raise _NotApplicable("has no close")
-        close()
-        close()
+        self._thread.call(close)
 
 
 def _text(reply: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,19 @@ from codea1_env.problems import GoldenCase, Problem, ProblemSet
 _HUGE_PROGRAM = 65_536
 """Characters. Longer programs are legal, but an endpoint might need minutes for a reply."""
 _TESTS = 8
-_NO_STATEMENT = "?"  # a problem needs a statement; the observation of this one has none
+_NEXT_ROUND: dict[str, Any] = {
+    "verdict": "passed",
+    "pass_rate": 0.5,
+    "new_tests": 2,
+    "replayed_tests": 0,
+    "validity": 0.25,
+    "difficulty": 0.125,
+    "rejections": {},
+    "reward_parts": {},
+    "book_size": 1,
+    "masked": False,
+}
+"""What the infos of a later round tell about the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +61,7 @@ CONFORMANCE_PROBLEMS = ProblemSet(
     (
         _problem("plain", _PLAIN, ("assert add(1, 2) == 3",)),
         _problem("unicode", _UNICODE),
-        _problem("empty", _NO_STATEMENT),
+        _problem("short", "?"),
         _problem("huge", _LONG[:MAX_PROBLEM_CHARS]),
     ),
 )
@@ -57,32 +70,30 @@ CONFORMANCE_PROBLEMS = ProblemSet(
 
 def cases(role: Role) -> tuple[Case, ...]:
     """Return the observations for the tests of an agent of this role."""
-    plain, unicode_, empty, huge = CONFORMANCE_PROBLEMS
+    plain, unicode_, short, huge = CONFORMANCE_PROBLEMS
     wrong = "def add(a, b):\n    return a - b\n"
     shown = wrong if role == "tester" else ""
     long = wrong + "# " + "x" * 100 + "\n" * 3
-    strange = shown + "# \udc80 \x00 \u202e ½\n" if shown else ""
+    strange = shown + "# \u202e ½\n" if shown else ""
     feedback = "1 of 2 tests failed.\nadd(1, 2) should be 3; it gave -1"
     fields = {
         "an ordinary observation": ObservationFields(plain, 0, shown),
         "a second round": ObservationFields(plain, 1, wrong, feedback),
         "a Unicode observation": ObservationFields(unicode_, 0, strange),
-        "an empty observation": ObservationFields(empty, 0),
+        "a problem of one character": ObservationFields(short, 0, shown),
         "a huge observation": ObservationFields(huge, 0, long * (_HUGE_PROGRAM // len(long)) if shown else ""),
     }
     return tuple(_case(name, role, seen) for name, seen in fields.items())
 
 
 def _case(name: str, role: Role, seen: ObservationFields) -> Case:
-    observation = seen.to_dict()
-    if seen.problem.statement == _NO_STATEMENT:
-        observation["problem"] = ""
     info = turn_info(
         seen.problem,
-        episode_id=f"conformance-{name}",
+        episode_id=hashlib.sha256(name.encode()).hexdigest()[:16],
         role=role,
         round_=seen.round,
         tests_per_suite=_TESTS,
-        program=observation["program"],
+        program=seen.program if role == "tester" else "",
+        tester_view="white_box",
     )
-    return Case(name, observation, info)
+    return Case(name, seen.to_dict(), info | (_NEXT_ROUND if seen.round else {}))

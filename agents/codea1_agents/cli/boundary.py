@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import typer
@@ -22,6 +24,7 @@ INTERRUPTED = 130
 READER_GONE = 141
 """The reader of stdout, such as `head`, closed it. The code is that of a process ended by SIGPIPE."""
 
+_traceback = ContextVar("_traceback", default=False)
 _UsageError: Any = typer.BadParameter.__base__  # typer has its own copy of click, which has no public name
 
 
@@ -60,12 +63,19 @@ class Boundary(KnowsOldNames):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Parse the command line; `--help` and `--version` print and exit here."""
         with _handling_errors():
-            return super().make_context(info_name, args, parent, **extra)
+            # The option stands before the command; people also write it after.
+            return super().make_context(
+                info_name, sorted(args, key=lambda each: each != "--traceback"), parent, **extra
+            )
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; exit with the code of its error."""
-        with _handling_errors():
-            return super().invoke(ctx)
+        token = _traceback.set(bool(ctx.params.get("traceback")))
+        try:
+            with _handling_errors():
+                return super().invoke(ctx)
+        finally:
+            _traceback.reset(token)
 
 
 @contextmanager
@@ -90,6 +100,8 @@ def _handling_errors() -> Iterator[None]:
         code = _exit_code(error)
         if code is None:
             raise
+        if wants_traceback():
+            show_traceback("".join(traceback.format_exception(error)))
         is_full_disk = isinstance(error, OSError) and error.errno == errno.ENOSPC
         _say(f"cannot write: {os.strerror(errno.ENOSPC)}" if is_full_disk else str(error))
         raise typer.Exit(code) from error
@@ -102,6 +114,19 @@ def _say(sentence: str) -> None:
     from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
 
     say_error(without_secrets(sentence))
+
+
+def wants_traceback() -> bool:
+    """Return whether the running command was given `--traceback`."""
+    return _traceback.get()
+
+
+def show_traceback(text: str) -> None:
+    """Print a traceback on stderr, without secrets and control characters."""
+    from codea1_env.rendering import harmless  # noqa: PLC0415  only on errors
+    from codea1_env.secret import without_secrets  # noqa: PLC0415  only on errors
+
+    sys.stderr.write(harmless(without_secrets(text), keep="\n").rstrip() + "\n")
 
 
 def _flush_stdout() -> None:

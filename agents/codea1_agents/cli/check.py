@@ -9,11 +9,13 @@ from typer import Argument, Option
 
 from codea1_agents.cli import completing
 from codea1_agents.cli.options import (
+    REPLY_TIMEOUT_S,
     Limit,
     NoProgress,
     Options,
     Problems,
     Prompts,
+    ReplyTimeout,
     Sandbox,
     n_tests,
     only_first,
@@ -75,6 +77,7 @@ class CheckAgentOptions(Options):
         str, Option(help="coder or tester.", show_default="the role that the agent declares, else both")
     ] = ""
     slow: Annotated[float, Option(min=0, help="A reply that takes more seconds than this fails the check.")] = 60.0
+    reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
     sandbox: Sandbox = "local"
 
 

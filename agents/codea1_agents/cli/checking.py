@@ -11,7 +11,7 @@ from typing import cast, get_args
 import typer
 
 from codea1_agents.checks.machine import examine
-from codea1_agents.cli.boundary import NOT_OK
+from codea1_agents.cli.boundary import NOT_OK, show_traceback, wants_traceback
 from codea1_agents.cli.check import CheckAgentOptions, CheckEnvOptions, CheckMachineOptions, CheckProblemsOptions
 from codea1_agents.cli.console import Page, new_table, tally
 from codea1_agents.cli.documents import problems_document
@@ -91,9 +91,12 @@ def run_check_agent(options: CheckAgentOptions) -> None:
     page = Page(as_json=options.as_json)
     role = cast(Role, options.role) if options.role else None
     with page.apart(), closing(load_sandbox(options.sandbox)) as backend:
-        report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow)
+        limit_s = options.reply_timeout or None
+        report = check_agent(spec, role=role, sandbox=backend, slow_s=options.slow, reply_timeout_s=limit_s)
         rows = [(each.role, each.name, each.result, each.detail) for each in report.findings]
         page.show(new_table(("role", "test", "result", "because"), rows, whole=(0, 2)))
+        if wants_traceback():
+            show_traceback("\n".join(filter(None, (each.traceback for each in report.findings))))
         results = tally(Counter(each.result.value for each in report.findings).items())
         page.say(f"{report.agent}: {results}; the slowest reply took {report.slowest_s:.2f} s")
         tests = [asdict(each) for each in report.findings]

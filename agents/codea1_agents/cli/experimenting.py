@@ -10,6 +10,7 @@ from typing import Any
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.experiment import ExperimentOptions
 from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.training_runs import require_training
 from codea1_agents.play.interrupts import sigterm_interrupts
 from codea1_agents.train.experiments.declaration import Experiment, load_experiment
 from codea1_agents.train.experiments.folder import ExperimentFolder, require_experiment
@@ -48,6 +49,7 @@ def run_experiment(options: ExperimentOptions) -> None:
 
 
 def _run(experiment: Experiment, cells: Sequence[Cell], path: Path, options: ExperimentOptions, page: Page) -> None:
+    require_training()
     for source in experiment.sources:
         load_problems(source)  # fail now rather than after hours of training
     for result in results_of(path, cells).values():

@@ -18,6 +18,9 @@ from codea1_agents.cli import completing
 DEFAULT_SOURCE = "humaneval"
 """Equals `codea1_env.problems.DEFAULT_SOURCE`, whose import would slow `--help` down; a test compares the two."""
 
+REPLY_TIMEOUT_S = 600.0
+"""Equals `codea1_agents.play.call_thread.REPLY_TIMEOUT_S`; a test compares the two, too."""
+
 
 def agent_spec(name: str, about: str, **settings: Any) -> Any:
     """Return the declaration of an option that takes an agent."""
@@ -78,6 +81,10 @@ NoProgress = Annotated[bool, Option("--quiet", "-q", help="Do not show progress.
 Problems = Annotated[str, problem_source()]
 Prompts = Annotated[
     str, Option("--prompts", help="Wording of the prompts: a name or a file.", autocompletion=completing.prompts)
+]
+ReplyTimeout = Annotated[
+    float,
+    Option("--reply-timeout", min=0, help="Seconds after which a reply is given up and its game is masked; 0: never."),
 ]
 Rules = Annotated[str, rules_preset()]
 Sandbox = Annotated[str, sandbox_name()]

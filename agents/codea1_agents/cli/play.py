@@ -11,9 +11,11 @@ from typer import Option
 from codea1_agents.cli import completing
 from codea1_agents.cli.options import (
     DEFAULT_SOURCE,
+    REPLY_TIMEOUT_S,
     Alpha,
     Limit,
     Options,
+    ReplyTimeout,
     SummaryOnly,
     agent_spec,
     how_many,
@@ -78,6 +80,7 @@ class PlayOptions(Options):
     concurrency: Annotated[
         int, Option(min=1, max=4096, help="Most games in progress at once; never two of one problem.")
     ] = 1
+    reply_timeout: ReplyTimeout = REPLY_TIMEOUT_S
     show: Annotated[
         int | None, Option(min=0, help="Number of duels to draw.", show_default="1; 0 with --json or --quiet")
     ] = None

@@ -72,7 +72,8 @@ def run(options: PlayOptions) -> None:
     page.note_skipped(problems.skipped)
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         specs = options.coder or config.coder, options.tester or config.tester
-        _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs).play(options.out, options.resume)
+        run = _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs, options.reply_timeout)
+        run.play(options.out, options.resume)
 
 
 def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
@@ -131,6 +132,8 @@ class _Run:
     concurrency: int
     specs: tuple[str, str]
     """Specifications of coder and tester, with their secrets."""
+    reply_timeout_s: float
+    """0: never."""
     promise: SandboxPromise = field(init=False)
     players: Players = field(init=False)
     early: dict[int, EpisodeRecord] = field(default_factory=dict, init=False)
@@ -152,7 +155,7 @@ class _Run:
             begun, spent = time.perf_counter(), TimeSplit()
             try:
                 with (
-                    Progress("playing", config.episodes, self.page, done=folder.n_episodes) as progress,
+                    self._progress(folder.n_episodes) as progress,
                     closing(self._games(folder, book, _Early(early, progress))) as games,
                 ):
                     for game in games:
@@ -170,11 +173,17 @@ class _Run:
             except CodeA1Error as error:
                 if isinstance(error, AgentUnavailable):  # write the agents' usage although there is no result
                     folder.write_metrics(self._metrics(tally, spent, time.perf_counter() - begun))
-                recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
-                self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
+                if folder.n_episodes or early.kept or isinstance(error, AgentUnavailable):
+                    recorded = f"{counted(folder.n_episodes, 'episode')} recorded"
+                    self.page.note(f"{recorded}; {_continue_line(folder)}", even_if_quiet=True)
                 raise
             early.remove()
             self._finish(folder, tally, spent, time.perf_counter() - begun)
+
+    def _progress(self, n_done: int) -> Progress:
+        """Return the progress line, which would overwrite what a person at the terminal types."""
+        hidden = self.players.are_interactive
+        return Progress("playing", self.config.episodes, self.page, done=n_done, hidden=hidden)
 
     def _games(
         self, folder: RunFolder, book: MistakeBook, on_early: Callable[[PlayedEpisode], None]
@@ -196,6 +205,7 @@ class _Run:
             early=self.early,
             on_early=on_early,
             run_id=config.run_id,
+            reply_timeout_s=self.reply_timeout_s or None,
         )
 
     @contextmanager
@@ -203,7 +213,11 @@ class _Run:
         """Yield the run's folder; for a resumed run, rebuild the book and add the recorded episodes to the tally."""
         if resume is None:
             with RunFolder.create(out, self.config) as folder:
-                yield folder
+                try:
+                    yield folder
+                except Exception:
+                    folder.discard_if_unused()
+                    raise
             return
         with RunFolder.open(resume) as folder:
             differences = folder.config.differences(self.config)

@@ -18,7 +18,7 @@ from codea1_env.runs.records import EpisodeRecord
 class Progress:
     """A progress line; after an episode, it also shows the episode's problem and rewards."""
 
-    def __init__(self, what: str, total: int, page: Page, *, done: int = 0) -> None:
+    def __init__(self, what: str, total: int, page: Page, *, done: int = 0, hidden: bool = False) -> None:
         console = Console(stderr=True)
         self._progress = RichProgress(
             TextColumn("{task.description}", markup=False),
@@ -28,7 +28,7 @@ class Progress:
             TimeRemainingColumn(),
             console=console,
             transient=True,
-            disable=page.quiet or not console.is_terminal,
+            disable=hidden or page.quiet or not console.is_terminal,
             # Results may go to another stream than stderr; the live display must not redirect them.
             redirect_stdout=False,
             redirect_stderr=False,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from codea1_env.rounds.rounds import Turn
 from codea1_env.runs.records import EpisodeRecord, RoundRecord
 from codea1_env.sandbox import Guarantee, Job, JobReport, Sandbox
 
+_T = TypeVar("_T")
+
 _MAX_JUDGING = 32
 """Most threads that call the sandbox at once: enough to keep the workers of a large machine busy."""
 
@@ -29,7 +31,7 @@ class TimeSplit:
     """Wall-clock seconds; never part of a record. The seconds of concurrent games overlap."""
 
     agents_s: float = 0.0
-    """Spent waiting for replies."""
+    """Spent waiting for agents."""
     judging_s: float = 0.0
     """Spent waiting for the sandbox."""
     total_s: float = 0.0
@@ -173,17 +175,20 @@ class Game:
         """
         start, judged_s = time.perf_counter(), self._sandbox.spent_s
         for name, seed in ((CODER, self._seeds.coder), (TESTER, self._seeds.tester)):
-            agents[name].begin(self._table, seed, self._where)
+            self._called(name, agents[name].begin, self._table, seed, self._where)
         with self._sandbox.lock:
             self._environment.reset(seed=self._seeds.environment, options={"problem_id": self._problem.id})
         while (turn := self._turn()) is not None:
             self._sandbox.require_running()
-            reply = self._reply(agents, turn)
+            name, reply = self._environment.agent_selection, None
+            if self._unavailable is None:
+                reply = self._called(name, agents[name].reply, turn, self._table, self._where)
             with self._sandbox.lock:
                 if isinstance(reply, str):
                     self._environment.step(reply)
                 else:
-                    self._environment.unwrapped.give_up(f"the {turn.info['role']} was unavailable")
+                    role = self._unavailable_agent.partition("_")[0]
+                    self._environment.unwrapped.give_up(f"the {role} was unavailable")
             self._note_round()
         total_s = time.perf_counter() - start
         return self._played(TimeSplit(self._agents_s, self._sandbox.spent_s - judged_s, total_s))
@@ -198,11 +203,11 @@ class Game:
                 self._environment.step(None)
         return None
 
-    def _reply(self, agents: Mapping[str, GameAgent], turn: Turn) -> str | None:
-        """Return the agent's reply; None if it is unavailable."""
-        name, start = self._environment.agent_selection, time.perf_counter()
+    def _called(self, name: str, function: Callable[..., _T], *arguments: object) -> _T | None:
+        """Return the result of an agent's call; None if the agent is unavailable."""
+        start = time.perf_counter()
         try:
-            return agents[name].reply(turn, self._table, self._where)
+            return function(*arguments)
         except AgentUnavailable as error:
             self._unavailable, self._unavailable_agent = error, name
             return None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
 
-from codea1_env.agent import Agent, Info, event_loop
+from codea1_agents.play.own_code import described, own_line
+from codea1_env.agent import Agent, Info
 from codea1_env.errors import AgentUnavailable, CodeA1Error, UserError
 from codea1_env.rounds.rounds import Turn
 
@@ -129,9 +127,9 @@ class NamedAgent:
         except (CodeA1Error, KeyboardInterrupt):
             raise
         except SystemExit as error:  # it must not end this process with the agent's exit code
-            raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}") from error
+            raise UserError(f"{self.name} called sys.exit({error.code!r}) in {where}{own_line(error)}") from error
         except BaseException as error:  # agents are anyone's code and may raise anything
-            raise UserError(f"{self.name} failed in {where}: {_described(error)}") from error
+            raise UserError(f"{self.name} failed in {where}: {described(error)}") from error
 
     def _seeded_reply(self, turn: Turn, where: str) -> Reply:
         self.reset(self._seed_of(turn), where)
@@ -157,24 +155,3 @@ def _seed_of(info: Info, run_seed: int) -> int:
     key = f"{run_seed}/{info['role']}/{info['problem_id']}/{info['sample']}/{info['round']}"
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") >> (64 - _SEED_BITS)
-
-
-_STANDARD_LIBRARY = Path(os.__file__).parent
-_CALLERS = (Path(__file__).parent, Path(event_loop.__file__).parent)
-"""Folders of the code that calls agents."""
-
-
-def _described(error: BaseException) -> str:
-    """Return the error's class and message, and the last line of the agent's own code that it passed, if any."""
-    text = " ".join(str(error).split())[:300]
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if _may_be_the_agents(frame.filename)]
-    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-    return f"{type(error).__name__}{f': {text}' if text else ''}{place}"
-
-
-def _may_be_the_agents(filename: str) -> bool:
-    """Whether the file belongs neither to the standard library nor to the code that calls agents."""
-    path = Path(filename)
-    if filename.startswith("<frozen ") or path.parent in _CALLERS:
-        return False
-    return not path.is_relative_to(_STANDARD_LIBRARY) or "site-packages" in path.parts

@@ -37,6 +37,11 @@ class Players:
     """For concurrent games; None if the agent is an object or a function, which cannot be copied."""
     tester_copies: Copies | None = None
 
+    @property
+    def are_interactive(self) -> bool:
+        """Whether one of them is a person at the terminal."""
+        return any(getattr(each, "interactive", False) is True for each in (self.coder, self.tester))
+
 
 def load_players(coder: AgentSpec, tester: AgentSpec, context: AgentContext) -> Players:
     """Return the agents of two specifications; a specification is a name, a class, a function or an agent.

@@ -18,8 +18,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
+from codea1_agents.play.call_thread import REPLY_TIMEOUT_S
 from codea1_agents.play.concurrent_games import ConcurrentGames, Schedule, one_by_one
-from codea1_agents.play.game_agents import concurrent_agent, sequential_agent
+from codea1_agents.play.game_agents import CallTerms, concurrent_agent, sequential_agent
 from codea1_agents.play.games import EnvSlot, EpisodeSeeds, Game, PlayedEpisode, TimedSandbox, TimeSplit
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_agents.play.outage import while_available
@@ -65,7 +66,7 @@ def play(
         on_episode: called after each episode, in the order of their numbers; without concurrency, before the next one
             begins.
         options: the other arguments of `iter_games`: rounds, tester_view, book, limits, concurrency, start_at, early,
-            on_early, run_id.
+            on_early, run_id, reply_timeout_s.
 
     Raises:
         UserError: a name does not exist, an argument is out of range, or an agent failed.
@@ -102,6 +103,7 @@ def iter_games(
     early: Mapping[int, EpisodeRecord] | None = None,
     on_early: Callable[[PlayedEpisode], object] | None = None,
     run_id: str = "",
+    reply_timeout_s: float | None = REPLY_TIMEOUT_S,
 ) -> Generator[PlayedEpisode, None, None]:
     """Yield the finished episodes `start_at` to `episodes - 1` in order; episode k plays problem k modulo their number.
 
@@ -124,6 +126,8 @@ def iter_games(
         early: episodes from `start_at` on that were played before; they are yielded at their place.
         on_early: called at once for an episode that finishes before an earlier one.
         run_id: stored with the players' names in new entries of the book.
+        reply_timeout_s: seconds after which a call of an agent is given up and its game masked, times the length of a
+            batch; None: never. With a limit, agents are called in threads of their own, except a person's.
 
     Raises:
         UserError: an argument is out of range, or an agent failed; episodes yielded before stay valid.
@@ -131,6 +135,8 @@ def iter_games(
         SandboxError: the sandbox cannot be used at all.
     """
     _require_in_range(episodes=(episodes, 1), seed=(seed, 0), start_at=(start_at, 0))
+    if reply_timeout_s is not None and not reply_timeout_s > 0:  # also catches nan
+        raise UserError(f"reply_timeout_s must be above 0, not {reply_timeout_s}")
     concurrency = whole_number("concurrency", concurrency, most=MAX_CONCURRENCY)
     schedule = Schedule(len(problems), start_at=start_at, episodes=episodes, done=early or {})
     with ExitStack() as stack:
@@ -149,9 +155,9 @@ def iter_games(
         }
         slots = _env_slots(min(concurrency, len(problems), episodes), sandbox, options)
         serving = sequential_agent if concurrency == 1 else concurrent_agent
-        lock, seeds = slots[0].sandbox.lock, EpisodeSeeds.of_run(seed)
-        agents = {CODER: serving(coder, lock, players.coder_copies)}
-        agents[TESTER] = serving(tester, lock, players.tester_copies)
+        terms, seeds = CallTerms(slots[0].sandbox.lock, reply_timeout_s), EpisodeSeeds.of_run(seed)
+        agents = {CODER: serving(coder, terms, players.coder_copies)}
+        agents[TESTER] = serving(tester, terms, players.tester_copies)
 
         def play(number: int, slot: EnvSlot) -> PlayedEpisode:
             return Game(slot, number, problems[number % len(problems)], seed).play(agents)

@@ -15,6 +15,7 @@ import pytest
 from codea1_agents.cli import options
 from codea1_agents.cli.app import ENTRIES, all_commands
 from codea1_agents.cli.boundary import OLD_NAMES
+from codea1_agents.play import call_thread
 from codea1_env import problems
 from codea1_env.errors import MissingExtra
 
@@ -152,8 +153,9 @@ def test_the_first_help_imports_the_options_of_no_command() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_default_source_of_the_options_is_that_of_the_environment() -> None:
+def test_the_defaults_of_the_options_are_those_of_the_modules() -> None:
     assert options.DEFAULT_SOURCE == problems.DEFAULT_SOURCE
+    assert options.REPLY_TIMEOUT_S == call_thread.REPLY_TIMEOUT_S
 
 
 def test_the_installed_script_is_this_command_line() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -47,6 +48,50 @@ def test_an_error_made_on_purpose_is_one_sentence_and_a_code(error: Exception, c
 def test_a_sentence_is_one_harmless_line_however_it_was_written() -> None:
     result = CliRunner().invoke(app_that_raises(UserError("row 3:\n[red]\x1b[2J " + "x" * 300)), ["inner", "fail"])
     assert result.stderr == f"error: row 3: [red]\\x1b[2J {'x' * 300}\n"
+
+
+FAULTY = """\
+import json
+
+def parses(observation):
+    return read(observation["problem"])
+
+def read(text):
+    return json.loads("{" + text)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("play", "-p", "starter", "-n", 1, "--coder"), 2),
+        (("check", "agent", "--role", "coder"), 1),
+        (("eval", "coder", "-p", "starter", "--limit", 1, "--agent"), 2),
+        (("crossplay", "-p", "starter", "--limit", 1, "--testers", "examples", "--coders"), 2),
+    ],
+    ids=["play", "check agent", "eval coder", "crossplay"],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_traceback_of_an_agents_error_is_shown_if_wanted(
+    codea1: Callable[..., Any],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    is_first: bool,
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "faulty", raising=False)
+    (folder / "faulty.py").write_text(FAULTY)
+    command = *arguments, "faulty:parses"
+    result = codea1("--traceback", *command) if is_first else codea1(*command, "--traceback")
+    assert result.exit_code == code
+    assert f'File "{folder / "faulty.py"}", line 7, in read' in result.stderr
+    assert "json/decoder.py" in result.stderr
+    if is_first:
+        plain = codea1(*command)
+        assert "Traceback" not in plain.stderr
+        assert "faulty.py:7)" in "".join((plain.stdout + plain.stderr).split())
 
 
 def test_an_interrupt_is_130_without_a_traceback() -> None:

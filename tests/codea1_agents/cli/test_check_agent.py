@@ -10,6 +10,10 @@ BAD = """\
 def forgets(observation):
     return None
 
+def dozes(observation):
+    import time
+    time.sleep(1000)
+
 def mind(observation):
     import random
     return str(random.random())
@@ -34,12 +38,21 @@ def test_a_good_agent_passes_and_the_object_tells_each_test(codea1: Callable[...
 
 
 @pytest.mark.usefixtures("bad")
-@pytest.mark.parametrize(("name", "said"), [("forgets", "NoneType"), ("mind", "replies differ")])
-def test_a_bad_agent_fails_with_the_reason(codea1: Callable[..., Any], one_object: Any, name: str, said: str) -> None:
-    result = codea1("check", "agent", f"bad_agents:{name}", "--role", "tester", "--json")
-    assert result.exit_code == 1
+@pytest.mark.parametrize(
+    ("name", "code", "kind", "said"),
+    [
+        ("forgets", 1, "failed", "NoneType"),
+        ("mind", 0, "noted", "replies differ"),
+        ("dozes", 1, "failed", "did not return within 0.2 s"),
+    ],
+)
+def test_a_bad_agent_is_told_with_the_reason(
+    codea1: Callable[..., Any], one_object: Any, name: str, code: int, kind: str, said: str
+) -> None:
+    result = codea1("check", "agent", f"bad_agents:{name}", "--role", "tester", "--json", "--reply-timeout", 0.2)
+    assert result.exit_code == code
     tests = one_object(result.stdout)["tests"]
-    assert any(said in each["detail"] for each in tests if each["result"] == "failed")
+    assert any(said in each["detail"] for each in tests if each["result"] == kind)
     assert {each["role"] for each in tests} == {"tester"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,4 +59,16 @@ def test_a_wrong_source_is_found_before_anything_is_trained(codea1: Callable[...
     declared.write_text(DECLARED.replace("tiny:held-out", "startr"))
     found = codea1("experiment", declared, "-o", "out")
     assert (found.exit_code, "did you mean" in found.stderr) == (2, True)
+    assert not Path("out").exists()
+
+
+def test_without_the_packages_for_training_no_cell_starts(
+    codea1: Callable[..., Any], declared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else find(name))
+    found = codea1("experiment", declared, "-o", "out")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "pip install 'codea1-env[rllib]'" in found.stderr
+    assert found.stderr.count("\n") == 1
     assert not Path("out").exists()

@@ -32,6 +32,15 @@ def assert_same_run(first: Path, second: Path) -> None:
 # -- what a run shows and leaves behind --
 
 
+@pytest.mark.slow
+def test_a_process_whose_agent_never_returns_ends(finished: Finished, folder: Path) -> None:
+    (folder / "stuck.py").write_text("def spins(observation):\n    while True:\n        pass\n")
+    played = "play", "-p", "starter", "--coder", "stuck:spins", "--tester", "examples", "-n", 1
+    done = finished(*played, "--reply-timeout", 0.2, "--out", "run")
+    assert done.returncode == 3
+    assert "coder stuck:spins did not return within 0.2 s (--reply-timeout)" in done.stderr
+
+
 def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[..., Any]) -> None:
     result = codea1(*FAST, "-n", 2)
     assert result.exit_code == 0
@@ -316,8 +325,7 @@ def test_numbers_out_of_range_are_bad_usage(codea1: Callable[..., Any], options:
 def test_an_agent_of_the_current_folder_that_fails_is_named_with_its_line(finished: Finished) -> None:
     done = finished("play", "-p", "starter", "--coder", "reference", "--tester", "my_agents:forgetful", "--out", "run")
     assert done.returncode == 2
-    hint, error = done.stderr.splitlines()
-    assert "codea1 play --resume run" in hint
+    (error,) = done.stderr.splitlines()
     for word in ("my_agents:forgetful", "starter/", "KeyError: 'memory lost'", "my_agents.py:12"):
         assert word in error
 
@@ -365,3 +373,31 @@ def test_the_python_function_plays_the_same_game_as_the_command(codea1: Callable
         on_episode=lambda game: lines.append(to_line(game.record)),
     )
     assert b"".join(lines) == Path("run/episodes.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_no_progress_line_overwrites_what_a_person_types(finished: Finished, folder: Path) -> None:
+    (folder / "typed").write_text("def f():\n    pass\n.\n" * 2)
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm"}
+    played = "play", "-p", "starter", "--tester", "examples", "-n", 2, "--show", 0, "--coder"
+    with (folder / "typed").open() as keyboard:
+        done = finished(*played, "human", env=terminal, stdin=keyboard)
+    assert done.returncode == 0
+    assert "You are the coder" in done.stderr
+    assert "playing" not in done.stderr
+    assert "playing" in finished(*played, "mutant", env=terminal).stderr
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_run_that_fails_in_its_first_episode_leaves_no_folder(
+    codea1: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch, concurrency: int
+) -> None:
+    monkeypatch.syspath_prepend(str(folder))
+    played = "play", "-p", "starter", "-n", 2, "--tester", "my_agents:forgetful", "--concurrency", concurrency
+    result = codea1(*played, "--out", "run")
+    assert result.exit_code == 2
+    assert "memory lost" in result.stderr
+    assert "continue with" not in result.stderr
+    assert not Path("run").exists()
+    codea1(*played)
+    assert not list(Path("runs").iterdir())

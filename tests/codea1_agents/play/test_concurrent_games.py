@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from codea1_agents.play import concurrent_games, game_agents
+from codea1_agents.play import call_thread, concurrent_games, game_agents
 from codea1_agents.play.concurrent_games import Schedule
 from codea1_agents.play.games import PlayedEpisode
 from codea1_agents.play.players import load_players
@@ -283,6 +283,122 @@ def test_the_error_of_an_async_agent_that_raises_cancelled_error_names_its_own_l
     said = rf"coder coder failed in episode \d \(problem toy/\d\): CancelledError \({re.escape(__file__)}:{line}\)$"
     with pytest.raises(UserError, match=said):
         play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=concurrency)
+
+
+def hanging(observation: Observation, info: Info) -> str:
+    if info["problem_id"] == "toy/1":
+        threading.Event().wait()
+    return good(observation)
+
+
+def hanging_in_a_thread(observation: Observation, info: Info) -> str:
+    return hanging(observation, info)
+
+
+hanging_in_a_thread.thread_safe = True  # type: ignore[attr-defined]
+
+
+async def hanging_in_the_loop(observation: Observation, info: Info) -> str:
+    if info["problem_id"] == "toy/1":
+        await asyncio.Event().wait()
+    return good(observation)
+
+
+async def blocking_the_loop(observation: Observation, info: Info) -> str:
+    return hanging(observation, info)
+
+
+class HangingInReset:
+    n_resets = 0
+
+    def reset(self, seed: int) -> None:
+        HangingInReset.n_resets += 1
+        if HangingInReset.n_resets == 2:
+            threading.Event().wait()
+
+    def act(self, observation: Observation, info: Info) -> str:
+        return good(observation)
+
+
+class HangingEngine(Engine):
+    def act(self, observation: Observation, info: Info) -> str:
+        return hanging(observation, info)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize(
+    "coder",
+    [hanging, hanging_in_a_thread, hanging_in_the_loop, blocking_the_loop, HangingInReset, HangingEngine],
+    ids=lambda c: c.__name__,
+)
+def test_a_game_whose_agent_never_returns_is_masked_and_the_others_go_on(
+    many: ProblemSet, sandbox: Sandbox, coder: Any, concurrency: int
+) -> None:
+    HangingInReset.n_resets = 0
+    games = played(many, coder, asserting, sandbox, episodes=6, concurrency=concurrency, reply_timeout_s=0.3)
+    masked = [game for game in games if game.record.masked]
+    if concurrency == 1 or coder not in (HangingEngine, blocking_the_loop):  # which hold several games up
+        assert len(masked) == 1
+    assert 1 <= len(masked) < 6
+    for game in masked:
+        assert re.search(r"did not return within 0\.3 s \(--reply-timeout\)", str(game.unavailable))
+        assert game.record.rounds[0].candidate.detail == "the coder was unavailable"
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
+def test_a_limit_of_no_time_is_refused(toys: ProblemSet, sandbox: Sandbox, limit: float) -> None:
+    with pytest.raises(UserError, match="reply_timeout_s must be above 0"):
+        play(toys, good, asserting, sandbox=sandbox, reply_timeout_s=limit)
+
+
+def test_an_agent_is_called_and_closed_in_one_thread_with_a_limit_and_in_the_callers_without(
+    toys: ProblemSet, sandbox: Sandbox
+) -> None:
+    threads: list[threading.Thread] = []
+
+    class Bound:
+        def reset(self, seed: int) -> None:
+            threads.append(threading.current_thread())
+
+        def act(self, observation: Observation, info: Info) -> str:
+            threads.append(threading.current_thread())
+            return good(observation)
+
+        def close(self) -> None:
+            threads.append(threading.current_thread())
+
+    play(toys, Bound, asserting, sandbox=sandbox, episodes=2)
+    assert len(threads) == 5
+    assert len(set(threads)) == 1
+    threads[0].join(5.0)
+    assert not threads[0].is_alive()
+    threads.clear()
+    play(toys, Bound, asserting, sandbox=sandbox, episodes=2, reply_timeout_s=None)
+    assert set(threads) == {threading.current_thread()}
+
+
+class Sulking:
+    """Waits in `close` for a call that never returns."""
+
+    def __init__(self) -> None:
+        self._busy = threading.Lock()
+
+    def act(self, observation: Observation, info: Info) -> str:
+        with self._busy:
+            return hanging(observation, info)
+
+    def close(self) -> None:
+        with self._busy:
+            """It is free."""
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_call_that_was_given_up_does_not_keep_the_run_from_closing_its_agent(
+    many: ProblemSet, sandbox: Sandbox, concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_thread, "CLOSE_TIMEOUT_S", 0.2)
+    options = {"episodes": 2, "concurrency": concurrency, "reply_timeout_s": 0.3}
+    assert [game.record.masked for game in played(many, Sulking, asserting, sandbox, **options)] == [False, True]
 
 
 def stuck(observation: Observation, info: Info) -> str:

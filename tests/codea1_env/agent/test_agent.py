@@ -5,7 +5,8 @@ import signal
 import threading
 import time
 from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
@@ -122,6 +123,86 @@ def test_a_class_that_cannot_be_made_is_one_sentence(context: AgentContext) -> N
 
     with pytest.raises(UserError, match="KeyError: 'token'"):
         load_agent(Needy, context)
+
+
+class Typed:
+    def __init__(
+        self,
+        *,
+        level: int = 1,
+        rate: float = 0.5,
+        loud: bool = False,
+        name: str = "",
+        mode: Literal["slow", "fast"] = "slow",
+        file: Path = Path(),
+        seed: int | None = 3,
+        words: str | list[str] = "",
+        free=None,  # type: ignore[no-untyped-def]
+    ) -> None:
+        self.options = {key: value for key, value in locals().items() if key != "self"}
+
+    def act(self, observation: Any, info: Any) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("level=7", 7),
+        ("rate=1", 1.0),
+        ("loud=true", True),
+        ("name=007", "007"),
+        ("mode=fast", "fast"),
+        ("file=a/b", Path("a/b")),
+        ("seed=none", None),
+        ("seed=4", 4),
+        ("words=5", "5"),
+        ("free=5", 5),
+        ("free=abc", "abc"),
+    ],
+)
+def test_an_option_has_the_type_of_its_annotation(context: AgentContext, option: str, value: object) -> None:
+    agent: Any = load_agent(f"{__name__}:Typed,{option}", context)
+    found = agent.options[option.partition("=")[0]]
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("level=abc", "option level must be a whole number, not 'abc'"),
+        ("level=1.5", "option level must be a whole number"),
+        ("rate=high", "option rate must be a number"),
+        ("loud=loudly", "option loud must be true or false"),
+        ("mode=medium", "option mode must be slow or fast, not 'medium'"),
+        ("seed=x", "option seed must be a whole number or none"),
+        ("levle=1", "unknown option 'levle': did you mean 'level'"),
+        ("context=1", "unknown option 'context'"),
+    ],
+)
+def test_an_option_of_another_type_is_refused_by_name(context: AgentContext, option: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        load_agent(f"{__name__}:Typed,{option}", context)
+    assert said in str(caught.value)
+    assert f"agent '{__name__}:Typed,{option}': " in str(caught.value)
+
+
+def test_an_option_without_a_default_is_asked_for(context: AgentContext) -> None:
+    with pytest.raises(UserError, match="Keyed needs the option api_key"):
+        load_agent(f"{__name__}:Keyed", context)
+
+
+class TakesAny:
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
+
+    def act(self, observation: Any, info: Any) -> str:
+        return ""
+
+
+def test_a_class_that_takes_any_option_gets_any(context: AgentContext) -> None:
+    agent: Any = load_agent(f"{__name__}:TakesAny,depth=3,mode=x", context)
+    assert agent.settings == {"depth": 3, "mode": "x"}
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,21 @@ def test_equal_changes_pass(sandbox: Sandbox, program: str) -> None:
     assert verdict_on(program, sandbox) is Verdict.PASSED
 
 
+@pytest.mark.parametrize("claim", ["f(xs) is None", "f([3, 1]) == None", "f([1]) == [1]"])
+def test_that_nothing_is_returned_is_no_test(sandbox: Sandbox, claim: str) -> None:
+    returning = "def f(xs):\n    xs.sort()\n    return xs"
+    (report,) = judged(sandbox, SORT, [returning], [f"xs = [3, 1, 2]\nassert {claim}\nassert xs == [3, 1, 2]"])
+    (suite,) = report.suites
+    (rejection,) = (each for each in suite.suite.rejections if each.reason is RejectionReason.VACUOUS)
+    assert "assert what the argument is" in rejection.detail
+    assert all(case.verdict is Verdict.PASSED for case in suite.cases)
+
+
+def test_a_result_of_none_is_a_test_elsewhere(sandbox: Sandbox) -> None:
+    (report,) = judged(sandbox, replace(SORT, calls=PLAIN_CALLS), ["def f(xs): return 1"], ["assert f([1]) is None"])
+    assert verdicts(report) == [Verdict.WRONG_ANSWER]
+
+
 def test_a_result_is_no_change(sandbox: Sandbox) -> None:
     assert verdict_on("def f(xs): return sorted(xs)", sandbox) is Verdict.WRONG_ANSWER
 

@@ -339,3 +339,13 @@ def test_each_order_has_its_number_of_levels() -> None:
     assert [AnswerRules(order=order).unordered_levels for order in AnswerOrder] == [0, 1, 2]
     assert not AnswerRules().accepts_others
     assert all(math.isfinite(AnswerRules(order=order).tolerance) for order in AnswerOrder)
+
+
+@pytest.mark.parametrize("kind", ["fractions.Fraction", "decimal.Decimal"])
+def test_a_tolerance_applies_to_exact_numbers(sandbox: Sandbox, kind: str) -> None:
+    module = kind.partition(".")[0]
+    solution = f"import {module}\ndef f(x): return {kind}('0.5')"
+    problem = Problem("toy/half", "Half.", "f", solution, (), answers=AnswerRules(tolerance=1e-3))
+    programs = [solution.replace("0.5", text) for text in ("0.5", "0.5001", "0.6")]
+    found = [verdicts(each)[0] for each in judged(sandbox, problem, programs, ["assert f(1) == 0.5"])]
+    assert found == [Verdict.PASSED, Verdict.PASSED, Verdict.WRONG_ANSWER]

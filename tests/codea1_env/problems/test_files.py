@@ -207,7 +207,7 @@ def test_bytes_and_bad_text_in_parquet_cost_only_their_rows(tmp_path: Path) -> N
         (b"\n \n", "it is empty, no rows"),
         (b"[]", "it is empty, no rows"),
         (b'[{"id": 1}', "begins like a JSON array but is not one"),
-        (b"PK\x03\x04\x00\x00", "neither Parquet, gzip nor UTF-8 text"),
+        (b"\x7fELF\x00\x00", "neither Parquet, gzip nor UTF-8 text"),
         (gzip.compress(b"x" * 1000, mtime=0)[:20], "gzip data is damaged or cut off"),
         (b"\x1f\x8bgarbage", "gzip data is damaged or cut off"),
         (b"PAR1garbage", "Parquet data is damaged or cut off"),
@@ -275,3 +275,38 @@ def test_all_official_validation_rows_are_read_without_exception(shared_data: Pa
     problems = load_file(shared_data / "evalplus_dev.parquet", strict=True)
     assert len(problems) == 271
     assert sum(1 for problem in problems if problem.examples) >= 250
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (json.dumps({**OWN, "solution": None}), "line 1: column 'solution' is null"),
+        (json.dumps({**OWN, "statement": " "}), "line 1: column 'statement' is empty"),
+        (json.dumps({**HUMANEVAL, "canonical_solution": None}), "line 1: column 'canonical_solution' is null"),
+        (json.dumps({**OWN, "solution": ["x"]}), "line 1: column 'solution' holds list, not text"),
+        (json.dumps({key: OWN[key] for key in ("id", "solution", "entry_point")}), "codea1-env, also needs statement"),
+        (json.dumps({**OWN, "golden": "assert f(1) == 2"}), "column 'golden' holds str, not a list"),
+        (json.dumps(OWN, indent=1), "one JSON object over several lines: write each row on one line"),
+        ("id,statement\n1,2\n", "line 1: it is not JSON"),
+        ("", "the file is empty"),
+        ("[]", "no rows were found"),
+        (json.dumps(OWN).encode("utf-16"), "it is UTF-16 text: convert it to UTF-8"),
+        (json.dumps({**OWN, "statement": "ä"}, ensure_ascii=False).encode("latin-1"), "line 1: it is not UTF-8 text"),
+        (b"\x28\xb5\x2f\xfdabc", "it is Zstandard, which is not read: unpack it, or use gzip"),
+        (b"BZh91AY", "it is bzip2"),
+        (b"\xfd7zXZ\0", "it is xz"),
+        (b"PK\x03\x04", "it is a zip archive"),
+    ],
+)
+def test_what_cannot_be_read_says_where_and_what_would_be_right(tmp_path: Path, content: Any, said: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(BrokenInput) as caught:
+        load_file(path)
+    assert "rows.jsonl" in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_the_lines_of_an_array_may_be_of_any_form(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps([OWN], indent=2))
+    assert load_file(tmp_path / "rows.jsonl").problems == (read_row(OWN),)

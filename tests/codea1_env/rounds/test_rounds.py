@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from codea1_env import MistakeBook
-from codea1_env.errors import SandboxError
+from codea1_env.errors import SandboxError, UserError
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.judging.judge import Duel, Judge
 from codea1_env.problems import ProblemSet
@@ -273,6 +273,24 @@ def test_one_round_is_the_same_in_a_batch_and_alone(sandbox, toys, add):
 
 
 # -- misuse ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("replies", "said"),
+    [
+        (None, "must be a list, not NoneType"),
+        ("ab", "must be a list, not str"),
+        ([1, "x"], "must be texts, .* or AgentUnavailable, not int"),
+        (["x", b"y"], "must be texts, .* or AgentUnavailable, not bytes"),
+    ],
+)
+def test_what_is_no_reply_is_refused_by_name(sandbox, toys, add, replies, said):
+    rounds = Referee(toys, RULES, sandbox=sandbox).open([Tree(add, 2)], RoundOptions(skips_invalid=False))
+    with pytest.raises(UserError, match=f"programs {said}"):
+        rounds.submit_programs(replies)
+    rounds.submit_programs([RIGHT, RIGHT])
+    with pytest.raises(UserError, match=f"suites {said}"):
+        rounds.submit_suites(replies)
 
 
 def test_too_few_replies_and_phases_out_of_order_are_refused(sandbox, toys, add):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from codea1_env.errors import UserError
 from codea1_env.rounds.trees import Tree, mean_over_candidates
 
 NAN = float("nan")
@@ -20,7 +21,7 @@ GROUPS = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 8)), ele
 
 def test_a_tree_needs_a_candidate(toys):
     for sizes in ({"n_candidates": 0}, {"n_suites": -1}):
-        with pytest.raises(ValueError, match="a tree of"):
+        with pytest.raises(UserError, match="must be a whole number from"):
             Tree(toys[0], **sizes)
 
 

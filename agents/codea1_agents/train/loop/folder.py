@@ -21,7 +21,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,7 @@ from codea1_env.closing import Closing
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import Journal, unused_folder, whole_lines
-from codea1_env.records.locks import LOCK
-from codea1_env.records.whole_files import new_folder, remove_folder, write_whole
+from codea1_env.records.whole_files import new_folder, remove_contents, remove_folder, write_whole
 from codea1_env.runs.config import to_toml
 
 _CONFIG, _FACTS, _METRICS = "config.toml", "run.json", "metrics.jsonl"
@@ -180,14 +179,9 @@ class TrainingFolder(Closing):
         return bool((self.path / _METRICS).stat().st_size) or last_checkpoint(self.path) is not None
 
     def discard_if_unused(self) -> None:
-        """Empty the folder if it is not used, so that the same command works again."""
-        if self.is_used:
-            return
-        remove_folder(self.path / "tensorboard")
-        for name in (_CONFIG, _FACTS, _METRICS, LOCK):
-            (self.path / name).unlink(missing_ok=True)
-        with suppress(OSError):
-            self.path.rmdir()
+        """Remove what this run wrote if the folder is not used, so that the same command works again."""
+        if not self.is_used:
+            remove_contents(self.path)
 
     def recovery_hint(self) -> str:
         """Return which checkpoint is intact and how to continue. It waits for a checkpoint in progress."""

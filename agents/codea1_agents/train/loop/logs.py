@@ -33,18 +33,22 @@ def opened_logs(config: TrainingConfig, folder: Path, done: int) -> Iterator[lis
 
     Raises:
         MissingExtra: a package is not installed.
+        UserError: a log cannot be opened, e.g. because its server refuses the key.
     """
     options = config.logging
     with ExitStack() as stack:
         logs: list[Log] = []
+
+        def opened(log: Log) -> None:
+            stack.callback(log.close)  # at once: the next one may not open
+            logs.append(log)
+
         if options.tensorboard:
-            logs.append(_TensorBoard(folder / "tensorboard", done))
+            opened(_TensorBoard(folder / "tensorboard", done))
         if options.wandb:
-            logs.append(_Wandb(options.wandb, config, folder))
+            opened(_Wandb(options.wandb, config, folder))
         if options.mlflow:
-            logs.append(_MLflow(options.mlflow, config, folder))
-        for log in logs:
-            stack.callback(log.close)
+            opened(_MLflow(options.mlflow, config, folder))
         yield logs
 
 
@@ -75,14 +79,17 @@ class _Wandb:
     def __init__(self, project: str, config: TrainingConfig, folder: Path) -> None:
         with extra_needed("logging.wandb", "wandb"):
             import wandb  # noqa: PLC0415  an extra
-        self._run = wandb.init(
-            project=project,
-            name=config.run.name or folder.name,
-            id=folder.resolve().name,
-            resume="allow",
-            dir=str(folder),
-            config=config.model_dump(mode="json"),
-        )
+        try:
+            self._run = wandb.init(
+                project=project,
+                name=config.run.name or folder.name,
+                id=folder.resolve().name,
+                resume="allow",
+                dir=str(folder),
+                config=config.model_dump(mode="json"),
+            )
+        except wandb.Error as error:  # e.g. no key, or no network
+            raise UserError(f"logging.wandb: {without_secrets(' '.join(str(error).split()))}") from error
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         self._run.log(dict(figures), step=step)

@@ -166,6 +166,7 @@ def test_without_a_checkpoint_a_run_begins_again(tmp_path: Path) -> None:
 
 def test_what_never_began_leaves_nothing(tmp_path: Path) -> None:
     with new(tmp_path / "run") as folder:
+        (tmp_path / "run" / "wandb" / "latest").mkdir(parents=True)  # as loggers do
         folder.discard_if_unused()
     assert not (tmp_path / "run").exists()
     with new(tmp_path / "run") as folder:

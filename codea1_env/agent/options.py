@@ -1,0 +1,98 @@
+"""Reads an agent's options, which are text, as the types that its constructor declares."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.secret import is_secret_option
+
+_KINDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    Path: "a path",
+    NoneType: "none",
+}
+
+
+def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options as the constructor's annotations want them; without an annotation, what the text looks like.
+
+    Raises:
+        UserError: an option is unknown, missing, or not of its type.
+    """
+    parameters = {name: each for name, each in inspect.signature(cls).parameters.items() if name != "context"}
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    named = {
+        name: each for name, each in parameters.items() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+    }
+    if not takes_any:
+        for name in texts:
+            if name not in named:
+                raise UnknownName.of("option", name, named)
+    missing = [name for name, each in named.items() if each.default is each.empty and name not in texts]
+    if missing:
+        raise UserError(f"{cls.__name__} needs the option {' and '.join(missing)}")
+    hints = _hints(cls)
+    return {name: _value(name, text, hints) for name, text in texts.items()}
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls.__init__)  # type: ignore[misc]
+    except Exception:  # noqa: BLE001  annotations may name what exists for type checkers only
+        return {}
+
+
+def _value(name: str, text: str, hints: Mapping[str, Any]) -> Any:
+    if is_secret_option(name):
+        return text
+    return _typed(name, text, hints[name]) if name in hints else _parsed(text)
+
+
+def _typed(name: str, text: str, kind: Any) -> Any:
+    from pydantic import ConfigDict, TypeAdapter, ValidationError  # noqa: PLC0415  slow to import
+    from pydantic.errors import PydanticUserError  # noqa: PLC0415
+
+    try:
+        is_model = hasattr(kind, "__pydantic_core_schema__")
+        adapter = TypeAdapter(kind, config=None if is_model else ConfigDict(arbitrary_types_allowed=True))
+    except PydanticUserError:
+        return _parsed(text)
+    is_none = text.lower() == "none" and NoneType in get_args(kind) and str not in get_args(kind)
+    for value in (None,) if is_none else (text,) if kind in _KINDS else (_parsed(text), text):
+        try:
+            return adapter.validate_python(value)
+        except ValidationError:
+            continue
+    raise UserError(f"option {name} must be {_expected(kind)}, not {text!r}")
+
+
+def _expected(kind: Any) -> str:
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(_expected(each) for each in get_args(kind))
+    if inspect.isclass(kind) and issubclass(kind, Enum):
+        return " or ".join(str(each.value) for each in kind)
+    return inspect.formatannotation(kind)
+
+
+def _parsed(text: str) -> object:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
