@@ -201,7 +201,7 @@ def _codea1(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    traceback: Annotated[bool, typer.Option("--traceback", help="Show where errors come from, line by line.")] = False,
+    traceback: Annotated[bool, typer.Option("--traceback", help="Show where errors come from.")] = False,
 ) -> None:
     """A coder writes programs, a tester writes tests that break them.
     Exit codes: 0 done, 1 a check failed, 2 bad input, 3 no sandbox or agent.
