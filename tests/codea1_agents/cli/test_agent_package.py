@@ -44,7 +44,7 @@ def test_it_plays_by_its_name_with_an_option(finished: Callable[..., Any], site:
     arguments = ["play", "-p", "starter", "--coder", "mutant", "--tester", "shuffled,most=1", "--episodes", "3"]
     played = finished(*arguments, "--json", env=importing(site))
     assert played.returncode == 0, played.stderr
-    assert json.loads(played.stdout)["summary"]["n_episodes"] == 3
+    assert json.loads(played.stdout)["n_episodes"] == 3
 
 
 def test_it_passes_the_check_of_agents(finished: Callable[..., Any], site: Path) -> None:

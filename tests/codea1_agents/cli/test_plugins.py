@@ -50,7 +50,7 @@ def test_an_agent_of_another_package_is_listed_and_plays(
     (mine,) = [each for each in one_object(listed.stdout)["agents"] if each["name"] == "quoter"]
     assert mine == {
         "name": "quoter",
-        "options": "times=1",
+        "options": [{"name": "times", "type": "any", "default": "1"}],
         "what": "Quotes the statement's examples.",
         "roles": ["tester"],
         "missing": "quoting-agents[quoter]",
