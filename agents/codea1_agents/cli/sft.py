@@ -54,6 +54,12 @@ class SftOptions(SessionOptions):
         int, how_many("--samples", "Programs per problem, and replies per problem that is measured.")
     ] = 4
     tests: Annotated[int, n_tests()] = 8
+    shortest: Annotated[
+        int | None,
+        Option(
+            min=1, help="Only so many golden tests of a problem, the shortest: easier to predict.", show_default="all"
+        ),
+    ] = None
     max_reply_tokens: Annotated[int, Option(min=1, help="Longest reply where the model samples, in tokens.")] = 1024
     epochs: Annotated[int, Option(min=1, help="Passes over the examples.")] = 2
     lr: Annotated[float, Option(help="Highest learning rate.")] = 1e-5
