@@ -14,17 +14,24 @@ from codea1_env.errors import AgentUnavailable
 from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """Ray in this process and on this machine only, for the tests of one module."""
+@pytest.fixture(scope="session")
+def cluster_of_session() -> Iterator[None]:
+    """End Ray at the end, whoever has started it."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster(cluster_of_session: None) -> None:
+    """Ray in this process and on this machine only. It goes on after a module, since it takes seconds to start."""
+    import ray
+
     torch = pytest.importorskip("torch", reason="torch is not installed")
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     torch.set_num_threads(1)
-    ray.shutdown()  # what another module has left
-    ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
+    if not ray.is_initialized():
+        ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
 
 
 class Scripted:

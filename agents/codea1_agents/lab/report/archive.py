@@ -35,6 +35,13 @@ def packed(data: object) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
+def cut(text: str) -> str:
+    """Return a text of at most a hundred thousand characters, and a line that tells how many are missing."""
+    if len(text) <= _MAX_TEXT:
+        return text
+    return f"{text[:_MAX_TEXT]}\n… cut, {len(text) - _MAX_TEXT} more characters"
+
+
 @dataclass(slots=True)
 class _Texts:
     """A table of distinct texts."""
@@ -43,8 +50,7 @@ class _Texts:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, text: str) -> int:
-        if len(text) > _MAX_TEXT:
-            text = f"{text[:_MAX_TEXT]}\n… cut, {len(text) - _MAX_TEXT} more characters"
+        text = cut(text)
         number = self._numbers.setdefault(text, len(self.texts))
         if number == len(self.texts):
             self.texts.append(text)

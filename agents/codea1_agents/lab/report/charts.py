@@ -12,6 +12,7 @@ from html import escape
 from math import ceil, floor, isfinite, log10
 
 from codea1_agents.lab.report.material import HeatMap, Panel, Point, Series
+from codea1_agents.lab.report.palette import DASHES
 from codea1_env.rendering import harmless
 
 WIDTH, HEIGHT = 400.0, 250.0
@@ -19,6 +20,11 @@ _LEFT, _TOP, _BOTTOM = 40.0, 12.0, 38.0
 _LETTER = 6.1  # average width of a letter at the size of the labels
 _LABEL_GAP = 13.0
 _MAX_CELLS_WITH_NUMBERS = 144
+_MARKERS = (  # paths around a point: circle, square, triangle
+    "m-3,0a3,3 0 1 0 6,0a3,3 0 1 0 -6,0z",
+    "m-2.8,-2.8h5.6v5.6h-5.6z",
+    "m0,-3.6l3.5,6h-7z",
+)
 
 NOTHING = "\N{EN DASH}"
 """The text for a missing number."""
@@ -59,11 +65,23 @@ def panel_svg(panel: Panel, *, title_id: str) -> str:
     if panel.stacked:
         parts += _areas(frame, panel.series)
     else:
-        parts += [_band(frame, series) for series in panel.series]
-        parts += [_line(frame, series) for series in panel.series]
-    parts.append(_labels(frame, panel))
+        parts += [_of_run(_band(frame, series), series) for series in panel.series]
+        parts += [_of_run(_line(frame, series), series) for series in panel.series]
+    if not is_comparison(panel):
+        parts.append(_labels(frame, panel))
     label = f'role="img" aria-labelledby="{escape(title_id)}"'
     return f'<svg class="chart" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" {label}>{"".join(parts)}</svg>'
+
+
+def is_comparison(panel: Panel) -> bool:
+    """Return whether a chart compares runs, so that a legend names its curves."""
+    return any(series.run is not None for series in panel.series)
+
+
+def swatch_svg(series: Series) -> str:
+    """Return the sample of a curve that compares runs, for a legend."""
+    line = f'<polyline class="{_line_class(series)}" points="1,7 39,7"/>'
+    return f'<svg class="chart" viewBox="0 0 40 14" aria-hidden="true">{line}{_marker(series, 20, 7)}</svg>'
 
 
 def chart_frame(panel: Panel) -> tuple[float, float]:
@@ -88,7 +106,7 @@ class _Frame:
         high = max(ys) if panel.high is None else max(panel.high, *ys)
         if low == high == panel.low:  # all values are at the lower end
             high += 1.0
-        longest = max((len(harmless(series.name)) for series in panel.series), default=0)
+        longest = 0 if is_comparison(panel) else max((len(harmless(s.name)) for s in panel.series), default=0)
         right = WIDTH - min(130.0, longest * _LETTER + 14)
         return cls((min(xs), max(xs)), nice_ticks(low, high), right)
 
@@ -149,13 +167,29 @@ def _whisker(frame: _Frame, series: Series, p: Point) -> str:
 def _line(frame: _Frame, series: Series) -> str:
     known = [p for p in series.points if isfinite(p.mean)]
     path = " ".join(f"{frame.x(p.x):.1f},{frame.y(p.mean):.1f}" for p in known)
-    line = f'<polyline class="line {escape(series.tone)}" points="{path}"/>' if len(known) > 1 else ""
+    line = f'<polyline class="{_line_class(series)}" points="{path}"/>' if len(known) > 1 else ""
+    if series.run is not None:
+        return line + "".join(_marker(series, frame.x(p.x), frame.y(p.mean)) for p in known[:: len(known) // 8 or 1])
     ends = known if len(known) <= 12 else known[-1:]
     dots = "".join(
         f'<circle class="dot {escape(series.tone)}" cx="{frame.x(p.x):.1f}" cy="{frame.y(p.mean):.1f}" r="2.6"/>'
         for p in ends
     )
     return line + dots
+
+
+def _of_run(drawn: str, series: Series) -> str:
+    return drawn if series.run is None else f'<g data-run="{series.run}">{drawn}</g>'
+
+
+def _line_class(series: Series) -> str:
+    dash = "" if series.run is None else f" dash{series.run % len(DASHES)}"
+    return f"line {escape(series.tone)}{dash}"
+
+
+def _marker(series: Series, x: float, y: float) -> str:
+    shape = _MARKERS[(series.run or 0) % len(_MARKERS)]
+    return f'<path class="marker {escape(series.tone)}" d="M{x:.1f},{y:.1f}{shape}"/>'
 
 
 def _stacked(panel: Panel) -> Panel:

@@ -36,6 +36,8 @@ class Series:
     points: tuple[Point, ...]
     tone: str
     """Name of its colour, a class in the style sheet: `coder`, `tester`, `t2`, ..."""
+    run: int | None = None
+    """Number of its run in a chart that compares runs: a legend names it, dashes and markers distinguish it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,9 @@ def book_panels(
         axis: label of the x axis.
         remark: follows the note on the moves.
     """
-    yield Panel("book", "Mistake Book", "Cases in the book.", (Series("cases", tuple(size), "t2"),), axis, 0.0)
+    yield Panel(
+        "book", "Size of the Mistake Book", "Cases in the book.", (Series("cases", tuple(size), "t2"),), axis, 0.0
+    )
     counted = []
     for name, points in moves.items():
         totals = accumulate(p.mean for p in points)
@@ -222,4 +226,4 @@ def book_panels(
             counted.append(Series(name, curve, _TONE_OF_MOVE[name]))
     if counted:
         note = f"Counted from the start{remark}."
-        yield Panel("book-moves", "In and out of the book", note, tuple(counted), axis, 0.0)
+        yield Panel("book-moves", "Cases that entered and left the Mistake Book", note, tuple(counted), axis, 0.0)

@@ -37,6 +37,7 @@ _COLOURS = {  # light theme, dark theme
     "comment": ("#5f6973", "#8f9aa5"),
     "name": ("#1b57a8", "#85bdf7"),
     "alarm": ("#fdecea", "#3a2020"),
+    "found": ("#ffe58a", "#6b5600"),
     "heat-low": ("#f3efe4", "#20272f"),
     "heat-high": ("#0f4c81", "#7cc0ff"),
 }
@@ -46,7 +47,13 @@ DARK = {name: dark for name, (_, dark) in _COLOURS.items()}
 TONES = ("t1", "t2", "t5", "t4", "t6", "t8", "t7")
 """Colours of curves that belong to neither role; the first ones differ most."""
 
-_CURVES = ("coder", "tester", *TONES)
+RUN_TONES = ("coder", "t5", "t6", "ink")
+"""Colours of runs in charts that compare them, chosen to differ for colour-blind readers, too."""
+
+DASHES = ("", "7 4", "2 3.5", "9 3 2 3", "14 4")
+"""Dashes of curves that compare runs; `DASHES` and `RUN_TONES` repeat with different periods."""
+
+_CURVES = ("coder", "tester", "ink", *TONES)
 _SHADES = 10
 
 _CHART_RULES = """\
@@ -56,6 +63,7 @@ _CHART_RULES = """\
 .chart .name{font-weight:600}
 .chart .line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 .chart .dot{fill:currentColor}
+.chart .marker{fill:var(--card);stroke:currentColor;stroke-width:1.6}
 .chart .band{fill:currentColor;opacity:.16}
 .chart .area{fill:currentColor;opacity:.85}
 .chart .name{fill:currentColor}
@@ -75,7 +83,8 @@ def chart_rules() -> str:
     tones = "".join(f".{name}{{color:var(--{name})}}" for name in (*_CURVES, *verdicts))
     cells = "".join(f".chart .cell.h{n}{{fill:var(--h{n})}}" for n in range(_SHADES + 1))
     numbers = "".join(f".chart .number.h{n}{{fill:var(--n{n})}}" for n in range(_SHADES + 1))
-    return f"{_CHART_RULES}{tones}{cells}{numbers}"
+    dashes = "".join(f".chart .dash{n}{{stroke-dasharray:{dash}}}" for n, dash in enumerate(DASHES) if dash)
+    return f"{_CHART_RULES}{dashes}{tones}{cells}{numbers}"
 
 
 def lone_style() -> str:

@@ -81,14 +81,14 @@ _PANELS = (
     ),
     PanelSpec(
         "spread",
-        "What can be learnt from",
+        "Groups whose rewards differ",
         "Share of groups whose rewards differ; in the others all advantages are 0.",
         by_role("spread_share"),
         SHARE,
     ),
     PanelSpec(
         "variety",
-        "Variety",
+        "Distinct programs and suites",
         "Share of a problem's programs and suites that are distinct.",
         {"distinct_programs": ("programs", "coder"), "distinct_suites": ("suites", "tester")},
         SHARE,
@@ -99,10 +99,10 @@ _PANELS = (
     ),
 )
 _OF_MODULES = (
-    ("kl", "Divergence", "From the initial models, in nats per token."),
-    ("entropy", "Entropy", "Of the next token, in nats."),
-    ("clip_share", "Clipped", "Share of tokens whose ratio was clipped."),
-    ("grad_norm", "Gradient", "Norm before clipping."),
+    ("kl", "Divergence from the initial models", "In nats per token."),
+    ("entropy", "Entropy of the next token", "In nats."),
+    ("clip_share", "Clipped tokens", "Share of tokens whose ratio was clipped."),
+    ("grad_norm", "Norm of the gradient", "Before clipping."),
 )
 _TIMES = {
     "generate_s": ("sampling", "t5"),

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from codea1_agents.lab.report.archive import Archive
 from codea1_agents.lab.report.charts import heat_map_svg, panel_svg
+from codea1_agents.lab.report.comparison import comparison_panels
 from codea1_agents.lab.report.crossplay import crossplay_heat_maps
 from codea1_agents.lab.report.game_run import game_run
-from codea1_agents.lab.report.material import HeatMap, Panel, Remark, RunMaterial, Series
+from codea1_agents.lab.report.material import HeatMap, Panel, Remark, RunMaterial
 from codea1_agents.lab.report.page import page_of
-from codea1_agents.lab.report.palette import TONES, lone_style
+from codea1_agents.lab.report.palette import lone_style
 from codea1_env.errors import BrokenInput
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.whole_files import write_text
@@ -67,9 +68,17 @@ def write_report(runs: Sequence[RunMaterial], path: Path, title: str, *, max_byt
     Raises:
         UserError: the file cannot be written.
     """
+    panels = comparison_panels(runs)
+
+    def page_with(archive: Archive, notes: Sequence[str]) -> str:
+        noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
+        return page_of(title, noted, panels, archive)
+
     archive, notes = _archive_within(runs, int(max_bytes * _TEXT_SHARE))
-    noted = [replace(run, remarks=(*run.remarks, *map(Remark, notes))) for run in runs]
-    page = page_of(title, noted, comparison_panels(runs), archive)
+    page = page_with(archive, notes)
+    if (over := len(page.encode()) - max_bytes) > 0:  # charts, tables and problems need more than the rest
+        archive, notes = _archive_within(runs, max(1, archive.n_bytes - over))
+        page = page_with(archive, notes)
     write_text(path, page)
     return Written(len(page.encode()), archive.n_rows, notes)
 
@@ -112,22 +121,6 @@ def write_heat_map(heat: HeatMap, path: Path) -> Path:
         UserError: the file cannot be written.
     """
     return _picture(heat_map_svg(heat, title_id="t"), path, heat.title)
-
-
-def comparison_panels(runs: Sequence[RunMaterial]) -> tuple[Panel, ...]:
-    """Return one chart per role with the rewards of all runs; none for a single run or for runs of different kinds."""
-    if len(runs) < 2 or len({run.axis for run in runs}) > 1:
-        return ()
-    panels = []
-    for role in ("coder", "tester"):
-        series = []
-        for number, run in enumerate(runs):
-            curves = [s for panel in run.panels if panel.key == "rewards" for s in panel.series if s.name == role]
-            series += [Series(run.name, curve.points, TONES[number % len(TONES)]) for curve in curves]
-        if series:
-            note = f"Mean reward of the {role} in each run."
-            panels.append(Panel(f"{role}-rewards", f"The {role}'s reward", note, tuple(series), runs[0].axis))
-    return tuple(panels)
 
 
 def slug(name: str) -> str:

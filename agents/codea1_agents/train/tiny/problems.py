@@ -19,7 +19,7 @@ _SUBTLE_BELOW = (0.5, 0.25, 0.1)
 
 OPTIONS = tuple(
     f"{rare}{split.value}{ending}"
-    for rare, split, ending in product(("", "rare-"), (Split.TRAIN, Split.HELD_OUT, Split.UNSEEN), ("", "-eval"))
+    for rare, split, ending in product(("", "rare-"), Split, ("", "-eval"))
 )
 
 
@@ -27,7 +27,7 @@ OPTIONS = tuple(
 def load(options: str = "train") -> ProblemSet:
     """Return a generated family of small problems, for language models that learn from scratch: `tiny:train`.
 
-    `options` is `train`, `held-out` or `unseen`. After it, `-eval` means 64 golden tests, other than the usual 16.
+    `options` is `train`, `held-out`, `unseen` or `rest`, the largest part. After it, `-eval` means 64 golden tests, other than the usual 16.
     Before it, `rare-` means wrong programs whose bugs naive inputs do not reach.
 
     Raises:

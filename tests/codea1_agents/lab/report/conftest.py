@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import runpy
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +28,7 @@ from codea1_env.runs.records import (
     SuiteRecord,
     to_line,
 )
+from tests.support import ROOT
 from tests.support.runs import run_config
 from tests.support.waiting import wait_until
 
@@ -40,7 +41,7 @@ HOSTILE = (
 
 def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: str = "") -> CaseRecord:
     return CaseRecord(
-        expression=expression.format(number),
+        expression=expression.replace("{}", str(number)),
         prediction=str(number),
         imports=(),
         direct=True,
@@ -135,6 +136,36 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def changed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two episodes; in the second round of the second, program and suites are others, and hostile."""
+    path = written_run(tmp_path_factory.mktemp("runs") / "changed", 2, lambda number: "def f(x):\n    return x\n")
+    first, second = path.joinpath("episodes.jsonl").read_text().splitlines()
+    record = EpisodeRecord.model_validate_json(second)
+    old, new = record.rounds
+    program = f"{HOSTILE}\n    # {'y' * 1_000_000}"
+    candidate = new.candidate.model_copy(update={"program": program})
+    suites = [
+        new.suites[0].model_copy(update={"cases": tuple(case_of(n, Verdict.RUNTIME_ERROR, HOSTILE) for n in range(6))}),
+        new.suites[0].model_copy(update={"cases": (case_of(0, Verdict.PASSED, "f('" + "z" * 1_000_000 + "')"),)}),
+    ]
+    rewards = RewardsRecord(coder=new.rewards.coder, testers=new.rewards.testers * 2)
+    changed = new.model_copy(update={"candidate": candidate, "suites": tuple(suites), "rewards": rewards})
+    rounds = (old.model_copy(update={"suites": old.suites * 2, "rewards": rewards}), changed)
+    written = to_line(record.model_copy(update={"rounds": rounds})).decode()
+    path.joinpath("episodes.jsonl").write_text(f"{first}\n{written}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def several_report(small_run: Path, changed_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs in one report; the second has a hostile name."""
+    path = tmp_path_factory.mktemp("reports") / "several.html"
+    runs = [read_run(small_run, "small"), read_run(changed_run, "</script><b onclick=alert(1)>changed\u202e")]
+    write_report(runs, path, "several")
+    return path
+
+
+@pytest.fixture(scope="session")
 def small_report(small_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reports") / "small.html"
     write_report([read_run(small_run, "small </title><script>1</script>")], path, "small </title><b>")
@@ -147,12 +178,12 @@ class Browser:
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
-    def open(self, path: Path, *, before: str = "") -> float:
+    def open(self, path: Path, *, before: str = "", address: str = "") -> float:
         """Open a file; return the seconds until its filters can be used."""
         if before:
             script = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": before})
         begun = time.monotonic()
-        self.driver.get(path.as_uri())
+        self.driver.get(path.as_uri() + address)
         self.until("document.documentElement.dataset.ready === 'yes'")
         if before:
             self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
@@ -169,6 +200,10 @@ class Browser:
         script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
         self.driver.execute_script(script, self.driver.find_element("id", field), value)
 
+    def focus(self) -> str:
+        """Return what has the focus: `H3`, or the number of a row in the list."""
+        return str(self.ask("document.activeElement.dataset.row ?? document.activeElement.tagName"))
+
     def press(self, *keys: str) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
 
@@ -180,25 +215,8 @@ class Browser:
 
 @pytest.fixture(scope="module")  # or its processes would come and go beside tests that count processes
 def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--window-size=1280,900",
-        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    script = runpy.run_path(str(ROOT / "benchmarks" / "report_pictures.py"))
+    made = script["chromium"](tmp_path_factory.mktemp("profile"))
     yield made
     made.quit()
 

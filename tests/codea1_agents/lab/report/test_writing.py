@@ -5,13 +5,18 @@ import json
 import re
 import shutil
 import zlib
+from dataclasses import replace
+from html.parser import HTMLParser
 from math import isnan
 from pathlib import Path
 
 import pytest
 
+from codea1_agents.lab.report.archive import Archive
 from codea1_agents.lab.report.charts import nice_ticks
+from codea1_agents.lab.report.comparison import comparison_panels
 from codea1_agents.lab.report.outcomes import Outcome, outcome_of
+from codea1_agents.lab.report.page import page_of
 from codea1_agents.lab.report.writing import read_run, slug, write_pictures, write_report
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.runs.folder import iter_episodes
@@ -115,3 +120,49 @@ def test_ticks_are_round_and_cover(low: float, high: float, ticks: list[float]) 
 
 def test_names_become_names_of_files() -> None:
     assert slug("../a b/c") == "_a_b_c"
+
+
+def test_texts_that_could_act_are_no_markup_and_lines_of_a_million_characters_are_cut(several_report: Path) -> None:
+    page = several_report.read_text()
+    found: list[tuple[str, list[str]]] = []
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.append((tag, [name for name, _ in attrs]))
+
+    Tags().feed(page)
+    assert len(found) > 1000
+    assert [tag for tag, names in found if any(name.startswith("on") for name in names)] == []
+    assert [names for tag, names in found if tag in ("b", "i", "img") and names] == []
+    assert sum(tag == "script" for tag, _ in found) == page.count("</script>")
+    assert "\u202e" not in page
+    assert "&lt;b onclick=alert(1)&gt;" in page  # the name of a run, as text
+    assert len(page) < 300_000
+
+
+def test_charts_and_problems_count_for_the_size_of_the_page(small_run: Path, changed_run: Path, tmp_path: Path) -> None:
+    runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
+    charts = len(page_of("title", runs, comparison_panels(runs), Archive()).encode())
+    path, max_bytes = tmp_path / "small.html", charts + 9_000
+    written = write_report(runs, path, "title", max_bytes=max_bytes)
+    assert path.stat().st_size == written.n_bytes <= max_bytes
+    assert 0 < written.n_candidates < 49
+
+
+def test_several_runs_have_one_chart_per_curve_with_a_line_per_run(small_run: Path, changed_run: Path) -> None:
+    runs = [read_run(small_run, "small"), read_run(changed_run, "changed")]
+    panels = {panel.key: panel for panel in comparison_panels(runs)}
+    coder = panels["rewards-coder"]
+    assert [(line.name, line.run) for line in coder.series] == [("small", 0), ("changed", 1)]
+    assert [line.points for line in coder.series] == [run.panels[0].series[0].points for run in runs]
+    assert coder.title == "Rewards: coder"
+    assert len(panels) == len(
+        {curve.name + panel.key for run in runs for panel in run.panels for curve in panel.series}
+    )
+    assert comparison_panels(runs[:1]) == ()
+    assert comparison_panels([runs[0], replace(runs[1], axis="step")]) == ()
+
+
+def test_the_title_of_the_tab_names_run_and_step(small_run: Path, small_report: Path) -> None:
+    last = max(record.episode for record in iter_episodes(small_run))
+    assert f"&lt;b&gt; · episode {last}</title>" in small_report.read_text()

@@ -55,18 +55,18 @@ def expected(settings: GRPOConfig, cluster: None) -> Expected:
 @pytest.fixture(scope="module")
 def remote(settings: GRPOConfig, cluster: None) -> Iterator[Any]:
     """The same with two runners and two learners of their own."""
-    yield from running(settings)
+    yield from running(settings, n_runners=2)
 
 
 @pytest.fixture
 def doomed(settings: GRPOConfig, cluster: None) -> Iterator[Any]:
-    """The same again, for a test after which nothing can be done with it."""
-    yield from running(settings)
+    """One with two learners, for a test after which nothing can be done with it."""
+    yield from running(settings, n_runners=0)
 
 
-def running(settings: GRPOConfig) -> Iterator[Any]:
+def running(settings: GRPOConfig, *, n_runners: int) -> Iterator[Any]:
     config = settings.copy(copy_frozen=False)
-    config.env_runners(num_env_runners=2, num_cpus_per_env_runner=0.5)
+    config.env_runners(num_env_runners=n_runners, num_cpus_per_env_runner=0.5)
     config.learners(num_learners=2, num_cpus_per_learner=0.5)
     config.fault_tolerance(restart_failed_env_runners=True)
     algorithm = config.build_algo()

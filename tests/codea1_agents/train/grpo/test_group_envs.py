@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -97,10 +98,16 @@ def advantages_of(tree: Tree, coder: Any, tester: Any) -> dict[Place, float]:
     return found
 
 
-@pytest.mark.parametrize(("agent", "runners"), [("coder_2", 0), ("tester", 0), ("coder_2", 1)])
-@pytest.mark.parametrize("kind", ["class", "name", "wrapper"])
+@pytest.mark.parametrize(
+    ("kind", "agent", "runners"),
+    [
+        *product(["class", "name", "wrapper"], ["coder_2", "tester"], [0]),
+        ("class", "coder_2", 1),
+        ("wrapper", "coder_2", 1),
+    ],
+)
 def test_a_reward_that_an_environment_changes_changes_that_advantage_and_no_other_groups(
-    config: GRPOConfig, learnt: dict[Place, float], agent: str, runners: int, kind: str
+    config: GRPOConfig, learnt: dict[Place, float], kind: str, agent: str, runners: int
 ) -> None:
     trees, before = one_step(config, learnt)
     (tree,) = [each for each in trees if each.task.problem_id == PROBLEM]

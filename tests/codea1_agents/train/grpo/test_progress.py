@@ -38,7 +38,7 @@ def test_counts_end_at_the_total_and_late_reports_are_ignored() -> None:
 @pytest.mark.parametrize("n_remote", [0, 1])
 def test_an_iteration_reports_all_problems_and_minibatches(config: Any, n_remote: int) -> None:
     config.training(minibatches_per_epoch=2, epochs_per_step=2)
-    config.env_runners(num_env_runners=2 * n_remote, num_cpus_per_env_runner=0.5)
+    config.env_runners(num_env_runners=n_remote, num_cpus_per_env_runner=0.5)
     config.learners(num_learners=n_remote)
     shown: list[Progress] = []
     algorithm = config.build_algo()

@@ -1,5 +1,5 @@
 "use strict";
-/* Themes, sortable tables, and the numbers of a chart at the pointer or by the arrow keys. */
+/* Themes, the menu, legends, sortable tables, and the numbers of a chart at the pointer or by the arrow keys. */
 function themes() {
   const button = document.getElementById("theme");
   const order = ["auto", "light", "dark"];
@@ -20,11 +20,28 @@ function themes() {
   show();
 }
 
+function menus() {
+  const list = document.getElementById("sections");
+  list.addEventListener("click", () => { if (list.matches(":popover-open")) list.hidePopover(); });
+}
+
+function legends() {
+  for (const button of document.querySelectorAll("[data-toggles]")) {
+    button.addEventListener("click", () => {
+      const isOn = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(isOn));
+      for (const line of document.querySelectorAll(`#compared [data-run="${button.dataset.toggles}"]`)) line.toggleAttribute("hidden", !isOn);
+    });
+  }
+}
+
 function figureText(value) {
   if (value === null) return "–";
   if (Number.isInteger(value)) return value.toLocaleString("en");
   return Math.abs(value) >= 100 ? value.toFixed(1) : value.toFixed(3);
 }
+
+const nearest = (points, x) => points.reduce((best, each) => (Math.abs(each[0] - x) < Math.abs(best[0] - x) ? each : best));
 
 function charts() {
   for (const plot of document.querySelectorAll(".plot[data-chart]")) {
@@ -40,11 +57,12 @@ function charts() {
     const place = (x) => chart.left + (xs.length > 1 ? (x - xs[0]) / (xs[xs.length - 1] - xs[0]) : 0.5) * (chart.right - chart.left);
     const show = (index) => {
       at = Math.max(0, Math.min(xs.length - 1, index));
-      const rows = chart.series.map(({ name, tone, points }) => {
-        const p = points.find((each) => each[0] === xs[at]);
-        if (!p) return null;
+      const rows = chart.series.map(({ name, tone, run, points }) => {
+        const isOff = run !== null && svg.querySelector(`[data-run="${run}"]`).hasAttribute("hidden");
+        const p = points.find((each) => each[0] === xs[at]) ?? (run === null ? null : nearest(points, xs[at]));
+        if (!p || isOff) return null;
         const range = p[2] === null ? "" : `  (${figureText(p[2])} to ${figureText(p[3])})`;
-        return el("div", {}, el("span", { class: tone }, el("i", {})), visible(name), " ", el("b", {}, figureText(p[1])), range);
+        return el("div", {}, el("span", { class: tone }, el("i", {})), visible(name), " ", el("b", {}, figureText(p[1])), range, p[0] === xs[at] ? "" : ` at ${figureText(p[0])}`);
       });
       tip.replaceChildren(el("div", {}, chart.x + " " + figureText(xs[at])), ...rows.filter(Boolean));
       tip.hidden = false;

@@ -34,11 +34,34 @@ function visible(text, keep = "\n\t") {
   return nodes;
 }
 
+/* The same as one string, for the title of the tab. */
+const plain = (text) => text.replace(HIDDEN, escaped);
+
+/* Mark what a search found, across the elements that colour a line; browsers without highlights show the text as it is. */
+function highlight(place, query) {
+  if (!CSS.highlights) return;
+  const ranges = [];
+  for (const part of query ? place.querySelectorAll(".row, .mono, .word, h3") : []) {
+    const nodes = [], walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) nodes.push(walker.currentNode);
+    const text = nodes.map((node) => node.data).join("").toLowerCase();
+    const point = (at) => { for (const node of nodes) { if (at <= node.data.length) return [node, at]; at -= node.data.length; } };
+    for (let at = text.indexOf(query); at >= 0 && ranges.length < MOST_MARKED; at = text.indexOf(query, at + query.length)) {
+      const range = new Range(), [last, end] = point(at + query.length) ?? [], [first, start] = point(at) ?? [];
+      if (!last) break; // lower case can be longer than the text
+      range.setStart(first, start);
+      range.setEnd(last, end);
+      ranges.push(range);
+    }
+  }
+  CSS.highlights.set("found", new Highlight(...ranges));
+}
+
 /* Colours Python with a scanner that does not backtrack, so that no text can make it slow. */
 const KEYWORDS = new Set(("False None True and as assert async await break case class continue def del elif else except finally for " +
   "from global if import in is lambda match nonlocal not or pass raise return try while with yield").split(" "));
 const NAME = /[\p{L}_][\p{L}\p{N}_]*/uy, NUMBER = /(?:0[xob][\da-f_]+|\d[\d_]*\.?[\d_]*(?:e[+-]?\d+)?|\.\d+(?:e[+-]?\d+)?)j?/iy, PREFIX = /^[rbuft]{1,2}$/i;
-const MOST_COLOURED = 60000;
+const MOST_COLOURED = 60000, MOST_MARKED = 1000;
 
 function endOfString(text, from) {
   const quote = text[from];
@@ -89,7 +112,7 @@ function code(text, { numbered = true, label = "Program" } = {}) {
   let row = el("span", { class: "row" });
   for (const [kind, part] of tokens(text.replace(/\r\n?/g, "\n").replace(/\n+$/, ""))) {
     part.split("\n").forEach((line, number) => {
-      if (number) { body.append(row, ); row = el("span", { class: "row" }); }
+      if (number) { body.append(row); row = el("span", { class: "row" }); }
       if (line) row.append(...(kind ? [el("span", { class: kind }, visible(line))] : visible(line)));
     });
   }
