@@ -183,7 +183,8 @@ class TrainingFolder(Closing):
         """Empty the folder if it is not used, so that the same command works again."""
         if self.is_used:
             return
-        remove_folder(self.path / "tensorboard")
+        for name in ("tensorboard", "wandb"):
+            remove_folder(self.path / name)
         for name in (_CONFIG, _FACTS, _METRICS, LOCK):
             (self.path / name).unlink(missing_ok=True)
         with suppress(OSError):
