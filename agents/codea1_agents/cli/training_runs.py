@@ -43,7 +43,7 @@ def run_training(options: TrainOptions) -> None:
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
-    watcher = LiveTable(page) if page.is_live else PlainLines(page)
+    watcher = (LiveTable if page.is_live else PlainLines)(page, duels=options.duels)
     with page.apart(), watcher:
         if resume is not None:
             done = loop.resume(resume, changes, config=config, force=options.force, watcher=watcher)
