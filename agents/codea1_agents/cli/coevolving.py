@@ -11,7 +11,9 @@ import typer
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.demo import CoevolveOptions
+from codea1_agents.cli.next_commands import show_next
 from codea1_agents.cli.progress import Progress
+from codea1_agents.cli.train import TrainOptions
 from codea1_agents.cli.training_runs import require_training
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.models.model_files import require_new
@@ -47,6 +49,7 @@ def run_coevolve(options: CoevolveOptions) -> None:
         change = change_of(done.lines)
         draw_change(done.lines, out)
     _print_result(page, change, done.folder, out)
+    show_next(page, TrainOptions(), done.folder)
 
 
 def _require() -> None:
