@@ -24,6 +24,8 @@ from codea1_env.errors import MissingExtra, UserError
 from codea1_env.records.whole_files import write_whole_folder
 
 _PRESET = "coevolve"
+_STEP, _EVALUATION, _START = 9, 35, 80
+"""A step of training, an evaluation and the start of Ray take about as long as so many steps of pretraining."""
 
 
 def run_coevolve(options: CoevolveOptions) -> None:
@@ -39,9 +41,11 @@ def run_coevolve(options: CoevolveOptions) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     page, out = Page(as_json=options.as_json, quiet=options.quiet), options.out
+    base = out / "base"
     with page.apart():
-        base = _base(out / "base", options.seed, page)
-        done = _trained(_settings(base, options.seed, options.steps), out / "run", page)
+        config = _settings(base, options.seed, options.steps)
+        _pretrain(base, config, page)
+        done = _trained(config, out / "run", page)
         if done.interrupted:
             page.note(f"interrupted; the same command continues (folder {out})", even_if_quiet=True)
             page.finish(interrupted=True, out=str(done.folder), steps=done.steps)
@@ -60,20 +64,44 @@ def _require() -> None:
         raise MissingExtra.of("drawing pictures", "study")
 
 
-def _base(folder: Path, seed: int, page: Page) -> Path:
-    from codea1_agents.train.tiny.pretraining import PretrainingSettings, load_settings, pretrain  # noqa: PLC0415
+def _pretrain(folder: Path, config: TrainingConfig, page: Page) -> None:
+    """Write the base model of both roles, unless it is there; first say how long all takes."""
+    from codea1_agents.train.tiny.pretraining import (  # noqa: PLC0415  heavy
+        PretrainingSettings,
+        load_settings,
+        pretrain,
+        seconds_per_step,
+    )
 
-    settings = PretrainingSettings(seed=seed)
+    settings = PretrainingSettings(seed=config.run.seed)
     if folder.exists():
-        if load_settings(folder).get("seed") != seed:
+        if load_settings(folder).get("seed") != settings.seed:
             raise UserError(f"{folder} was made with another seed: choose another folder with --out")
-        return folder
+        return
     require_new(folder)
+    if not page.quiet:
+        page.note(time_sentence(seconds_per_step(settings), settings.n_steps, config))
     with Progress("pretraining the base model of both roles", settings.n_steps, page) as progress:
         made = pretrain(settings, progress=lambda step, _: progress.reach(step, settings.n_steps))
     write_whole_folder(folder, made.save)
     page.note(f"base model: {made.n_parameters:,} parameters, {made.n_tokens:,} tokens")
-    return folder
+
+
+def time_sentence(step_s: float, n_steps: int, config: TrainingConfig) -> str:
+    """Return how long pretraining and training take.
+
+    Args:
+        step_s: seconds of a step of pretraining on this machine.
+        n_steps: steps of pretraining.
+        config: of the training.
+    """
+    n_evaluations = 1 + -(-config.run.steps // config.evaluation.every)
+    pretraining = n_steps * step_s / 60
+    training = (config.run.steps * _STEP + n_evaluations * _EVALUATION + _START) * step_s / 60
+    return (
+        f"this takes about {pretraining + training:.1f} minutes here, as measured just now: {pretraining:.1f} for the"
+        f" base model and {training:.1f} for {config.run.steps} steps of training"
+    )
 
 
 def _settings(base: Path, seed: int, steps: int | None) -> TrainingConfig:

@@ -155,7 +155,7 @@ class LiveTable(_StepWatcher):
         self._phase = "starting"
         # A step may take many minutes: the speed is that of the whole session.
         self._bar = RunBar(*bar_columns(), auto_refresh=False, speed_estimate_period=float("inf"))
-        self._task = self._bar.add_task("step")
+        self._task = self._bar.add_task("step", total=None)
         self._live = Live(
             console=Console(stderr=True),
             refresh_per_second=1,

@@ -50,7 +50,8 @@ def test_a_sentence_is_one_harmless_line_however_it_was_written() -> None:
 
 
 def test_an_interrupt_is_130_without_a_traceback() -> None:
-    assert CliRunner().invoke(app_that_raises(KeyboardInterrupt()), ["inner", "fail"]).exit_code == 130
+    result = CliRunner().invoke(app_that_raises(KeyboardInterrupt()), ["inner", "fail"])
+    assert (result.exit_code, result.stderr) == (130, "error: interrupted\n")
 
 
 def test_an_error_nobody_expected_keeps_its_traceback(

@@ -150,7 +150,12 @@ def _run(
             folder.store(config)
         try:
             return _run_loop(config, made, folder, facts, watcher)
-        except BaseException:
+        except BaseException as error:
+            if folder.is_used:
+                if not isinstance(error, UserError | TrainingFailed):  # their messages say what is intact
+                    watcher.note(folder.recovery_hint())
+            elif isinstance(error, KeyboardInterrupt):
+                watcher.note("no step was done, so nothing is kept" if run is None else "no step was done")
             if run is None:
                 folder.discard_if_unused()
             raise
@@ -173,14 +178,7 @@ def _run_loop(
         _algorithm(made, checkpoint) as algorithm,
     ):
         watcher.begin(folder.path, config, tuple(lines))
-        try:
-            return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
-        except (UserError, TrainingFailed):  # their messages say what is intact
-            raise
-        except BaseException:
-            if folder.is_used:
-                watcher.note(folder.recovery_hint())
-            raise
+        return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
 
 
 @contextmanager

@@ -116,6 +116,13 @@ def test_a_dry_run_as_json_says_what_does_not_fit() -> None:
     assert "the preset one-gpu-lora fits" in found["advice"]
 
 
+def test_the_assumed_lengths_are_those_that_the_settings_allow() -> None:
+    changes = ("--set", "agents.coder.max_tokens=64", "--set", "agents.tester.max_prompt_tokens=96")
+    found = json.loads(codea1("train", "one-gpu", "--dry-run", "--on", "24GB", "--json", *changes).stdout)
+    assert found["assumptions"]["reply"] == {"coder": 64, "tester": 500}
+    assert found["assumptions"]["prompt"] == {"coder": 700, "tester": 96}
+
+
 def test_groups_of_one_are_warned_of_before_the_start() -> None:
     one_each = ("--set", "rollout.n_candidates=1", "--set", "rollout.n_suites=1")
     warned = codea1("train", "one-gpu", "--dry-run", "--on", "24GB", *one_each).stderr
