@@ -24,8 +24,8 @@ _BASELINES: dict[str, tuple[str, str]] = {"coder": ("mutant", "reference"), "tes
 
 
 def show_next(page: Page, options: Options, out: Path | None, runs: Sequence[Path] = ()) -> None:
-    """Print the commands of `next_commands`, if the page is not quiet."""
-    for command in () if page.quiet else next_commands(options, out, runs):
+    """Print the commands of `next_commands`, for people who read everything."""
+    for command in () if page.quiet or page.as_json else next_commands(options, out, runs):
         page.say(f"next: {command}")
 
 
@@ -50,7 +50,7 @@ def next_commands(options: Options, out: Path | None, runs: Sequence[Path] = ())
         case CoderOptions() | TesterOptions():
             return _comparison("coder" if isinstance(options, CoderOptions) else "tester", options, out)
         case SelectOptions():
-            given = {"problems": options.problems, "limit": options.limit, "without": options.without}
+            given: dict[str, Any] = {"problems": options.problems, "limit": options.limit, "without": options.without}
             return (
                 _as_typed("eval coder", CoderOptions(agent=options.coder, **given)),
                 _as_typed("eval tester", TesterOptions(agent=options.tester, **given)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import reduce
 from itertools import combinations
 from typing import Any
 
@@ -71,7 +70,10 @@ def _candidates(config: TrainingConfig, devices: Devices) -> Iterator[Changes]:
 
 def _present(config: TrainingConfig, key: str) -> Any:
     """Return the value of a key; None below a table that is not set."""
-    return reduce(lambda found, part: getattr(found, part, None), key.split("."), config)
+    found: Any = config
+    for part in key.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _single_changes(config: TrainingConfig, devices: Devices) -> Iterator[Changes]:
