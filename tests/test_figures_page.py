@@ -103,12 +103,12 @@ def test_times_evaluations_and_alarms_are_those_that_are_recorded() -> None:
     assert named("Alarms") == set(alarms.ALARMS)
 
 
-def test_the_rows_of_the_live_table_are_those_that_it_draws() -> None:
-    drawn = {label.strip(): set(names) for label, names in training_table._COMMON}
-    drawn |= {label.strip(): {f"MODULE_{name}"} for label, name in training_table._OF_MODULES}
-    assert {
-        cells[0]: set(re.findall(r"`(\w+_\w+|validity|adversarial)`", cells[1])) for cells in rows("The live table")
-    } == drawn
+def test_the_headings_of_the_live_tables_are_those_that_it_draws() -> None:
+    drawn = {heading: {name.replace("{}", "ROLE")} for heading, name in training_table._OF_ROLES}
+    drawn["distinct"] = set(training_table._WRITES.values())
+    drawn |= {heading: {name} for heading, name in training_table._OF_GAME}
+    drawn |= {heading: {name.replace("{}", "MODULE")} for heading, name in training_table._OF_MODULES}
+    assert {cells[1]: set(re.findall(r"`(\w+)`", cells[2])) for cells in rows("The live table")} == drawn
 
 
 def test_the_figures_of_games_are_those_that_are_printed() -> None:

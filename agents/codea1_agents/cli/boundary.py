@@ -84,6 +84,7 @@ def _handling_errors() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except KeyboardInterrupt:
+        _say("interrupted")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         raise typer.Exit(READER_GONE) from None

@@ -132,7 +132,7 @@ def _facts(size: RunSize) -> dict[str, Any]:
             "largest_micro_batch": size.longest_batch,
         },
         "seconds_per_step": None if size.seconds is None else asdict(size.seconds),
-        "assumptions": assumptions(),
+        "assumptions": assumptions(size.work),
     }
 
 

@@ -15,6 +15,7 @@ from codea1_agents.checks.sandbox_check import promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, estimate_cells, new_table
 from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.next_commands import show_next
 from codea1_agents.cli.options import Options, SessionOptions
 from codea1_agents.cli.progress import Progress
 from codea1_agents.measure.folder import EvaluationFolder
@@ -120,7 +121,7 @@ class RecordKeeper(Generic[_R]):
         model: type[_R],
         key: Callable[[_R], Any],
     ) -> None:
-        self._page, self._settings, self._key = session.page, settings, key
+        self._page, self._options, self._settings, self._key = session.page, session.options, settings, key
         self._problems = problems_document(session.options.problems, session.problems)
         self._folder = None if out is None else session.stack.enter_context(EvaluationFolder(out, settings, model))
         self._records = {} if self._folder is None else {key(record): record for record in self._folder.known}
@@ -165,6 +166,7 @@ class RecordKeeper(Generic[_R]):
             )
         if all(getattr(record, "masked", "") == "agent" for record in self._records.values()):
             raise AgentUnavailable(f"an agent was unavailable for all of {total}{self._how_to_continue()}")
+        show_next(page, self._options, None if self._folder is None else self._folder.path)
 
     def _finish(self, figures: Mapping[str, Any]) -> None:
         if self._folder is not None:

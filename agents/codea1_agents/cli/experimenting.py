@@ -9,6 +9,7 @@ from typing import Any
 
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.experiment import ExperimentOptions
+from codea1_agents.cli.next_commands import show_next
 from codea1_agents.cli.progress import Progress
 from codea1_agents.cli.training_runs import require_training
 from codea1_agents.play.interrupts import sigterm_interrupts
@@ -45,6 +46,8 @@ def run_experiment(options: ExperimentOptions) -> None:
         results = results_of(path, cells)
         report = write_report(experiment, cells, results, path / "report")
         page.say(f"{len(results)} of {len(cells)} cells done; report: {report}")
+        runs = [run for cell in results if (run := path / "cells" / cell.name / "run").is_dir()]
+        show_next(page, options, path, runs)
         page.finish(experiment=experiment.name, out=str(path), cells=len(cells), done=len(results), report=str(report))
 
 

@@ -16,6 +16,7 @@ from codea1_agents.checks.sandbox_check import SandboxPromise, promise_of
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted
 from codea1_agents.cli.documents import problems_document
+from codea1_agents.cli.next_commands import show_next
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.play import PlayOptions
 from codea1_agents.cli.progress import Progress
@@ -73,7 +74,7 @@ def run(options: PlayOptions) -> None:
     with page.apart(), closing(load_sandbox(config.sandbox)) as sandbox:
         specs = options.coder or config.coder, options.tester or config.tester
         run = _Run(config, problems, sandbox, page, n_pictures, options.concurrency, specs, options.reply_timeout)
-        run.play(options.out, options.resume)
+        show_next(page, options, run.play(options.out, options.resume))
 
 
 def adjusted_rules(rules: Ruleset, *, alpha: float | None, tests_per_suite: int | None) -> Ruleset:
@@ -140,7 +141,8 @@ class _Run:
     """Episodes that finished before the run was resumed but are not in `episodes.jsonl` yet, by number."""
     n_unavailable: int = field(default=0, init=False)
 
-    def play(self, out: Path | None, resume: Path | None) -> None:
+    def play(self, out: Path | None, resume: Path | None) -> Path:
+        """Play all episodes and return the run's folder."""
         config = self.config
         # Before the run folder is created: a misspelt name should leave no folder.
         self.players = load_players(*self.specs, AgentContext(self.problems, self.sandbox, config.seed))
@@ -179,6 +181,7 @@ class _Run:
                 raise
             early.remove()
             self._finish(folder, tally, spent, time.perf_counter() - begun)
+            return folder.path
 
     def _progress(self, n_done: int) -> Progress:
         """Return the progress line, which would overwrite what a person at the terminal types."""

@@ -7,12 +7,30 @@ from contextlib import contextmanager
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as RichProgress
 
 from codea1_agents.cli.console import Page
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import EpisodeRecord
+
+
+def bar_columns() -> tuple[ProgressColumn, ...]:
+    """Return description, bar, count, time so far and time left."""
+    return (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
 
 
 class Progress:
@@ -21,11 +39,7 @@ class Progress:
     def __init__(self, what: str, total: int, page: Page, *, done: int = 0, hidden: bool = False) -> None:
         console = Console(stderr=True)
         self._progress = RichProgress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            *bar_columns(),
             console=console,
             transient=True,
             disable=hidden or page.quiet or not console.is_terminal,

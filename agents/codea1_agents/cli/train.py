@@ -67,4 +67,5 @@ class TrainOptions(Options):
         Option(help="GPUs of the dry run, e.g. '24GB' or '8 x H100 80GB'.", show_default="those of this machine"),
     ] = None
     force: Annotated[bool, Option("--force", help="Start a run that does not fit this machine.")] = False
+    duels: Annotated[bool, Option("--duels", help="Show a duel of each step: program, tests, verdicts.")] = False
     quiet: SummaryOnly = False

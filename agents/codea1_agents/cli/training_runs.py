@@ -9,6 +9,7 @@ import typer
 
 from codea1_agents.cli.boundary import INTERRUPTED
 from codea1_agents.cli.console import Page, counted
+from codea1_agents.cli.next_commands import show_next
 from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.train import TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
@@ -43,7 +44,7 @@ def run_training(options: TrainOptions) -> None:
     require_training()
     from codea1_agents.train.loop import loop  # noqa: PLC0415  heavy
 
-    watcher = LiveTable(page) if page.is_live else PlainLines(page)
+    watcher = (LiveTable if page.is_live else PlainLines)(page, duels=options.duels)
     with page.apart(), watcher:
         if resume is not None:
             done = loop.resume(resume, changes, config=config, force=options.force, watcher=watcher)
@@ -53,6 +54,7 @@ def run_training(options: TrainOptions) -> None:
     _print_result(page, done)
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
+    show_next(page, options, done.folder)
 
 
 def _dry_run(options: TrainOptions, config: TrainingConfig | None, page: Page) -> None:
@@ -97,6 +99,8 @@ def _print_result(page: Page, done: Any) -> None:
         page.note(f"interrupted; continue with: codea1 train --resume {done.folder}", even_if_quiet=True)
     for module, place in done.models.items():
         page.say(f"{module}: {place}")
+    if (done.folder / "tensorboard").is_dir():
+        page.say(f"curves: tensorboard --logdir {done.folder / 'tensorboard'}")
     page.finish(
         out=str(done.folder),
         steps=done.steps,

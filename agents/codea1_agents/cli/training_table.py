@@ -3,47 +3,63 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.panel import Panel
+from rich.progress import Progress as RunBar
+from rich.table import Table
 from rich.text import Text
 
-from codea1_agents.cli.console import Page, new_table
+from codea1_agents.cli.console import Page, counted, new_table
+from codea1_agents.cli.progress import bar_columns
 from codea1_agents.train.grpo.progress import Progress
 from codea1_agents.train.loop.loop import Watcher
 from codea1_agents.train.loop.options import TrainingConfig
+from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import harmless
+from codea1_env.runs.records import CaseRecord, EpisodeRecord
 
 _MEAN_OVER = 10
 _SILENCE_S = 30.0
 
 Line = Mapping[str, Any]
 
-_COMMON = (
-    ("rewards", ("coder_reward", "tester_reward")),
-    ("  of which adversarial, validity", ("adversarial", "validity")),
-    ("suite validity; programs that load", ("suite_validity", "valid_candidates")),
-    ("suites that beat (kill rate)", ("suites_that_beat",)),
-    ("pass rate: new, replayed tests", ("pass_new", "pass_replayed")),
-    ("groups with spread: coder, tester", ("coder_spread_share", "tester_spread_share")),
-    ("distinct programs, suites", ("distinct_programs", "distinct_suites")),
-    ("tokens per reply: coder, tester", ("coder_tokens", "tester_tokens")),
-    ("cut replies: coder, tester", ("coder_cut_share", "tester_cut_share")),
-    ("Mistake Book: size, added, removed", ("book_size", "book_added", "book_removed")),
+_ROLES = ("coder", "tester")
+_OF_ROLES = (
+    ("reward", "{}_reward"),
+    ("spread", "{}_spread_share"),
+    ("distinct", "distinct_{}"),
+    ("tokens", "{}_tokens"),
+    ("cut", "{}_cut_share"),
 )
 _OF_MODULES = (
-    ("divergence (KL)", "kl"),
-    ("entropy", "entropy"),
-    ("clipped tokens", "clip_share"),
-    ("gradient norm", "grad_norm"),
-    ("gap to the sampler's log-probabilities: mean", "sampler_gap"),
-    ("  largest", "sampler_gap_max"),
-    ("  effective sample share", "sampler_ess"),
-    ("  truncated share", "sampler_truncated_share"),
+    ("KL", "{}_kl"),
+    ("entropy", "{}_entropy"),
+    ("clipped", "{}_clip_share"),
+    ("grad norm", "{}_grad_norm"),
+    ("gap", "{}_sampler_gap"),
+    ("max gap", "{}_sampler_gap_max"),
+    ("ESS", "{}_sampler_ess"),
 )
+_OF_GAME = (
+    ("pass new", "pass_new"),
+    ("replayed", "pass_replayed"),
+    ("load", "valid_candidates"),
+    ("validity", "suite_validity"),
+    ("kills", "suites_that_beat"),
+    ("book", "book_size"),
+    ("added", "book_added"),
+    ("removed", "book_removed"),
+)
+"""Headings of the live tables, and the names of their figures; `{}` is a role or module."""
+_WRITES = {"distinct_coder": "distinct_programs", "distinct_tester": "distinct_suites"}
+_MARKS = {Verdict.PASSED: ("passes", "green"), Verdict.WRONG_ANSWER: ("beats it", "red")}
+_DUEL_LINES, _DUEL_WIDTH = 12, 58
 
 
 class _StepWatcher(Watcher):
@@ -58,7 +74,9 @@ class _StepWatcher(Watcher):
         """Take the steps that are already done."""
         self.lines = list(lines)
         self.steps = config.run.steps
-        self.page.note(f"training into {folder}; watch it with: tensorboard --logdir {folder / 'tensorboard'}")
+        events = f"; watch it with: tensorboard --logdir {folder / 'tensorboard'}" if config.logging.tensorboard else ""
+        if not self.page.quiet:
+            self.note(f"training into {folder}{events}")
 
     def __enter__(self) -> Self:
         return self
@@ -72,11 +90,13 @@ class PlainLines(_StepWatcher):
 
     Args:
         page: takes the lines.
+        duels: whether to print a duel of each step.
         clock: returns seconds.
     """
 
-    def __init__(self, page: Page, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, page: Page, *, duels: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(page)
+        self.wants_duels = duels and not page.quiet
         self._clock = clock
         self._printed_at = clock()
 
@@ -85,6 +105,10 @@ class PlainLines(_StepWatcher):
         if self._clock() - self._printed_at >= _SILENCE_S:
             self._printed_at = self._clock()
             self.page.note(str(progress))
+
+    def duel(self, step: int, duel: EpisodeRecord) -> None:
+        """Print a duel of the step."""
+        self.page.show(_duel_text(duel))
 
     def step(self, line: Line) -> None:
         """Print the step, and its alarms as warnings."""
@@ -117,28 +141,53 @@ class PlainLines(_StepWatcher):
 
 
 class LiveTable(_StepWatcher):
-    """Draws a table again after every step, and below it the progress of the next one."""
+    """Draws the whole run's bar, the progress of the present step, and the figures of the last one.
 
-    def __init__(self, page: Page) -> None:
+    Args:
+        page: takes the result.
+        duels: whether to show a duel of the last step, beside one of the first.
+    """
+
+    def __init__(self, page: Page, *, duels: bool = False) -> None:
         super().__init__(page)
-        self._table: RenderableType = Text("")
+        self.wants_duels = duels
+        self._duels: list[RenderableType] = []
+        self._phase = "starting"
+        # A step may take many minutes: the speed is that of the whole session.
+        self._bar = RunBar(*bar_columns(), auto_refresh=False, speed_estimate_period=float("inf"))
+        self._task = self._bar.add_task("step", total=None)
         self._live = Live(
-            console=Console(stderr=True), auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+            console=Console(stderr=True),
+            refresh_per_second=1,
+            get_renderable=self.drawn,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
 
+    def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[dict[str, Any]]) -> None:
+        """Take the steps that are already done."""
+        super().begin(folder, config, lines)
+        self._bar.update(self._task, total=self.steps, completed=lines[-1]["step"] if lines else 0)
+
     def step(self, line: Line) -> None:
-        """Draw the table again."""
+        """Draw the figures of a step."""
         self.lines.append(line)
-        self._table = self.drawn()
-        self._live.update(self._table, refresh=True)
+        self._bar.update(self._task, completed=line["step"])
+        self._live.refresh()
+
+    def duel(self, step: int, duel: EpisodeRecord) -> None:
+        """Draw a duel of the step, beside that of the first one."""
+        self._duels[1:] = [Panel(_duel_text(duel), title=f"step {step}", width=_DUEL_WIDTH)]
 
     def progress(self, progress: Progress) -> None:
-        """Draw the progress below the table."""
-        self._live.update(Group(self._table, Text(str(progress), style="dim")), refresh=True)
+        """Draw the progress of a step."""
+        self._phase = str(progress)
+        self._live.refresh()
 
     def drawn(self) -> RenderableType:
-        """Return the table."""
-        return table_of(self.lines, self.steps)
+        """Return all that is shown."""
+        parts = [self._bar.get_renderable(), Text(self._phase, style="dim")]
+        return Group(*parts, *tables_of(self.lines), Columns(self._duels))
 
     def note(self, text: str) -> None:
         """Print a note above the table."""
@@ -149,40 +198,73 @@ class LiveTable(_StepWatcher):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._phase = ""
         self._live.stop()
 
 
-def table_of(lines: Sequence[Line], steps: int) -> RenderableType:
-    """Return a table of the last step and the mean of the last ten, the alarms, and the last evaluation.
+def tables_of(lines: Sequence[Line]) -> Iterator[RenderableType]:
+    """Yield the alarms, the figures of the last step and their means over the last ten, and the evaluations.
 
     Args:
-        lines: of `metrics.jsonl`, at least one.
-        steps: of the whole run.
+        lines: of `metrics.jsonl`.
     """
     stepped = [line for line in lines if "figures" in line]
-    parts: list[RenderableType] = [Text(f"step {lines[-1]['step']} of {steps}", style="bold")]
+    for name, sentence in lines[-1].get("alarms", {}).items() if lines else ():
+        yield Text(f"alarm {name}: {sentence}", style="red")
     if stepped:
         modules = sorted(name.removesuffix("_trained") for name in stepped[-1]["figures"] if name.endswith("_trained"))
-        of_modules = [
-            (f"{label}: {', '.join(modules)}", tuple(f"{module}_{name}" for module in modules))
-            for label, name in _OF_MODULES
-            if modules
-        ]
-        rows = [_row(label, names, stepped) for label, names in (*_COMMON, *of_modules)]
-        parts.append(new_table(("", "last step", f"mean of {_MEAN_OVER}"), rows, right=(1, 2)))
-        parts.append(Text(_times(stepped[-1]["times"])))
+        yield _table("role", _OF_ROLES, _ROLES, stepped)
+        yield _table("game", _OF_GAME, ("",), stepped)
+        yield _table("model", _OF_MODULES, modules, stepped)
+        yield Text(_times(stepped[-1]["times"]))
     evaluated = [line for line in lines if "evaluation" in line]
     if evaluated:
-        parts.append(Text(f"held out, step {evaluated[-1]['step']}: {_evaluation(evaluated[-1]['evaluation'])}"))
-    for name, sentence in lines[-1].get("alarms", {}).items():
-        parts.append(Text(f"alarm {name}: {sentence}", style="red"))
-    return Group(*parts)
+        yield _held_out(evaluated[0], evaluated[-1])
 
 
-def _row(label: str, names: Sequence[str], lines: Sequence[Line]) -> tuple[str, str, str]:
-    last = "  ".join(_number(lines[-1]["figures"].get(name)) for name in names)
-    recent = lines[-_MEAN_OVER:]
-    return label, last, "  ".join(_number(_mean(recent, name)) for name in names)
+def _table(what: str, columns: Sequence[tuple[str, str]], names: Sequence[str], lines: Sequence[Line]) -> Table:
+    """Return a table with a column per figure, and for each name the last step and the mean of the last ones."""
+    rows = []
+    for name in names:
+        figures = [_WRITES.get(found := figure.format(name), found) for _, figure in columns]
+        rows.append((name or "last step", *(_number(lines[-1]["figures"].get(each)) for each in figures)))
+        rows.append((f"  mean of {_MEAN_OVER}", *(_number(_mean(lines[-_MEAN_OVER:], each)) for each in figures)))
+    return new_table((what, *(heading for heading, _ in columns)), rows, right=range(1, len(columns) + 1), whole=(0,))
+
+
+def _held_out(first: Line, last: Line) -> Table:
+    """Return a table of the first and the last evaluation; there may be only one."""
+    shown = [first, last] if last is not first else [last]
+    rows = [
+        (name, *(_number(line["evaluation"].get(name)) for line in shown))
+        for name in last["evaluation"]
+        if name != "problems"
+    ]
+    return new_table(("held out", *(f"step {line['step']}" for line in shown)), rows, right=range(1, 3))
+
+
+def _duel_text(record: EpisodeRecord) -> Text:
+    """Return the problem, the program, and each test with what became of it, in few lines."""
+    judged = record.rounds[0]
+    program = [Text(harmless(line)) for line in judged.candidate.program.rstrip().splitlines()]
+    tests = [_case_text(case) for suite in judged.suites for case in suite.cases] or [Text("no valid test", "dim")]
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(
+        [Text(harmless(record.problem_id), "bold"), *_shortened(program), *_shortened(tests)],
+    )
+
+
+def _shortened(lines: Sequence[Text]) -> list[Text]:
+    left_out = len(lines) - _DUEL_LINES // 2
+    return [
+        *lines[: _DUEL_LINES // 2],
+        *([Text(f"... {counted(left_out, 'line')} more", "dim")] if left_out > 0 else ()),
+    ]
+
+
+def _case_text(case: CaseRecord) -> Text:
+    mark, style = _MARKS.get(case.verdict, (case.verdict.value, "yellow"))
+    wrong = "" if case.prediction_right is not False else f" (predicted {case.prediction})"
+    return Text(harmless(f"{case.expression} == {case.expected}{wrong}: {mark}"), style=style)
 
 
 def _mean(lines: Sequence[Line], name: str) -> float | None:
@@ -193,7 +275,9 @@ def _mean(lines: Sequence[Line], name: str) -> float | None:
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    if 0 < abs(value) < 0.0005:
+    if value == 0:
+        return "0"
+    if abs(value) < 0.0005:
         return f"{value:.0e}"
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3f}"
 

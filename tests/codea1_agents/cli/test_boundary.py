@@ -95,7 +95,8 @@ def test_the_traceback_of_an_agents_error_is_shown_if_wanted(
 
 
 def test_an_interrupt_is_130_without_a_traceback() -> None:
-    assert CliRunner().invoke(app_that_raises(KeyboardInterrupt()), ["inner", "fail"]).exit_code == 130
+    result = CliRunner().invoke(app_that_raises(KeyboardInterrupt()), ["inner", "fail"])
+    assert (result.exit_code, result.stderr) == (130, "error: interrupted\n")
 
 
 def test_an_error_nobody_expected_keeps_its_traceback(

@@ -49,7 +49,7 @@ def test_a_run_shows_a_duel_and_a_summary_and_says_where_it_is(codea1: Callable[
         assert shown in result.stdout
     assert result.stdout.count("episode ") == 1  # one duel
     (run,) = Path("runs").iterdir()
-    assert result.stdout.endswith(f"run folder: {run}\n")
+    assert f"\nrun folder: {run}\nnext: codea1 " in result.stdout
     assert {"config.toml", "episodes.jsonl", "book.sqlite", "metrics.json"} <= {file.name for file in run.iterdir()}
 
 

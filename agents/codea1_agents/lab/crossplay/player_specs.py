@@ -5,7 +5,8 @@
 `RUN@40`            both roles after step 40, from `RUN/checkpoints/step-0040`
 `RUN@base`          both roles before training: the models that training began with
 `RUN/models/coder`  one exported model
-`mutant`            any agent by name and options, or as `module:attribute`, in the roles that it plays
+`mutant`            any agent by name and options, or as `module:attribute`, in the roles that it plays; before a
+                    folder of the same name, which is `./mutant`
 `NAME=...`          any of these under another name
 ==================  ================================================================================================
 
@@ -22,7 +23,7 @@ from typing import Literal
 
 from codea1_env.agent import Role
 from codea1_env.errors import BrokenInput, UserError
-from codea1_env.plugins import resolve
+from codea1_env.plugins import names, resolve
 from codea1_env.secret import read_secrets, without_secrets
 
 _ROLES: tuple[Role, ...] = ("coder", "tester")
@@ -71,7 +72,9 @@ def _read_player(text: str, scratch: Path, roles: Sequence[Role]) -> Iterator[Pl
     match = _NAMED.fullmatch(text)
     name, target = (match["name"], match["target"]) if match and not Path(text).exists() else ("", text)
     path, at, step = target.rpartition("@")
-    if _is_run(Path(target)):
+    if target.split(",")[0] in names("agents"):
+        found = _by_name(target, roles)
+    elif _is_run(Path(target)):
         found = _of_run(Path(target), "", scratch, roles)
     elif at and _is_run(Path(path)):
         found = _of_run(Path(path), step, scratch, roles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,8 @@ def adapted(model: Any, lora: LoraSettings) -> Any:
         target_modules=list(lora.target_modules),
         task_type="CAUSAL_LM",
     )
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)  # peft uses it
         torch.manual_seed(lora.seed)
         try:
             found = peft.get_peft_model(model, config)

@@ -124,7 +124,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             optimizer.zero_grad(set_to_none=True)
             raise NotFinite(
                 f"stopped: the loss of {module_id!r} is {found['loss']} and its gradient's norm {found['grad_norm']}; "
-                "this step changed nothing, the last checkpoint is good"
+                "this step changed nothing, the last checkpoint is good; a lower training.lr or grad_clip may help"
             )
         if is_first:
             found["sampler_ess"] = found.pop("sampler_ratio") ** 2 / max(found.pop("sampler_squared_ratio"), 1e-30)

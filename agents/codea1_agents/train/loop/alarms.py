@@ -1,6 +1,7 @@
 """Alarms: signs that a run is collapsing. Pure functions of the figures; each returns a sentence or an empty text.
 
-They compare means over several steps, so one odd step raises no alarm. They read only the figures of `figures_of`.
+A sentence says what is wrong and what to change. Alarms compare means over several steps, so one odd step raises none.
+They read only the figures of `figures_of`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ History = Sequence[Figures]
 
 WINDOW = 8
 """Steps in a window, over which figures are averaged."""
+AT_ONCE = 3
+"""Steps after which a share of exactly 0 or 1 raises its alarm before a window is full."""
 _VALIDITY_FALL = 0.1
 """Fall of suite validity from one window to the next, together with `_DIFFICULTY_RISE`."""
 _DIFFICULTY_RISE = 0.05
 """Rise of the share of suites that beat a program, together with `_VALIDITY_FALL`."""
+_NO_VALIDITY = 0.02
+"""Share of right cases in a suite."""
 _FEW_DISTINCT = 0.2
 """Share of distinct suites, or of distinct programs, of a problem."""
 _LITTLE_SPREAD = 0.05
@@ -31,6 +36,10 @@ _KL_CEILING = 1.0
 """Nats per token."""
 _KL_GROWTH = 10.0
 """Factor over the divergence of the window before, if it is above a tenth of the ceiling."""
+_LITTLE_ENTROPY = 0.02
+"""Nats per token."""
+_WIDE_GAP = 0.05
+"""Nats per token between the log-probabilities of learner and sampler."""
 _MOSTLY_MASKED = 0.2
 """Share of candidates without a verdict."""
 _OFTEN_DECIDED = 0.05
@@ -53,7 +62,10 @@ def _hacked_difficulty(history: History) -> str:
     fall = _mean(before, "suite_validity") - _mean(now, "suite_validity")
     rise = _mean(now, "suites_that_beat") - _mean(before, "suites_that_beat")
     if fall >= _VALIDITY_FALL and rise >= _DIFFICULTY_RISE:
-        return f"suite validity fell by {fall:.2f} while the share of suites that beat a program rose by {rise:.2f}"
+        return (
+            f"suite validity fell by {fall:.2f} while the share of suites that beat a program rose by {rise:.2f}, so"
+            " invalid tests earn rewards: raise game.reward.alpha"
+        )
     return ""
 
 
@@ -68,22 +80,29 @@ class _ShareAlarm:
     """Whether the alarm is raised at or below the limit, instead of at or above it."""
 
     def __call__(self, history: History) -> str:
+        shares = [figures.get(self.figure, math.nan) for figures in history[-AT_ONCE:]]
+        if len(shares) == AT_ONCE and set(shares) == {0.0 if self.is_least else 1.0}:
+            return self.sentence.format(shares[0])
         share = _mean(_windows(history)[1], self.figure)
         return self.sentence.format(share) if (share <= self.limit if self.is_least else share >= self.limit) else ""
 
 
 def _distinct(what: str) -> _ShareAlarm:
-    sentence = f"only {{:.0%}} of a problem's {what} are distinct"
+    sentence = f"only {{:.0%}} of a problem's {what} are distinct: raise training.entropy_coeff or lower training.lr"
     return _ShareAlarm(f"distinct_{what}", _FEW_DISTINCT, sentence, is_least=True)
 
 
-def _spread(role: str) -> _ShareAlarm:
-    sentence = f"rewards differ in {{:.0%}} of the {role}'s groups only: the others train nothing"
+def _spread(role: str, more: str) -> _ShareAlarm:
+    sentence = (
+        f"rewards differ in {{:.0%}} of the {role}'s groups only, and the others train nothing: raise rollout.{more},"
+        " or choose problems that are neither always nor never solved"
+    )
     return _ShareAlarm(f"{role}_spread_share", _LITTLE_SPREAD, sentence, is_least=True)
 
 
 def _cut(role: str) -> _ShareAlarm:
-    return _ShareAlarm(f"{role}_cut_share", _MOSTLY_CUT, f"{{:.0%}} of the {role}'s replies are cut at their limit")
+    sentence = f"{{:.0%}} of the {role}'s replies are cut at their limit: raise agents.{role}.max_tokens"
+    return _ShareAlarm(f"{role}_cut_share", _MOSTLY_CUT, sentence)
 
 
 def _cases(figure: str, limit: float, sentence: str) -> _ShareAlarm:
@@ -93,33 +112,75 @@ def _cases(figure: str, limit: float, sentence: str) -> _ShareAlarm:
 
 def _divergence(history: History) -> str:
     before, now = _windows(history)
-    for name in sorted(name for name in (history[-1] if history else ()) if name.endswith("_kl")):
-        module, kl, former = name.removesuffix("_kl"), _mean(now, name), _mean(before, name)
+    for module, name in _of_modules(history, "kl"):
+        kl, former = _mean(now, name), _mean(before, name)
+        advice = "lower training.lr or raise training.kl_coeff"
         if kl >= _KL_CEILING:
-            return f"the {module} is {kl:.2f} nats per token from the model as it was loaded"
+            return f"the {module} is {kl:.2f} nats per token from the model as it was loaded: {advice}"
         if kl >= _KL_CEILING / 10 and kl >= _KL_GROWTH * former:
-            return f"the {module}'s divergence grew from {former:.3f} to {kl:.3f} nats per token"
+            return f"the {module}'s divergence grew from {former:.3f} to {kl:.3f} nats per token: {advice}"
     return ""
 
 
+def _entropy(history: History) -> str:
+    for module, name in _of_modules(history, "entropy"):
+        if (entropy := _mean(_windows(history)[1], name)) <= _LITTLE_ENTROPY:
+            advice = "raise training.entropy_coeff or lower training.lr"
+            return f"the {module} has {entropy:.3f} nats of entropy per token, so it hardly varies: {advice}"
+    return ""
+
+
+def _sampler_gap(history: History) -> str:
+    for module, name in _of_modules(history, "sampler_gap"):
+        if (gap := _mean(_windows(history)[1], name)) >= _WIDE_GAP:
+            advice = 'set sampling_dtype = "float32", or training.old_log_probs = "learner" with an importance_cap'
+            return f"the {module}'s sampler and learner differ by {gap:.2f} nats per token: {advice}"
+    return ""
+
+
+def _of_modules(history: History, figure: str) -> list[tuple[str, str]]:
+    """Return the modules that have a figure, each with the figure's whole name."""
+    names = sorted(name for name in (history[-1] if history else ()) if name.endswith(f"_{figure}"))
+    return [(name.removesuffix(f"_{figure}"), name) for name in names]
+
+
+_LOOK = "read them with codea1 report"
+
 ALARMS: dict[str, Callable[[History], str]] = {
     "hacked_difficulty": _hacked_difficulty,
+    "no_validity": _ShareAlarm(
+        "suite_validity",
+        _NO_VALIDITY,
+        "{:.0%} of a suite's cases are right, so the tester earns nothing: warm it up with codea1 sft --role tester, or"
+        " check rollout.prompts",
+        is_least=True,
+    ),
     "equal_suites": _distinct("suites"),
     "equal_programs": _distinct("programs"),
-    "no_spread_coder": _spread("coder"),
-    "no_spread_tester": _spread("tester"),
+    "no_spread_coder": _spread("coder", "n_candidates"),
+    "no_spread_tester": _spread("tester", "n_suites"),
     "cut_coder": _cut("coder"),
     "cut_tester": _cut("tester"),
     "divergence": _divergence,
+    "entropy": _entropy,
+    "sampler_gap": _sampler_gap,
     "masked": _ShareAlarm(
-        "masked_share", _MOSTLY_MASKED, "{:.0%} of the candidates are masked: sandbox or agents fail"
+        "masked_share",
+        _MOSTLY_MASKED,
+        "{:.0%} of the candidates are masked, because the sandbox or an agent fails: run codea1 sandbox check",
     ),
-    "equal_answers": _cases("equal_answers_share", _OFTEN_DECIDED, "pass by equal answers only, not by equal values"),
+    "equal_answers": _cases(
+        "equal_answers_share", _OFTEN_DECIDED, f"pass by equal answers only, not by equal values: {_LOOK}"
+    ),
     "doubted": _cases(
-        "doubted_share", _OFTEN_DECIDED, "are no evidence: programs or tests make their result unknowable"
+        "doubted_share",
+        _OFTEN_DECIDED,
+        f"are no evidence, because programs or tests make their result unknowable: {_LOOK}",
     ),
-    "rerun": _cases("rerun_share", _OFTEN_RERUN, "run again, for lack of memory, time or restarts"),
-    "vacuous": _cases("vacuous_share", _OFTEN_VACUOUS, "hold whatever the program returns"),
+    "rerun": _cases(
+        "rerun_share", _OFTEN_RERUN, "run again, for lack of memory, time or restarts: raise game.limits, or run less"
+    ),
+    "vacuous": _cases("vacuous_share", _OFTEN_VACUOUS, f"hold whatever the program returns: {_LOOK}"),
 }
 
 

@@ -60,23 +60,29 @@ def _why_not_more(config: TrainingConfig, devices: Devices) -> str:
 
 def _candidates(config: TrainingConfig, devices: Devices) -> Iterator[Changes]:
     """Yield sets of changes, few and mild ones first."""
-    single = [each for each in _single_changes(config, devices) if each]
+    every = _single_changes(config, devices)
+    new = ({key: value for key, value in each.items() if _present(config, key) != value} for each in every)
+    single = [each for each in new if each]
     for size in range(1, len(single) + 1):
         for chosen in combinations(single, size):
             yield {key: value for changes in chosen for key, value in changes.items()}
 
 
+def _present(config: TrainingConfig, key: str) -> Any:
+    """Return the value of a key; None below a table that is not set."""
+    found: Any = config
+    for part in key.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
 def _single_changes(config: TrainingConfig, devices: Devices) -> Iterator[Changes]:
-    """Yield changes that save memory, the mildest first; an empty one changes nothing here."""
+    """Yield changes that save memory, the mildest first; some may change nothing here."""
     models = {name: each for name, each in models_of(config).items() if not getattr(config.agents, name).frozen}
     row = size_of(changed(config, {"training.rows_at_once": 1}), devices).longest_batch
-    yield {
-        f"agents.{name}.gradient_checkpointing": True
-        for name, each in models.items()
-        if not each.gradient_checkpointing
-    }
-    yield {} if config.training.tokens_at_once == row else {"training.tokens_at_once": row}
-    yield {"training.kl_coeff": 0.0} if config.training.kl_coeff else {}
+    yield {f"agents.{name}.gradient_checkpointing": True for name in models}
+    yield {"training.tokens_at_once": row}
+    yield {"training.kl_coeff": 0.0}
     yield {f"agents.{name}.lora.rank": 16 for name, each in models.items() if each.lora is None}
     yield _spread(devices.n_gpus)
 
@@ -103,5 +109,7 @@ def _fitting_preset(devices: Devices) -> str:
 
 
 def _as_text(changes: Changes) -> str:
-    texts = [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in changes.items()]
+    texts = [
+        f"{key}={str(value).lower() if isinstance(value, bool) else f'{value:g}'}" for key, value in changes.items()
+    ]
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))

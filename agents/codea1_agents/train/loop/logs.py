@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +13,11 @@ from typing import Any, Protocol
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.secret import without_secrets
+
+MLFLOW_DATABASE = "mlflow.db"
+"""File beside the run folders with MLflow's experiments, unless MLFLOW_TRACKING_URI names another store."""
+_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+_LONGEST_FAULT = 300
 
 
 class Log(Protocol):
@@ -33,23 +41,32 @@ def opened_logs(config: TrainingConfig, folder: Path, done: int) -> Iterator[lis
 
     Raises:
         MissingExtra: a package is not installed.
-        UserError: a log cannot be opened, e.g. because its server refuses the key.
+        UserError: a log cannot start, for example because its server does not answer.
     """
     options = config.logging
+    openers: dict[str, Callable[[], Log]] = {}
+    if options.tensorboard:
+        openers["tensorboard"] = lambda: _TensorBoard(folder / "tensorboard", done)
+    if options.wandb:
+        openers["wandb"] = lambda: _Wandb(options.wandb, config, folder)
+    if options.mlflow:
+        openers["mlflow"] = lambda: _MLflow(options.mlflow, config, folder)
     with ExitStack() as stack:
         logs: list[Log] = []
-
-        def opened(log: Log) -> None:
-            stack.callback(log.close)  # at once: the next one may not open
-            logs.append(log)
-
-        if options.tensorboard:
-            opened(_TensorBoard(folder / "tensorboard", done))
-        if options.wandb:
-            opened(_Wandb(options.wandb, config, folder))
-        if options.mlflow:
-            opened(_MLflow(options.mlflow, config, folder))
+        for name, opener in openers.items():
+            logs.append(_opened(name, opener))
+            stack.callback(logs[-1].close)
         yield logs
+
+
+def _opened(name: str, opener: Callable[[], Log]) -> Log:
+    try:
+        return opener()
+    except UserError:
+        raise
+    except Exception as error:  # the packages have no common class
+        fault = without_secrets(" ".join(str(error).split()))[:_LONGEST_FAULT]
+        raise UserError(f"logging.{name}: {fault or type(error).__name__}") from error
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:
@@ -79,17 +96,14 @@ class _Wandb:
     def __init__(self, project: str, config: TrainingConfig, folder: Path) -> None:
         with extra_needed("logging.wandb", "wandb"):
             import wandb  # noqa: PLC0415  an extra
-        try:
-            self._run = wandb.init(
-                project=project,
-                name=config.run.name or folder.name,
-                id=folder.resolve().name,
-                resume="allow",
-                dir=str(folder),
-                config=config.model_dump(mode="json"),
-            )
-        except wandb.Error as error:  # e.g. no key, or no network
-            raise UserError(f"logging.wandb: {without_secrets(' '.join(str(error).split()))}") from error
+        self._run = wandb.init(
+            project=project,
+            name=config.run.name or folder.name,
+            id=folder.resolve().name,
+            resume="allow",
+            dir=str(folder),
+            config=config.model_dump(mode="json"),
+        )
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         self._run.log(dict(figures), step=step)
@@ -99,21 +113,48 @@ class _Wandb:
 
 
 class _MLflow:
+    """Uses a client of its own, so that runs in one process do not share a store."""
+
     def __init__(self, experiment: str, config: TrainingConfig, folder: Path) -> None:
         with extra_needed("logging.mlflow", "mlflow"):
-            import mlflow  # noqa: PLC0415  an extra
-        self._mlflow = mlflow
-        try:
-            mlflow.set_experiment(experiment)
-            mlflow.start_run(run_name=config.run.name or folder.name)
-            mlflow.log_dict(config.model_dump(mode="json"), "config.json")
-        except mlflow.exceptions.MlflowException as error:  # e.g. a server that it cannot write to
-            raise UserError(f"logging.mlflow: {without_secrets(' '.join(str(error).split()))}") from error
+            from mlflow import MlflowClient, entities  # noqa: PLC0415  an extra
+        for name in ("mlflow", "alembic"):
+            logging.getLogger(name).setLevel(logging.WARNING)  # they log how they make a database
+        place = folder.resolve().parent
+        store = os.environ.get("MLFLOW_TRACKING_URI", "")
+        if store.startswith("file:"):
+            os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # MLflow refuses folders otherwise
+        self._metric = entities.Metric
+        self._client = MlflowClient(store or f"sqlite:///{place / MLFLOW_DATABASE}")
+        with _few_retries():
+            known = self._client.get_experiment_by_name(experiment)
+        files = None if store else (place / "mlartifacts").as_uri()
+        number = known.experiment_id if known else self._client.create_experiment(experiment, files)
+        self._run_id = self._client.create_run(number, run_name=config.run.name or folder.name).info.run_id
+        self._client.log_dict(self._run_id, config.model_dump(mode="json"), "config.json")
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
-        # MLflow's names hold no colon or comma, which an opponent's options may have.
-        named = {"".join(c if c.isalnum() or c in "_-./ " else "_" for c in name): v for name, v in figures.items()}
-        self._mlflow.log_metrics(named, step=step)
+        now = int(time.time() * 1000)
+        self._client.log_batch(
+            self._run_id, [self._metric(_mlflow_name(name), value, now, step) for name, value in figures.items()]
+        )
 
     def close(self) -> None:
-        self._mlflow.end_run()
+        self._client.set_terminated(self._run_id)
+
+
+@contextmanager
+def _few_retries() -> Iterator[None]:
+    """Let MLflow give up a server that does not answer after seconds, instead of its usual four minutes."""
+    given = os.environ.get(_RETRIES)
+    os.environ[_RETRIES] = given or "2"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ[_RETRIES]
+
+
+def _mlflow_name(figure: str) -> str:
+    """Return a name without colon and comma, which an opponent's options may have."""
+    return "".join(c if c.isalnum() or c in "_-./ " else "_" for c in figure)

@@ -26,6 +26,7 @@ from codea1_agents.train.loop.processor_time import processor_seconds
 from codea1_agents.train.loop.resuming import differences, facts_of, require_same
 from codea1_agents.train.torch_threads import torch_threads
 from codea1_env.errors import BrokenInput, CodeA1Error, UserError
+from codea1_env.runs.records import EpisodeRecord
 
 Line = dict[str, Any]
 
@@ -37,11 +38,17 @@ class TrainingFailed(CodeA1Error, RuntimeError):
 class Watcher:
     """Receives the events of a run. This base class ignores them."""
 
+    wants_duels = False
+    """Whether `duel` is called."""
+
     def begin(self, folder: Path, config: TrainingConfig, lines: Sequence[Line]) -> None:
         """Called before the first step, with the lines that the run has already."""
 
     def step(self, line: Line) -> None:
         """Called after each step."""
+
+    def duel(self, step: int, duel: EpisodeRecord) -> None:
+        """Called after each step with one of its duels, if there is one that was judged."""
 
     def progress(self, progress: Progress) -> None:
         """Called during a step when something of it is done; with remote runners or learners, also from a thread."""
@@ -143,7 +150,12 @@ def _run(
             folder.store(config)
         try:
             return _run_loop(config, made, folder, facts, watcher)
-        except BaseException:
+        except BaseException as error:
+            if folder.is_used:
+                if not isinstance(error, UserError | TrainingFailed):  # their messages say what is intact
+                    watcher.note(folder.recovery_hint())
+            elif isinstance(error, KeyboardInterrupt):
+                watcher.note("no step was done, so nothing is kept" if run is None else "no step was done")
             if run is None:
                 folder.discard_if_unused()
             raise
@@ -166,14 +178,7 @@ def _run_loop(
         _algorithm(made, checkpoint) as algorithm,
     ):
         watcher.begin(folder.path, config, tuple(lines))
-        try:
-            return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
-        except (UserError, TrainingFailed):  # their messages say what is intact
-            raise
-        except BaseException:
-            if folder.is_used:
-                watcher.note(folder.recovery_hint())
-            raise
+        return _Loop(config, folder, algorithm, logs, watcher, facts, lines, done).run()
 
 
 @contextmanager
@@ -322,6 +327,7 @@ class _Loop:
         if _is_due(self.done, self.config.logging.samples_every):
             self._keep_samples()
         self._write(line)
+        self._show_duel()
 
     def _trained(self) -> Mapping[str, Any]:
         """Run one iteration and return the learners' results."""
@@ -362,6 +368,18 @@ class _Loop:
         self.folder.replace(
             f"samples/step-{self.done:04d}", lambda place: write_samples(place, trees, problems, settings, self.facts)
         )
+
+    def _show_duel(self) -> None:
+        """Show the first duel with a test, or else the first."""
+        from codea1_agents.train.loop.samples import duels_of  # noqa: PLC0415  slow to import
+
+        if not self.watcher.wants_duels:
+            return
+        algorithm = self.algorithm
+        duels = list(duels_of(algorithm.last_trees[:1], algorithm.problems, algorithm.settings.rules))
+        tested = (each for each in duels if any(suite.cases for suite in each.rounds[0].suites))
+        if duels:
+            self.watcher.duel(self.done, next(tested, duels[0]))
 
     def _save(self) -> None:
         self.algorithm.meter.begin(Phase.SAVING)

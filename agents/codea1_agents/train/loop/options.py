@@ -198,7 +198,8 @@ class LoggingOptions(_Section):
     wandb: str = ""
     """Project of Weights & Biases; empty: not used."""
     mlflow: str = ""
-    """Experiment of MLflow, at the server that MLflow's environment variables name; empty: not used."""
+    """Experiment of MLflow, in the store that MLFLOW_TRACKING_URI names, else in `mlflow.db` beside the run's folder;
+    empty: not used."""
     samples_every: CountOrZero = 10
     """Steps between samples of rollouts that are kept; 0: none."""
     samples: Count = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from codea1_agents.train.sizing.devices import Gpu
 from codea1_agents.train.sizing.learning import LearnedModule
@@ -67,9 +68,10 @@ class StepSeconds:
         return self.decode + self.prefill + self.learn
 
 
-def assumptions() -> dict[str, float]:
-    """Return what the times assume, and no run has measured, as plain data."""
-    return {"learns_at": LEARNS_AT, "samples_at": SAMPLES_AT, "prompt": MEAN_PROMPT, "reply": MEAN_REPLY}
+def assumptions(work: Sequence[RoleWork]) -> dict[str, Any]:
+    """Return what the times assume, and no run has measured, as plain data; lengths by role."""
+    lengths = {name: {each.role: getattr(each, name) for each in work} for name in ("prompt", "reply")}
+    return {"learns_at": LEARNS_AT, "samples_at": SAMPLES_AT, **lengths}
 
 
 def step_seconds(

@@ -27,6 +27,14 @@ def test_an_agent_plays_what_it_can(tmp_path: Path) -> None:
     assert roles(read_players(["human"], tmp_path, role="tester")) == [("human", "tester")]
 
 
+def test_an_agent_comes_before_a_folder_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("fuzz").mkdir()
+    assert roles(read_players(["fuzz", "mine=fuzz"], tmp_path)) == [("fuzz", "tester"), ("mine", "tester")]
+    with pytest.raises(UserError, match=r"fuzz: neither a training run nor a model in one"):
+        read_players(["./fuzz"], tmp_path)
+
+
 def test_names_of_ones_own(tmp_path: Path) -> None:
     (found,) = read_players(["subtle=mutant,strength=0.1"], tmp_path)
     assert (found.name, found.spec, found.argument) == ("subtle", "mutant,strength=0.1", "mutant,strength=0.1")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_agents.train.loop.alarms import ALARMS, WINDOW, alarms_of
+from codea1_agents.train.loop.alarms import ALARMS, AT_ONCE, WINDOW, alarms_of
 
 HEALTHY = {
     "suite_validity": 0.6,
@@ -21,6 +21,8 @@ HEALTHY = {
     "tester_cut_share": 0.02,
     "coder_kl": 0.01,
     "tester_kl": 0.02,
+    "coder_entropy": 0.3,
+    "coder_sampler_gap": 0.003,
     "masked_share": 0.0,
     "equal_answers_share": 0.001,
     "doubted_share": 0.0,
@@ -41,6 +43,9 @@ def test_a_run_that_goes_well_raises_none() -> None:
     ("name", "changed"),
     [
         ("hacked_difficulty", {"suite_validity": 0.4, "suites_that_beat": 0.7}),
+        ("no_validity", {"suite_validity": 0.01}),
+        ("entropy", {"coder_entropy": 0.01}),
+        ("sampler_gap", {"coder_sampler_gap": 0.2}),
         ("equal_suites", {"distinct_suites": 0.125}),
         ("equal_programs", {"distinct_programs": 0.125}),
         ("no_spread_coder", {"coder_spread_share": 0.0}),
@@ -60,6 +65,20 @@ def test_each_alarm_rings_for_its_own_collapse_only(name: str, changed: Any) -> 
     found = alarms_of(run({}, changed))
     assert list(found) == [name]
     assert "nan" not in found[name]
+    assert ": " in found[name], "what to do"
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("no_validity", {"suite_validity": 0.0}),
+        ("no_spread_coder", {"coder_spread_share": 0.0}),
+        ("cut_tester", {"tester_cut_share": 1.0}),
+    ],
+)
+def test_an_extreme_raises_its_alarm_after_a_few_steps(name: str, changed: Any) -> None:
+    assert list(alarms_of(run(changed, each=AT_ONCE))) == [name]
+    assert alarms_of(run(changed, each=AT_ONCE - 1)) == {}
 
 
 def test_falling_validity_alone_and_harder_tests_alone_are_no_alarm() -> None:

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
+from rich.console import Console, Group
 from typer.testing import CliRunner
 
 from codea1_agents.cli.app import app
 from codea1_agents.cli.console import Page
-from codea1_agents.cli.training_table import LiveTable, PlainLines, table_of
+from codea1_agents.cli.training_table import LiveTable, PlainLines, tables_of
 from codea1_agents.train.grpo.progress import Part, Phase, Progress
 from codea1_agents.train.loop import fitting, load_training, preset_names
 from codea1_agents.train.sizing.devices import Devices
+from codea1_env.runs.folder import iter_episodes
+from codea1_env.runs.records import EpisodeRecord
 
 LINES: list[dict[str, Any]] = [
     {"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}},
@@ -114,6 +116,13 @@ def test_a_dry_run_as_json_says_what_does_not_fit() -> None:
     assert "the preset one-gpu-lora fits" in found["advice"]
 
 
+def test_the_assumed_lengths_are_those_that_the_settings_allow() -> None:
+    changes = ("--set", "agents.coder.max_tokens=64", "--set", "agents.tester.max_prompt_tokens=96")
+    found = json.loads(codea1("train", "one-gpu", "--dry-run", "--on", "24GB", "--json", *changes).stdout)
+    assert found["assumptions"]["reply"] == {"coder": 64, "tester": 500}
+    assert found["assumptions"]["prompt"] == {"coder": 700, "tester": 96}
+
+
 def test_groups_of_one_are_warned_of_before_the_start() -> None:
     one_each = ("--set", "rollout.n_candidates=1", "--set", "rollout.n_suites=1")
     warned = codea1("train", "one-gpu", "--dry-run", "--on", "24GB", *one_each).stderr
@@ -161,33 +170,47 @@ def test_presets_are_listed() -> None:
 
 
 def drawn(lines: list[dict[str, Any]]) -> str:
-    return drawn_text(table_of(lines, 10))
+    return drawn_text(Group(*tables_of(lines)))
 
 
 def drawn_text(what: Any) -> str:
-    console = Console(file=StringIO(), width=100)
+    console = Console(file=StringIO(), width=80)
     console.print(what)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert isinstance(text, str)
     return text
 
 
-def test_the_table_shows_the_last_step_its_mean_the_split_and_alarms() -> None:
+def cells(text: str, heading: str, row: str) -> dict[str, str]:
+    """The cells of a row of the table that begins with a heading, by column."""
+    lines = text[text.index(f"\n{heading} ") + 1 :].splitlines()
+    found = next(line for line in lines[2:] if line.strip().startswith(row)).strip()
+    columns = [each for each in lines[0].split("  ") if each.strip()][1:]
+    return dict(zip(map(str.strip, columns), found.removeprefix(row).split(), strict=True))
+
+
+def test_the_tables_show_one_figure_per_cell_the_split_and_alarms() -> None:
     text = drawn(LINES)
-    assert "step 2 of 10" in text
-    row = next(line for line in text.splitlines() if line.startswith("rewards"))
-    assert row.split() == ["rewards", "0.200", "-", "0.150", "-"]
+    assert cells(text, "role", "coder")["reward"] == "0.200"
+    assert cells(text, "role", "mean of 10")["reward"] == "0.150"
+    assert cells(text, "role", "tester")["reward"] == "-"
+    assert cells(text, "game", "last step")["book"] == "1234"
+    model = cells(text, "model", "coder")
+    assert (model["KL"], model["gap"]) == ("0.500", "2e-06")
     assert "generate 1.00, judge 0.70" in text
-    assert "50 tokens/s" in text
+    assert "50 tokens/s" in " ".join(text.split())
     assert "alarm cut_coder: 90% are cut" in text
-    assert "held out, step 0: coder_pass_at_1 0.250" in text
-    assert "divergence (KL): coder" in text
-    row = next(line for line in text.splitlines() if line.startswith("gap to the sampler"))
-    assert row.split()[-2:] == ["2e-06", "2e-06"]
+    assert cells(text, "held out", "coder_pass_at_1") == {"step 0": "0.250"}
+    assert max(map(len, text.splitlines())) <= 80
 
 
-def test_the_table_begins_before_the_first_step() -> None:
-    assert "held out, step 0" in drawn(LINES[:1])
+def test_the_tables_begin_before_the_first_step() -> None:
+    assert "coder_pass_at_1" in drawn(LINES[:1])
+
+
+def test_two_evaluations_are_compared() -> None:
+    later = {"step": 3, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.75}}
+    assert cells(drawn([*LINES, later]), "held out", "coder_pass_at_1") == {"step 0": "0.250", "step 3": "0.750"}
 
 
 @pytest.mark.parametrize("kind", [PlainLines, LiveTable])
@@ -218,7 +241,7 @@ class Clock:
 
 def test_a_long_step_is_noted_every_thirty_seconds_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    watcher = PlainLines(Page(), clock)
+    watcher = PlainLines(Page(), clock=clock)
     for clock.now in (29.0, 31.0, 60.0):
         watcher.progress(Progress(Phase.SAMPLING, 8, {Part.PROGRAMS: 4}))
     clock.now = 61.0
@@ -234,19 +257,50 @@ def test_a_long_step_is_noted_every_thirty_seconds_on_stderr(capsys: pytest.Capt
 
 def test_a_quiet_page_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    watcher = PlainLines(Page(quiet=True), clock)
+    watcher = PlainLines(Page(quiet=True), clock=clock)
     clock.now = 40.0
     watcher.progress(Progress(Phase.SAVING))
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_live_table_shows_progress_below_the_last_step() -> None:
+def test_the_live_table_shows_the_run_s_bar_and_the_progress_of_a_step() -> None:
     watcher = LiveTable(Page())
     watcher.begin(Path("run"), load_training("", ["run.steps=10"]), [])
     watcher.step(LINES[1])
     watcher.progress(Progress(Phase.LEARNING, 4, {Part.MINIBATCHES: 3}))
-    shown = drawn_text(watcher._live.renderable)
-    assert "step 1 of 10" in shown
-    assert shown.splitlines()[-1].strip() == "learning: minibatches 3 of 4"
-    watcher.step(LINES[2])
-    assert "learning" not in drawn_text(watcher._live.renderable)
+    bar, phase, *_ = drawn_text(watcher.drawn()).splitlines()
+    assert "1/10" in bar
+    assert phase.strip() == "learning: minibatches 3 of 4"
+
+
+def test_the_live_table_continues_where_a_run_stopped() -> None:
+    watcher = LiveTable(Page())
+    watcher.begin(Path("run"), load_training("", ["run.steps=10"]), LINES)
+    assert "2/10" in drawn_text(watcher.drawn()).splitlines()[0]
+
+
+@pytest.fixture
+def duel(tmp_path: Path) -> EpisodeRecord:
+    done = codea1("play", "-p", "starter", "--tester", "boundary", "-n", "1", "-q", "-o", tmp_path / "run")
+    assert done.exit_code == 0
+    return next(iter_episodes(tmp_path / "run"))
+
+
+def test_duels_are_shown_if_they_are_asked_for(duel: EpisodeRecord, capsys: pytest.CaptureFixture[str]) -> None:
+    table, lines = LiveTable(Page(), duels=True), PlainLines(Page(), duels=True)
+    assert table.wants_duels
+    assert lines.wants_duels
+    assert not LiveTable(Page()).wants_duels
+    for step in (1, 2, 3):
+        table.duel(step, duel)
+    lines.duel(1, duel)
+    program = duel.rounds[0].candidate.program[:20]
+    text = drawn_text(table.drawn())
+    assert text.count(program) == 2
+    assert "step 1" in text
+    assert "step 2" not in text
+    assert "step 3" in text
+    plain = capsys.readouterr().out
+    assert program in plain
+    assert duel.rounds[0].suites[0].cases[0].expression in plain
+    assert len(plain.splitlines()) <= 15

@@ -120,9 +120,15 @@ def test_a_run_that_cannot_fit_this_machine_is_refused(monkeypatch: pytest.Monke
 
 def test_gpus_are_refused_where_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "devices_here", lambda: Devices(0, None, 1000))
-    with pytest.raises(UserError, match=r"requests a GPU; it fits with cluster\.gpus_per_env_runner=0\.0") as error:
+    with pytest.raises(UserError, match=r"requests a GPU; it fits with cluster\.gpus_per_env_runner=0 and") as error:
         require_fit(load_training("one-gpu"))
     assert "\n" not in str(error.value)
+
+
+def test_what_stays_as_it_is_is_no_advice() -> None:
+    config = load_training("one-gpu", ["cluster.gpus_per_env_runner=0"])
+    sentence = advice(config, size_of(config, Devices(0, None, 1000)))
+    assert sentence.endswith("it fits with cluster.gpus_per_learner=0")
 
 
 def test_the_memory_of_the_machine_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:

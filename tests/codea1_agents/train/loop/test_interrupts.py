@@ -205,7 +205,9 @@ def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[...,
     run = start((*SAMPLING[:2], "1"))
     run.interrupt()
     run.send(signal.SIGINT)
-    assert "continue" not in run.end()
+    said = run.end()
+    assert "continue" not in said
+    assert "no step was done, so nothing is kept" in said
     assert not run.folder.exists()
 
 
@@ -213,5 +215,5 @@ def test_sigterm_before_the_first_step_leaves_nothing(start: Callable[..., Run])
     run = start(BUILDING)
     assert run.folder.exists()
     run.send(signal.SIGTERM)
-    run.end()
+    assert "no step was done, so nothing is kept" in run.end()
     assert not run.folder.exists()

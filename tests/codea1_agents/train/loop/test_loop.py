@@ -264,12 +264,13 @@ def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path
 
     file, run = tmp_path / "mine.toml", tmp_path / "run"
     file.write_text(to_toml(load_training(settings)))
-    result = CliRunner().invoke(app, ["train", str(file), "--set", "run.steps=1", "-o", str(run), "--json"])
+    result = CliRunner().invoke(app, ["train", str(file), "--set", "run.steps=1", "-o", str(run), "--json", "--duels"])
     assert result.exit_code == 0
     told = json.loads(result.stdout)
     assert (told["out"], told["steps"], told["interrupted"]) == (str(run), 1, False)
     assert told["figures"] == read_metrics(run)[-1]["figures"]
     assert "step 1/1" in result.stderr
+    assert "def f(" in result.stderr, "a duel"
     out = tmp_path / "tester"
     assert CliRunner().invoke(app, ["export", "model", str(run), "--role", "tester", "-o", str(out)]).exit_code == 0
     assert (out / "model.safetensors").is_file()

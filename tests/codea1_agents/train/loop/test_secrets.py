@@ -57,12 +57,13 @@ def uploaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def take(*told: Any, **named: Any) -> Any:
         found.append((told, named))
-        return SimpleNamespace(log=take, finish=take)
+        return SimpleNamespace(log=take, finish=take, info=SimpleNamespace(run_id=""), experiment_id="")
 
     wandb, mlflow = ModuleType("wandb"), ModuleType("mlflow")
     vars(wandb).update(init=take)
-    vars(mlflow).update(dict.fromkeys(("set_experiment", "start_run", "log_dict", "log_metrics", "end_run"), take))
-    vars(mlflow).update(exceptions=SimpleNamespace(MlflowException=OSError))
+    calls = ("get_experiment_by_name", "create_run", "log_dict", "log_batch", "set_terminated")
+    client = SimpleNamespace(**dict.fromkeys(calls, take))
+    vars(mlflow).update(MlflowClient=lambda _: client, entities=SimpleNamespace(Metric=take))
     for module in (wandb, mlflow):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     return found

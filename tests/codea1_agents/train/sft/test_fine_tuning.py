@@ -79,7 +79,6 @@ def test_gradient_checkpointing_changes_nothing(model_folder: str) -> None:
     assert largest_difference(plain, checkpointed) < 1e-4
 
 
-@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # peft uses it
 def test_adapters_learn_and_are_written_as_a_plain_model(model_folder: str, tmp_path: Path) -> None:
     pytest.importorskip("peft", reason="peft is not installed")
     place = str(chat_folder(tmp_path / "model", CHAT_TEMPLATE))
