@@ -1,13 +1,13 @@
 """Measures what a warm start and then reinforcement learning do to a tiny model, on held-out problems, by seed.
 
-    python benchmarks/warm_start.py OUT [--seeds 3] [--pretraining 150] [--epochs 3] [--steps 40] [--limit N] [--json]
+    python benchmarks/warm_start.py OUT [--seeds 3] [--pretraining 1600] [--steps 30] [--limit N] [--json]
 
-For each seed, a model is pretrained for so few steps that it hardly writes programs (`codea1 pretrain`), fine-tuned in
-both roles on `tiny:rest-eval` (`codea1 sft`), and then trained against a copy of itself on `tiny:train` (`codea1 train
-code-a1`). After each stage it plays the held-out problems
-(`tiny:held-out-eval`): `pass@1` by 64 golden tests, and the validity and kill rate of its suites for mutants, with
-intervals over problems. The last table says for how many seeds a figure rose, and for how many it rose beyond the
-interval of the stage before. Stages that OUT holds already are not repeated.
+For each seed, a model is pretrained (`codea1 pretrain`) and fine-tuned (`codea1 sft`): as a coder on `tiny:train`, and
+as a tester on the shortest golden tests of `tiny:rest-eval`. The two are then trained against each other (`codea1 train
+code-a1`). After each stage they play the held-out problems (`tiny:held-out-eval`): `pass@1` by 64 golden tests, and the
+validity and kill rate of suites for mutants, with intervals over problems. The last table says for how many seeds a
+figure rose, and for how many it rose beyond the interval of the stage before. Stages that OUT holds already are not
+repeated.
 """
 
 from __future__ import annotations
@@ -30,15 +30,28 @@ from codea1_agents.train.sft.fine_tuning import SftSettings
 from codea1_agents.train.sft.warm_start import ExampleSettings, warm_start
 from codea1_agents.train.tiny.pretraining import PretrainingSettings, pretrain
 from codea1_agents.train.tiny.tiny_agent import tiny_agent
+from codea1_env.agent import Role
 from codea1_env.problems import load_problems
 from codea1_env.records.whole_files import write_whole_folder
 from codea1_env.sandbox import Sandbox, load_sandbox
 
-_WARM_UP, _HELD_OUT = "tiny:rest-eval", "tiny:held-out-eval"
+_HELD_OUT = "tiny:held-out-eval"
 _STAGES = ("base", "sft", "rl")
 _SAMPLES, _TESTS, _REPLY_TOKENS = 8, 4, 96
-_SHORTEST = 16  # golden tests of a problem; a model of this size cannot compute the answers of long ones
 _SFT_LR = 1e-3  # as in training: these models are small
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """The warm start of a role."""
+
+    problems: str
+    epochs: int
+    shortest: int | None = None
+    """Golden tests of a problem; a model of this size cannot compute the answers of long ones."""
+
+
+_LESSONS: Mapping[Role, Lesson] = {"coder": Lesson("tiny:train", 4), "tester": Lesson("tiny:rest-eval", 3, shortest=16)}
 
 Figures = Mapping[str, Estimate]
 
@@ -53,23 +66,28 @@ class Models:
 
 def stages(place: Path, seed: int, options: argparse.Namespace, sandbox: Sandbox) -> dict[str, Models]:
     """Return the models of each stage of a seed, after making those that are missing."""
-    base, warm, run = place / "base", place / "sft", place / "run"
+    base, run = place / "base", place / "run"
+    warm = {role: place / f"sft-{role}" for role in _LESSONS}
     if not base.exists():
         write_whole_folder(base, pretrain(PretrainingSettings(seed=seed, steps=options.pretraining)).save)
-    if not warm.exists():
-        examples = ExampleSettings(
-            prompts="tiny", tests=_TESTS, shortest=_SHORTEST, max_reply_tokens=_REPLY_TOKENS, seed=seed
-        )
-        training = SftSettings(epochs=options.epochs, lr=_SFT_LR, seed=seed)
-        warm_start(str(base), load_problems(_WARM_UP), warm, sandbox, examples, training)
+    for role, lesson in _LESSONS.items():
+        if not warm[role].exists():
+            taught(str(base), role, lesson, warm[role], seed, sandbox)
     if not (run / "models").exists():
         changes = {"run.seed": seed, "run.steps": options.steps, "evaluation.every": 0}
-        train(
-            load_training("code-a1", changes | {f"agents.{role}.model": str(warm) for role in ("coder", "tester")}),
-            out=run,
-        )
+        models = {f"agents.{role}.model": str(folder) for role, folder in warm.items()}
+        train(load_training("code-a1", changes | models), out=run)
     after = Models(run / "models" / "coder", run / "models" / "tester")
-    return {"base": Models(base, base), "sft": Models(warm, warm), "rl": after}
+    return {"base": Models(base, base), "sft": Models(warm["coder"], warm["tester"]), "rl": after}
+
+
+def taught(base: str, role: Role, lesson: Lesson, out: Path, seed: int, sandbox: Sandbox) -> None:
+    """Write the model of a role after its warm start."""
+    examples = ExampleSettings(
+        (role,), "tiny", tests=_TESTS, shortest=lesson.shortest, max_reply_tokens=_REPLY_TOKENS, seed=seed
+    )
+    training = SftSettings(epochs=lesson.epochs, lr=_SFT_LR, seed=seed)
+    warm_start(base, load_problems(lesson.problems), out, sandbox, examples, training)
 
 
 def measured(models: Models, seed: int, limit: int | None, sandbox: Sandbox) -> Figures:
@@ -96,9 +114,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of the models")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--pretraining", type=int, default=150, help="steps of the base model")
-    parser.add_argument("--epochs", type=int, default=3, help="of the warm start")
-    parser.add_argument("--steps", type=int, default=40, help="of the reinforcement learning")
+    parser.add_argument("--pretraining", type=int, default=1600, help="steps of the base model")
+    parser.add_argument("--steps", type=int, default=30, help="of the reinforcement learning")
     parser.add_argument("--limit", type=int, help="only the first so many held-out problems")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
