@@ -286,7 +286,7 @@ def test_all_official_validation_rows_are_read_without_exception(shared_data: Pa
         (json.dumps({**OWN, "statement": " "}), "line 1: column 'statement' is empty"),
         (json.dumps({**HUMANEVAL, "canonical_solution": None}), "line 1: column 'canonical_solution' is null"),
         (json.dumps({**OWN, "solution": ["x"]}), "line 1: column 'solution' holds list, not text"),
-        (json.dumps({key: OWN[key] for key in ("id", "solution", "entry_point")}), "codea1-env, also needs statement"),
+        (json.dumps({key: OWN[key] for key in ("id", "solution", "entry_point")}), "column 'statement' is missing"),
         (json.dumps({**OWN, "golden": "assert f(1) == 2"}), "column 'golden' holds str, not a list"),
         (json.dumps(OWN, indent=1), "one JSON object over several lines: write each row on one line"),
         ("id,statement\n1,2\n", "line 1: it is not JSON"),
