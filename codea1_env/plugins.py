@@ -7,6 +7,7 @@ metadata, in the groups `codea1_env.agents`, `.problems`, `.sandboxes` and `.rew
 from __future__ import annotations
 
 import importlib
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Literal
@@ -33,7 +34,10 @@ def resolve(group: Group, name: str) -> Any:
         return _imported(registered[name].value, f"{group[:-1]} {name!r}")
     if ":" in name:
         return _imported(name, f"{group[:-1]} {name!r}")
-    raise UnknownName.of(group[:-1].removesuffix("e") if group == "sandboxes" else group[:-1], name, registered)
+    unknown = UnknownName.of(group[:-1].removesuffix("e") if group == "sandboxes" else group[:-1], name, registered)
+    if group == "agents" and "." in name:
+        raise UnknownName(f"{unknown}; your own class or function is {':'.join(name.rsplit('.', 1))}")
+    raise unknown
 
 
 def _registered(group: Group) -> dict[str, EntryPoint]:
@@ -48,7 +52,9 @@ def _imported(path: str, what: str) -> Any:
     target: Any = _module(module_name, what)
     for name in names:
         if not hasattr(target, name):
-            raise UserError(f"{what}: {getattr(target, '__name__', target)!r} has no attribute {name!r}")
+            near = get_close_matches(name, [each for each in dir(target) if not each.startswith("_")], n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            raise UserError(f"{what}: {getattr(target, '__name__', target)!r} has no attribute {name!r}{hint}")
         target = getattr(target, name)
     return target
 

@@ -215,7 +215,7 @@ def _prediction(case: CaseReport) -> Text:
     if case.case.prediction_right is None:
         return Text("-", style="dim")
     if case.case.prediction_right:
-        return Text("right", style="green")
+        return Text("right, an example" if case.case.is_example else "right", style="green")
     return Text("wrong: ", style="yellow").append_text(_cell(case.case.case.prediction or ""))
 
 

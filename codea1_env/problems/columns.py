@@ -103,5 +103,5 @@ def sub_row(row: Row, column: str) -> Row:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise BrokenInput(f"column {column!r} holds {type(value).__name__}, not named fields")
+        raise BrokenInput(f"column {column!r} holds {type(value).__name__}, not an object with named fields")
     return value

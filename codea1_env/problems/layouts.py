@@ -34,7 +34,7 @@ class Layout:
 
 
 LAYOUTS = (
-    Layout("codea1-env", frozenset({"id", "statement", "solution"}), own_rows.problem_from_row),
+    Layout("codea1-env", own_rows.REQUIRED, own_rows.problem_from_row),
     Layout("Code-A1 validation", frozenset({"GT_code", "test", "extra_info"}), release_rows.validation_problem),
     Layout("Code-A1 training", frozenset({"GT_code", "GT_test", "extra_info"}), release_rows.training_problem),
     Layout(
@@ -129,6 +129,8 @@ def read_row(row: Row) -> Problem:
         for layout in LAYOUTS:
             if layout.columns <= found:
                 return replace(layout.read(row), answers=own_rows.answer_rules(row))
+    if own_rows.is_nearly_own(columns):
+        return own_rows.problem_from_row(row)  # names the misspelt or missing field
     raise BrokenInput(_no_layout(columns))
 
 

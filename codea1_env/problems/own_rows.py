@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
 
@@ -21,7 +22,10 @@ from codea1_env.problems.snippets import read_snippet
 _T = TypeVar("_T")
 
 _FIELDS = tuple(field.name for field in fields(Problem))
+REQUIRED = frozenset({"id", "statement", "solution"})
+"""Fields of every row; `entry_point` has a default for programs on standard input."""
 _Member = TypeVar("_Member", ProblemKind, OutputForm)
+_NO_ENTRY_POINT = 'column \'entry_point\' is missing; a program on standard input needs "kind": "stdin" instead'
 _UNSUPPORTED = {
     "interactor": Refusal.INTERACTIVE,
     "files": Refusal.FILES,
@@ -42,6 +46,11 @@ def problem_to_row(problem: Problem) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in _ADDED or getattr(problem, name) != _ADDED[name]}
 
 
+def is_nearly_own(columns: Set[object]) -> bool:
+    """Whether a row is one of this layout that lacks or misspells one required field."""
+    return len(REQUIRED & columns) == len(REQUIRED) - 1 and len(columns - set(_FIELDS)) <= 1
+
+
 def problem_from_row(row: Row) -> Problem:
     """Return the problem of a row with the fields of `Problem`.
 
@@ -59,6 +68,8 @@ def problem_from_row(row: Row) -> Problem:
         raise BrokenInput(str(UnknownName.of("field", unknown[0], _FIELDS)))
     kind = _kind(row)
     is_script = kind is ProblemKind.STDIN
+    if not is_script and "entry_point" not in row:
+        raise BrokenInput(_NO_ENTRY_POINT)
     entry_point = optional_text(row, "entry_point") or RUN if is_script else text(row, "entry_point")
     solution = text(row, "solution")
     if is_script:
@@ -171,6 +182,8 @@ def _golden(item: object, what: str, entry_point: str, kind: ProblemKind, calls:
 
 
 def _expression(value: object, what: str) -> str:
+    if isinstance(value, int | float | list | dict):
+        raise BrokenInput(f"{what} holds {type(value).__name__}, not text; as text it is {json.dumps(repr(value))}")
     found = checked_text(value, what)
     require_expression(found, what)
     return found

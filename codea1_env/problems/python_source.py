@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from collections import Counter
+from difflib import get_close_matches
 
 from codea1_env.errors import BrokenInput
 from codea1_env.facts.entry_points import read_entry_point
@@ -68,7 +69,9 @@ def require_definition(source: str, name: str, what: str, *, owner: str = "the s
     tree = require_program(source, what)
     for part in filter(None, read_entry_point(name)):
         if not _binds(tree, part):
-            raise BrokenInput(f"{owner} does not define {part}")
+            near = get_close_matches(part, functions_of(tree), n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            raise BrokenInput(f"{owner} does not define {part}{hint}")
 
 
 def require_program(source: str, what: str) -> ast.Module:

@@ -23,8 +23,10 @@ def test_what_is_no_path_is_told_what_one_looks_like(name: str) -> None:
 def test_what_is_not_there_is_named() -> None:
     with pytest.raises(UserError, match="cannot import 'no_such_module'"):
         resolve("agents", "no_such_module:x")
-    with pytest.raises(UserError, match="'json' has no attribute 'lods'"):
+    with pytest.raises(UserError, match="'json' has no attribute 'lods': did you mean 'loads'"):
         resolve("agents", "json:lods")
+    with pytest.raises(UnknownName, match=r"own class or function is json:loads$"):
+        resolve("agents", "json.loads")
     with pytest.raises(UnknownName, match="did you mean 'mutant'"):
         resolve("agents", "mutan")
     assert "fuzz" in names("agents")

@@ -173,6 +173,12 @@ def test_long_programs_and_suites_are_cut_and_say_by_how_much() -> None:
     assert len(text) < 20_000
 
 
+def test_a_copy_of_an_example_is_marked_since_it_may_pay_nothing() -> None:
+    copied = replace(NEW[0], case=replace(NEW[0].case, is_example=True))
+    report = replace(VALID, suites=(replace(VALID.suites[0], cases=(copied, *NEW[1:])),))
+    assert duel_text(judged(report)).count("right, an example") == 1
+
+
 def test_every_verdict_of_a_case_has_a_symbol_of_its_own() -> None:
     of_candidates_only = {Verdict.NO_CODE, Verdict.SYNTAX_ERROR, Verdict.NO_ENTRY_POINT}
     assert set(SYMBOLS) == set(Verdict) - of_candidates_only

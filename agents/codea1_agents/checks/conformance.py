@@ -12,7 +12,7 @@ from typing import Any
 
 from codea1_agents.checks.conformance_cases import CONFORMANCE_PROBLEMS, Case, cases
 from codea1_agents.play.call_thread import REPLY_TIMEOUT_S, CallThread
-from codea1_agents.play.named_agent import is_text
+from codea1_agents.play.named_agent import is_text, no_text
 from codea1_agents.play.own_code import described
 from codea1_env.agent import Agent, AgentContext, AgentSpec, Role, agent_name, load_agent
 from codea1_env.errors import AgentUnavailable, CodeA1Error
@@ -237,5 +237,5 @@ class _AgentTests:
 
 def _text(reply: object) -> str:
     if not is_text(reply):
-        raise _Fault(f"returns {type(reply).__name__}, expected text (str)")
+        raise _Fault(f"returns {no_text(reply)}, expected text (str)")
     return reply

@@ -21,7 +21,7 @@ class PretrainOptions(Options):
       codea1 play --problems tiny --coder transformers,model=base,prompts=tiny --tester fuzz
     """
 
-    out: Annotated[Path, output("Folder of the model; must be new or empty.")] = Path("tiny-base")
+    out: Annotated[Path, output("Folder of the model; must be new or empty.")] = Path("models/tiny")
     seed: Annotated[int, seed_of("the weights and the corpus")] = 0
     steps: Annotated[int | None, Option(min=1, help="Optimiser steps.", show_default="the size's own")] = None
     size: Annotated[str, Option(help="laptop (0.5 million parameters, minutes on one core) or gpu (30 million).")] = (

@@ -86,7 +86,9 @@ def stored_settings(path: Path) -> dict[str, Any]:
     try:
         found = json.loads((path / _SETTINGS).read_bytes())
     except OSError as error:
-        raise BrokenInput(f"{path}: there is no evaluation ({error.strerror or error})") from error
+        raise BrokenInput(
+            f"{path}: there is no evaluation of codea1 eval ... --out ({error.strerror or error})"
+        ) from error
     except ValueError as error:
         raise BrokenInput(f"{path / _SETTINGS}: not JSON ({error})") from error
     if not isinstance(found, dict):
@@ -116,7 +118,7 @@ def _require_same(path: Path, settings: Mapping[str, Any]) -> None:
     differing = sorted(name for name in stored.keys() | wanted.keys() if stored.get(name) != wanted.get(name))
     if differing:
         changes = "; ".join(f"{name} {stored.get(name)!r}, now {wanted.get(name)!r}" for name in differing)
-        raise UserError(f"{path} has an evaluation with other settings: {changes}"[:500])
+        raise UserError(f"{path} has an evaluation with other settings: {changes}"[:500] + "; choose another folder")
 
 
 def _json(data: Mapping[str, Any]) -> bytes:

@@ -105,7 +105,7 @@ class NamedAgent:
             UserError: it is something else.
         """
         if not is_text(found):
-            raise UserError(f"{self.name} returned {type(found).__name__} in {where}, expected text (str)")
+            raise UserError(f"{self.name} returned {no_text(found)} in {where}, expected text (str)")
         return found
 
     def close(self) -> None:
@@ -144,6 +144,11 @@ def is_text(reply: object) -> TypeGuard[str]:
     if inspect.iscoroutine(reply):
         reply.close()
     return isinstance(reply, str)
+
+
+def no_text(reply: object) -> str:
+    """Name the type of a reply that is no text."""
+    return "NoneType (is a return missing?)" if reply is None else type(reply).__name__
 
 
 def _where(info: Info) -> str:

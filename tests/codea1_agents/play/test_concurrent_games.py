@@ -254,7 +254,7 @@ class NoText(Engine):
     [
         (failing, r"coder failing failed in episode \d \(problem toy/\d\): KeyError: 'memory lost'"),
         (WrongCount, r"returned \d replies to \d observations in .*episode \d"),
-        (NoText, r"returned NoneType in episode \d \(problem toy/\d\), expected text"),
+        (NoText, r"returned NoneType .*missing.* in episode \d \(problem toy/\d\), expected text"),
     ],
 )
 def test_an_agent_that_fails_stops_the_run_with_one_sentence(

@@ -67,6 +67,13 @@ def test_a_wrong_solution_or_test_is_named(
     assert said.startswith(detail)
 
 
+def test_a_test_of_changed_arguments_names_the_field_that_it_needs(sandbox: Sandbox) -> None:
+    harness = GoldenHarness("def check(candidate):\n    xs = [1]\n    candidate(xs)\n    assert xs == [1, 2]")
+    found, said = status(sandbox, problem("def f(xs):\n    xs.append(2)\n", golden=(harness,)))
+    assert found is CheckStatus.WRONG
+    assert '"calls": {"in_place": true}' in said
+
+
 def test_a_solution_that_does_not_load_is_unparsable(sandbox: Sandbox) -> None:
     for solution in ("def f(x:", "def g(x): ...", "import no_such_module"):
         found, said = status(sandbox, problem(solution))

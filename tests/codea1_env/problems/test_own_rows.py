@@ -76,8 +76,14 @@ def test_the_row_of_a_function_has_no_new_fields() -> None:
         (FUNCTION | {"solutoin": "x"}, "unknown field 'solutoin': did you mean 'solution'"),
         (FUNCTION | {"kind": "method"}, "entry point 'add' is not a method such as Solution"),
         (METHOD | {"kind": "function"}, "entry point 'Solution...add' is not a Python name"),
+        (FUNCTION | {"entry_point": "ad"}, "the solution does not define ad: did you mean 'add'"),
         (METHOD | {"solution": "class Solution: ..."}, "the solution does not define add"),
         (FUNCTION | {"entry_point": ""}, "'entry_point' is empty"),
+        ({name: FUNCTION[name] for name in FUNCTION if name != "entry_point"}, 'needs "kind": "stdin"'),
+        (
+            FUNCTION | {"golden": [{"expression": "add(1)", "expected": ["a"]}]},
+            r"holds list, not text; as text .*\['a'\]",
+        ),
     ],
 )
 def test_a_broken_row_says_what_would_make_it_right(row: dict[str, Any], reason: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -181,10 +181,19 @@ def _fault(error: ValidationError, where: str) -> UserError:
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         if path[:-1] == ["rollout"]:
             refuse_truncation(path[-1:])
-        known = _known(path[:-1])
-        return UnknownName(f"{where}: {UnknownName.of('setting', name, known)}")
+        return UnknownName(f"{where}: {_unknown(path)}")
     message = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
     return BrokenInput(without_secrets(f"{where}: {name} {message}, not {fault['input']!r}"))
+
+
+def _unknown(path: Sequence[str]) -> str:
+    """Say that a setting is unknown; a key without its section is answered with the sections that have it."""
+    name = ".".join(path)
+    tables = {each: field.annotation for each, field in TrainingConfig.model_fields.items()}
+    full = [f"{each}.{name}" for each, table in tables.items() if _is_section(table) and name in _names_in(table)]
+    if full:
+        return f"unknown setting {name!r}: did you mean {' or '.join(map(repr, full))}?"
+    return str(UnknownName.of("setting", name, _known(path[:-1])))
 
 
 def _known(path: Iterable[str]) -> list[str]:

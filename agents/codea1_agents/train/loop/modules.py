@@ -50,9 +50,15 @@ def _require_model(table: str, model: str) -> None:
     try:
         require_model(table, model)
     except UserError as error:
-        command = "sft" if model.endswith("-sft-tester") else "pretrain"
-        hint = f"; docs/coevolution.md: how to make one with codea1 {command}"
-        raise BrokenInput(f"{table}.model: {error}{hint if model.startswith('models/tiny') else ''}") from error
+        raise BrokenInput(f"{table}.model: {error}{_how_to_make(model)}") from error
+
+
+def _how_to_make(model: str) -> str:
+    """Return how to make a tiny model that a preset names."""
+    if model == "models/tiny":
+        return "; make it with: codea1 pretrain -o models/tiny"
+    command = "sft" if model.endswith("-sft-tester") else "pretrain"
+    return f"; docs/coevolution.md: how to make one with codea1 {command}" if model.startswith("models/tiny") else ""
 
 
 def _model_settings(options: AgentOptions) -> ModelSettings:

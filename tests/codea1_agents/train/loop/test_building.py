@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ def test_parts_of_the_rules_are_replaced_and_the_rest_is_the_presets() -> None:
     assert (rules.reward.alpha, rules.book.update, rules.validation) == (0.25, BookUpdate.OFF, Validation.CALL_ONLY)
     assert (rules.tests_per_suite, rules.comparison) == (3, preset("fixed").comparison)
     assert rules_of(load_training("", ["game.rules=release"]).game) == preset("release")
+
+
+def test_the_presets_missing_model_comes_with_the_command_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"make it with: codea1 pretrain -o models/tiny$"):
+        grpo_config(load_training("code-a1"))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ def test_without_anything_the_defaults_are_the_papers() -> None:
     [
         ("game.alhpa=1", "unknown setting 'game.alhpa'"),
         ("rolout.n_kept=1", "did you mean 'rollout'"),
+        ("lr=1", "unknown setting 'lr': did you mean 'training.lr'?"),
+        ("problems=starter", "did you mean 'game.problems' or 'evaluation.problems'?"),
         ("rollout.n_kept=many", "rollout.n_kept should be a valid integer, not 'many'"),
         ("rollout.n_kept=1.5", "rollout.n_kept should be a valid integer, not 1.5"),
         ("run.seed=-1", "run.seed should be greater than or equal to 0, not -1"),
