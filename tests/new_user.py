@@ -30,6 +30,7 @@ EXTRAS = "rllib"
 """What the pages tell to install."""
 DRY_RUN = ("--dry-run", "--on", "8 x 96GB")
 BLOCK_S = 1800
+"""Time for a block that is not marked `minutes`."""
 SHOWN_LINES = 25
 _ENVIRONMENT = ".environment"
 
@@ -105,7 +106,7 @@ def play(step: Step, folder: Path, environment: dict[str, str]) -> str:
     if step.block.language == "python":
         file.write_text(step.code)
         command = ["python", file.name]
-    return _failure(command, folder, environment)
+    return _failure(command, folder, environment, None if step.block.needs == "minutes" else BLOCK_S)
 
 
 def _kept(code: str) -> str:
@@ -113,12 +114,12 @@ def _kept(code: str) -> str:
     return f"[ ! -f {_ENVIRONMENT} ] || . ./{_ENVIRONMENT}\n{code}\nexport -p > {_ENVIRONMENT}"
 
 
-def _failure(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+def _failure(command: list[str], folder: Path, environment: dict[str, str], limit_s: int | None) -> str:
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, **streams, text=True, timeout=BLOCK_S, check=False)
+        done = subprocess.run(command, cwd=folder, env=environment, **streams, text=True, timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:
-        return f"no end after {BLOCK_S} s"
+        return f"no end after {limit_s} s"
     lines = [*done.stdout.splitlines()[-SHOWN_LINES:], f"exit code {done.returncode}"]
     return "\n".join(lines) if done.returncode else ""
 
@@ -175,7 +176,7 @@ def new_user(options: argparse.Namespace, folder: Path) -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", nargs="+", choices=[page.stem for page in task_pages()], help="only these pages")
-    parser.add_argument("--all", action="store_true", help="run the blocks that need minutes, too")
+    parser.add_argument("--all", action="store_true", help="run the blocks that need minutes or hours, too")
     parser.add_argument("--keep", action="store_true", help="keep the folders of the pages and the environment")
     parser.add_argument("--venv", type=Path, help="use this environment and install nothing")
     return parser.parse_args()
