@@ -84,8 +84,10 @@ def report_of(page: str, outcomes: list[tuple[Step, bool]]) -> str:
     """
     done = Counter("failed" if failed else step.action for step, failed in outcomes if step.action != "save")
     counts = [f"{action} {done.pop(action, 0)}" for action in ("run", "dry-run", "failed")]
-    skipped = ", ".join(f"{needs} {count}" for needs, count in sorted(done.items()))
-    return f"{page:<22} {'  '.join(counts)}  skipped {done.total()}{f' ({skipped})' if skipped else ''}"
+    reasons = ", ".join(f"{needs} {count}" for needs, count in sorted(done.items()))
+    skipped = f"skipped {done.total()}" + (f" ({reasons})" if reasons else "")
+    marked = f"{marked_share([step.block for step, _ in outcomes]):.0%} marked"
+    return "  ".join([f"{page:<16}", *counts, skipped, marked])
 
 
 def marked_share(blocks: list[Block]) -> float:

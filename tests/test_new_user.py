@@ -74,7 +74,7 @@ def test_a_page_says_what_was_done(blocks: list[Block]) -> None:
     outcomes = [(step, step.action == "dry-run") for step in steps]
     counts, skipped = report_of("page", outcomes).split("skipped")
     assert counts.split() == ["page", "run", "1", "dry-run", "0", "failed", "1"]
-    assert skipped.strip() == "2 (cluster 1, minutes 1)"
+    assert skipped.strip() == "2 (cluster 1, minutes 1)  75% marked"
 
 
 def test_a_later_block_sees_files_and_variables_and_a_failure_is_told(tmp_path: Path) -> None:
