@@ -95,10 +95,10 @@ def test_tune_finds_the_learning_rate_that_learns(tmp_path):
 @pytest.mark.xdist_group("ray")
 def test_the_readmes_training_runs(tmp_path):
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
-    assert "codea1 pretrain -o models/tiny" in (ROOT / "README.md").read_text()
+    assert "codea1 pretrain --steps 100 -o models/tiny" in (ROOT / "README.md").read_text()
     command = "from codea1_agents.cli import main; main()"
     run_with_ray(["-c", command, "pretrain", "-o", "models/tiny", "--steps", "2", "--quiet"], tmp_path)
-    done = run_with_ray(["-c", code.replace("range(50)", "range(2)")], tmp_path)
+    done = run_with_ray(["-c", code], tmp_path)
     assert re.findall(r"^(\d) \S+ \S+$", done.stdout, re.MULTILINE) == ["0", "1"]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.support import ROOT
 
 NEEDS = {
+    "clone": "a clone of the repository: a wheel has no Makefile, constraints and examples",
     "gpu": "a GPU",
     "cluster": "a Ray cluster or several machines",
     "endpoint": "a server of a language model",
@@ -27,7 +28,7 @@ NEEDS = {
 SHELLS = ("bash", "sh")
 _MARK = re.compile(r"^<!-- needs: (\w+) -->$")
 _FENCE = re.compile(r"^(`{3,}|:{3,})(\S*)\s*$")
-_FILE = re.compile(r"# (\w+\.py)\b")
+_FILE = re.compile(r"# (\w+\.(?:py|toml))\b")
 _ASSIGNMENT = re.compile(r"^\w+=")
 _OPERATORS = set("|&;<>()")
 
@@ -47,7 +48,12 @@ class Block:
 
     @property
     def file_name(self) -> str:
-        """Name of the file that a Python block is to be saved as, which its first line says; empty if there is none."""
+        """Name of the file that the block is to be saved as, which its first line says; empty if there is none.
+
+        JSON, which has no comments, is rows of `my.jsonl`.
+        """
+        if self.language == "json":
+            return "my.jsonl"
         found = _FILE.match(self.code)
         return found[1] if found else ""
 
