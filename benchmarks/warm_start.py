@@ -5,18 +5,18 @@
 For each seed, a model is pretrained (`codea1 pretrain`) and fine-tuned (`codea1 sft`): as a coder on `tiny:train`, and
 as a tester on the shortest golden tests of `tiny:rest-eval`. The two are then trained against each other (`codea1 train
 code-a1`). After each stage they play the held-out problems (`tiny:held-out-eval`): `pass@1` by 64 golden tests, and the
-validity and kill rate of suites for mutants, with intervals over problems. The last table says for how many seeds a
-figure rose, and for how many it rose beyond the interval of the stage before. Stages that OUT holds already are not
-repeated.
+validity and kill rate of suites for mutants, with intervals over problems. The last table has the mean rise from stage
+to stage with its interval over seeds, and for how many seeds the intervals over problems are apart. Stages that OUT
+holds already are not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +25,8 @@ from rich.table import Table
 
 from codea1_agents.measure.zero_shot import ZeroShotTask, zero_shot
 from codea1_agents.statistics import Estimate, estimate_document
+from codea1_agents.train.experiments.grid import Cell
+from codea1_agents.train.experiments.spread import Difference, paired
 from codea1_agents.train.loop import load_training, train
 from codea1_agents.train.sft.fine_tuning import SftSettings
 from codea1_agents.train.sft.warm_start import ExampleSettings, warm_start
@@ -54,6 +56,16 @@ class Lesson:
 _LESSONS: Mapping[Role, Lesson] = {"coder": Lesson("tiny:train", 4), "tester": Lesson("tiny:rest-eval", 3, shortest=16)}
 
 Figures = Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class Rise:
+    """The change of a figure from one stage to the next."""
+
+    difference: Difference
+    """Over seeds, with Student's t interval."""
+    n_beyond: int
+    """Seeds for which the two intervals over problems are apart."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +113,15 @@ def measured(models: Models, seed: int, limit: int | None, sandbox: Sandbox) -> 
         return zero_shot(problems, {"coder": coder, "tester": tester}, sandbox, task).figures()
 
 
-def rises(found: Mapping[int, Mapping[str, Figures]], beats: Callable[[Estimate, Estimate], bool]) -> dict[str, int]:
-    """Return by figure and stage for how many seeds `beats(stage, stage before)` holds."""
+def rises(found: Mapping[int, Mapping[str, Figures]]) -> dict[str, Rise]:
+    """Return by figure and stage how it rose from the stage before."""
     return {
-        f"{name}, {stage}": sum(beats(of_seed[stage][name], of_seed[before][name]) for of_seed in found.values())
+        f"{name}, {stage}": Rise(
+            paired(
+                *({Cell(each, seed, seed): found[seed][each][name].mean for seed in found} for each in (stage, before))
+            ),
+            sum(of_seed[stage][name].low > of_seed[before][name].high for of_seed in found.values()),
+        )
         for before, stage in pairwise(_STAGES)
         for name in next(iter(found.values()))[stage]
     }
@@ -127,8 +144,7 @@ def main() -> None:
             }
             for seed in range(options.seeds)
         }
-    rose = rises(found, lambda after, before: after.mean > before.mean)
-    beyond = rises(found, lambda after, before: after.low > before.high)
+    changes = rises(found)
     if options.json:
         figures = {
             seed: {
@@ -137,13 +153,13 @@ def main() -> None:
             }
             for seed, each in found.items()
         }
-        print(json.dumps({"figures": figures, "rose": rose, "beyond_interval": beyond}))
+        print(json.dumps({"figures": figures, "rises": {name: asdict(each) for name, each in changes.items()}}))
         return
-    show(found, rose, beyond)
+    show(found, changes)
 
 
-def show(found: Mapping[int, Mapping[str, Figures]], rose: Mapping[str, int], beyond: Mapping[str, int]) -> None:
-    """Print the figures by seed and stage, and the seeds for which they rose."""
+def show(found: Mapping[int, Mapping[str, Figures]], changes: Mapping[str, Rise]) -> None:
+    """Print the figures by seed and stage, and how they rose."""
     console, names = Console(), list(next(iter(found.values()))["base"])
     table = Table("seed", "stage", *names)
     for seed, of_seed in found.items():
@@ -151,9 +167,12 @@ def show(found: Mapping[int, Mapping[str, Figures]], rose: Mapping[str, int], be
             cells = (f"{each.mean:.2f} ({each.low:.2f} to {each.high:.2f})" for each in figures.values())
             table.add_row(str(seed), stage, *cells)
     console.print(table)
-    summary = Table("figure, stage", f"rose, of {len(found)} seeds", "beyond the interval before")
-    for name, n in rose.items():
-        summary.add_row(name, str(n), str(beyond[name]))
+    summary = Table("figure, stage", "rise, 95 % interval over seeds", "seeds that rose", "beyond their intervals")
+    for name, rise in changes.items():
+        each = rise.difference
+        summary.add_row(
+            name, f"{each.mean:+.3f} ± {each.half_width:.3f}", f"{each.n_larger} of {each.n}", str(rise.n_beyond)
+        )
     console.print(summary)
 
 
