@@ -150,7 +150,9 @@ def test_an_agent_that_raises_is_named_with_episode_and_place_and_finished_episo
 
 @pytest.mark.parametrize("reply", [None, b"assert add(1, 2) == 3", 3, ["a"]])
 def test_a_reply_that_is_no_text_is_refused_by_its_type(toys: ProblemSet, sandbox: Sandbox, reply: object) -> None:
-    with pytest.raises(UserError, match=rf"tester .* returned {type(reply).__name__} in episode 0 \(problem toy/add\)"):
+    with pytest.raises(
+        UserError, match=rf"tester .* returned {type(reply).__name__}.* in episode 0 \(problem toy/add\)"
+    ):
         play(toys, good, lambda observation: reply, sandbox=sandbox, episodes=1)
 
 

@@ -1,0 +1,88 @@
+"""The whole path of one's own model: checked, fine-tuned, trained and measured by the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.grpo import ON_RAY
+from tests.support.language_models import CHAT_TEMPLATE, chat_folder
+
+pytest.importorskip("ray", reason="Ray is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+pytestmark = ON_RAY
+
+TINY = ("--prompts", "tiny")
+SMALL = {
+    "agents.coder.max_tokens": 24,
+    "agents.tester.max_tokens": 24,
+    "agents.coder.max_prompt_tokens": 128,
+    "agents.tester.max_prompt_tokens": 128,
+    "rollout.problems_per_step": 3,
+    "training.lr": 1e-3,
+    "training.warmup_steps": 0,
+    "evaluation.every": 100,
+    "logging.tensorboard": "false",
+    "logging.samples_every": 0,
+}
+
+
+def write_problems(path: Path, n: int) -> None:
+    """Write problems that are alike but for their ids."""
+    row = {
+        "statement": "Return x plus one.",
+        "entry_point": "f",
+        "solution": "def f(x):\n    return x + 1\n",
+        "golden": [{"expression": "f(1)", "expected": "2"}],
+    }
+    path.write_text("".join(json.dumps({"id": f"{path.stem}/{number}", **row}) + "\n" for number in range(n)))
+
+
+def test_a_random_model_writes_right_programs_in_the_end(
+    codea1: Callable[..., Any], one_object: Callable[[str], Any], folder: Path
+) -> None:
+    def result(*command: object) -> Any:
+        done = codea1(*command, "--json")
+        assert done.exit_code == 0, done.stderr
+        return one_object(done.stdout)
+
+    write_problems(folder / "mine.jsonl", 8)
+    write_problems(folder / "others.jsonl", 4)
+    chat_folder(folder / "mine", CHAT_TEMPLATE, "Llama")
+    checked = result("check", "model", "mine", "-p", "mine.jsonl", *TINY, "--max-tokens", 24, "--tests", 1)
+    assert checked["figures"]["pass@1"]["mean"] == 0
+    assert "codea1 sft mine" in checked["advice"][-1]
+
+    learning = ("--epochs", 4, "--examples-per-step", 8, "--lr", 1e-2, "--samples", 8, "--tests", 1)
+    tuned = result(
+        "sft",
+        "mine",
+        "-p",
+        "mine.jsonl",
+        "--held-out",
+        "others.jsonl",
+        "-o",
+        "warm",
+        *TINY,
+        *learning,
+        "--max-reply-tokens",
+        24,
+    )
+    before, after = (tuned["held_out"][moment] for moment in ("before", "after"))
+    for name in ("pass@1", "validity"):
+        assert before[name]["mean"] == 0 < after[name]["low"], name
+
+    sets = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
+    models = ("--coder", "warm", "--tester", "warm", "-p", "mine.jsonl", "--held-out", "others.jsonl")
+    trained = result("train", "code-a1", *models, "--steps", 8, "-o", "run", *sets)
+    assert trained["evaluation"]["coder_pass_at_1"] > 0.8
+
+    agent = "transformers,model=run/models/coder,prompts=tiny,max_tokens=24"
+    measured = result("eval", "coder", "-p", "others.jsonl", "--agent", agent, "--samples", 8)
+    assert measured["figures"]["pass@1"]["mean"] > 0.8
