@@ -37,13 +37,15 @@ _ENVIRONMENT = ".environment"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One block and what is done with it."""
+    """One block and what is done with it.
+
+    `action` is `run`, `dry-run`, `save`, or the mark because of which the block is skipped; `code` is the block as
+    printed, or its dry runs.
+    """
 
     block: Block
     action: str
-    """`run`, `dry-run`, `save`, or the mark because of which the block is skipped."""
     code: str
-    """As printed, or the dry runs."""
 
 
 def steps_of(blocks: list[Block], *, minutes: bool) -> list[Step]:

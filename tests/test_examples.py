@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,18 +20,17 @@ WITH_TUNE = ROOT / "examples" / "tune_settings.py"
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE})
 
 
+def printed(*arguments: str, folder: Path) -> str:
+    """Return what Python prints in a folder, with warnings as errors."""
+    command = [sys.executable, "-W", "error", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs_from_anywhere(example, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(example)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    assert printed(str(example), folder=tmp_path).strip()
 
 
 def test_the_notebook_runs_from_top_to_bottom(tmp_path):
@@ -38,17 +38,9 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     cells = json.loads((ROOT / "examples" / "first_game.ipynb").read_text())["cells"]
     assert [cell["outputs"] for cell in cells if cell.get("outputs")] == []  # outputs belong to no commit
     code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    found = printed("-c", code, folder=tmp_path)
     for fact in ("0.5*validity", "replayed: ['passed', 'passed']", "left in the book: 0", "residual regret"):
-        assert fact in done.stdout
+        assert fact in found
 
 
 def run_with_ray(arguments, tmp_path):

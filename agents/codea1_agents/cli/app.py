@@ -164,7 +164,7 @@ _TYPERS_OPTIONS = {
 }
 
 
-class Door(Boundary):
+class Commands(Boundary):
     """The group of all commands. Until one is chosen, a command is its line in the help."""
 
     def __init__(self, **settings: Any) -> None:
@@ -185,7 +185,7 @@ class Door(Boundary):
         return name, command and ENTRIES[name].load(name), rest
 
 
-app = typer.Typer(cls=Door, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 
 
 def _show_version(wanted: bool) -> None:
