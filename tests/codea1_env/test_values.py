@@ -552,10 +552,10 @@ def test_hostile_numbers_cost_no_quadratic_time() -> None:
     modulus = sys.hash_info.modulus
     colliding = {n * modulus for n in range(1500)}
     a, b = (encode(colliding | {extra}, max_bytes=1 << 20) for extra in (-1, -2))
-    started = time.process_time()
+    started = time.thread_time()
     assert not equal(a, b)
     assert not equal(a, b, rel_tol=1e-9)
-    assert time.process_time() - started < 1.0
+    assert time.thread_time() - started < 1.0
 
 
 def test_one_of_two_almost_equal_sets_claims_no_element_twice() -> None:
