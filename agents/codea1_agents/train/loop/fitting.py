@@ -109,7 +109,11 @@ def _fitting_preset(devices: Devices) -> str:
 
 
 def _as_text(changes: Changes) -> str:
-    texts = [
-        f"{key}={str(value).lower() if isinstance(value, bool) else f'{value:g}'}" for key, value in changes.items()
-    ]
+    texts = [f"{key}={_as_toml(value)}" for key, value in changes.items()]
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)  # a count keeps all its digits

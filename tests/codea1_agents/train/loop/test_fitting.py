@@ -142,3 +142,10 @@ def test_a_model_of_unknown_shape_is_not_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(fitting, "devices_here", lambda: Devices(1, Gpu("", 24), 64))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     require_fit(load_training("paper-7b", [f"agents.{role}.model=nobody/unknown" for role in ("coder", "tester")]))
+
+
+def test_changes_are_printed_with_all_their_digits() -> None:
+    changes = {"training.tokens_at_once": 1_234_567, "training.kl_coeff": 0.0, "agents.coder.frozen": True}
+    assert fitting._as_text(changes) == (
+        "training.tokens_at_once=1234567, training.kl_coeff=0 and agents.coder.frozen=true"
+    )
