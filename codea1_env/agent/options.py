@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -28,12 +28,8 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         UserError: an option is unknown, missing, or not of its type.
     """
-    parameters = {name: each for name, each in inspect.signature(cls).parameters.items() if name != "context"}
-    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-    named = {
-        name: each for name, each in parameters.items() if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
-    }
-    if not takes_any:
+    named = option_parameters(cls)
+    if not any(each.kind is each.VAR_KEYWORD for each in inspect.signature(cls).parameters.values()):
         for name in texts:
             if name not in named:
                 raise UnknownName.of("option", name, named)
@@ -42,6 +38,13 @@ def constructor_options(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
         raise UserError(f"{cls.__name__} needs the option {' and '.join(missing)}")
     hints = _hints(cls)
     return {name: _value(name, text, hints) for name, text in texts.items()}
+
+
+def option_parameters(target: Callable[..., object]) -> dict[str, inspect.Parameter]:
+    """Return the parameters that options can set, by name: all that have names of their own, but `context`."""
+    parameters = inspect.signature(target).parameters.items()
+    settable = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: each for name, each in parameters if name != "context" and each.kind in settable}
 
 
 def _hints(cls: type) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The door: all commands in order. A command's module is imported only when the command is chosen."""
+"""All commands in order. A command's module is imported only when the command is chosen."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from codea1_agents.cli.listed import AgentsOptions, PresetsOptions, ProblemsOpti
 from codea1_agents.prompts.templates import EXTENSIONS, WORDINGS, about
 from codea1_agents.train.loop.loading import load_training, preset_names
 from codea1_env.agent import Role
+from codea1_env.agent.options import option_parameters
 from codea1_env.errors import UserError, install_line
 from codea1_env.plugins import Group, names, resolve
 from codea1_env.problems import load_problems
@@ -141,11 +142,9 @@ def _options(group: Group, target: Any) -> tuple[_Option, ...]:
     """Return the parameters that a specification can set: those of an agent's class, or of a source's function."""
     if not (inspect.isclass(target) if group == "agents" else inspect.isfunction(inspect.unwrap(target))):
         return ()
-    parameters = inspect.signature(target).parameters.values()
     return tuple(
         _Option(each.name, _type_of(each), None if each.default is each.empty else repr(each.default))
-        for each in parameters
-        if each.name != "context" and each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+        for each in option_parameters(target).values()
     )
 
 

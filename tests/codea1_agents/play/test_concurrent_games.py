@@ -5,7 +5,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -285,27 +285,48 @@ def test_the_error_of_an_async_agent_that_raises_cancelled_error_names_its_own_l
         play(many, coder, asserting, sandbox=sandbox, episodes=6, concurrency=concurrency)
 
 
+Act = Callable[[Observation, Info], str]
+
+
+def in_a_thread(act: Act) -> Act:
+    """Return the agent as one that may be called in several threads."""
+
+    def agent(observation: Observation, info: Info) -> str:
+        return act(observation, info)
+
+    agent.thread_safe = True  # type: ignore[attr-defined]
+    return agent
+
+
+def in_the_loop(act: Act) -> Callable[[Observation, Info], Awaitable[str]]:
+    """Return the agent as a coroutine function that never awaits."""
+
+    async def agent(observation: Observation, info: Info) -> str:
+        return act(observation, info)
+
+    return agent
+
+
+def engine_of(act: Act) -> type[Engine]:
+    """Return the agent as one that takes batches."""
+
+    class Batched(Engine):
+        def act(self, observation: Observation, info: Info) -> str:
+            return act(observation, info)
+
+    return Batched
+
+
 def hanging(observation: Observation, info: Info) -> str:
     if info["problem_id"] == "toy/1":
         threading.Event().wait()
     return good(observation)
 
 
-def hanging_in_a_thread(observation: Observation, info: Info) -> str:
-    return hanging(observation, info)
-
-
-hanging_in_a_thread.thread_safe = True  # type: ignore[attr-defined]
-
-
 async def hanging_in_the_loop(observation: Observation, info: Info) -> str:
     if info["problem_id"] == "toy/1":
         await asyncio.Event().wait()
     return good(observation)
-
-
-async def blocking_the_loop(observation: Observation, info: Info) -> str:
-    return hanging(observation, info)
 
 
 class HangingInReset:
@@ -320,16 +341,14 @@ class HangingInReset:
         return good(observation)
 
 
-class HangingEngine(Engine):
-    def act(self, observation: Observation, info: Info) -> str:
-        return hanging(observation, info)
+blocking_the_loop, HangingEngine = in_the_loop(hanging), engine_of(hanging)
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize(
     "coder",
-    [hanging, hanging_in_a_thread, hanging_in_the_loop, blocking_the_loop, HangingInReset, HangingEngine],
-    ids=lambda c: c.__name__,
+    [hanging, in_a_thread(hanging), hanging_in_the_loop, blocking_the_loop, HangingInReset, HangingEngine],
+    ids=["hanging", "in a thread", "awaiting", "blocking the loop", "in reset", "engine"],
 )
 def test_a_game_whose_agent_never_returns_is_masked_and_the_others_go_on(
     many: ProblemSet, sandbox: Sandbox, coder: Any, concurrency: int
@@ -408,23 +427,7 @@ def stuck(observation: Observation, info: Info) -> str:
     return good(observation)
 
 
-def stuck_in_a_thread(observation: Observation, info: Info) -> str:
-    return stuck(observation, info)
-
-
-stuck_in_a_thread.thread_safe = True  # type: ignore[attr-defined]
-
-
-async def stuck_in_the_loop(observation: Observation, info: Info) -> str:
-    return stuck(observation, info)
-
-
-class StuckEngine(Engine):
-    def act(self, observation: Observation, info: Info) -> str:
-        return stuck(observation, info)
-
-
-@pytest.mark.parametrize("coder", [stuck, stuck_in_a_thread, stuck_in_the_loop, StuckEngine])
+@pytest.mark.parametrize("coder", [stuck, in_a_thread(stuck), in_the_loop(stuck), engine_of(stuck)])
 def test_an_interrupt_ends_a_run_whose_agent_never_returns(
     many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,7 +446,7 @@ async def deaf(observation: Observation, info: Info) -> str:
             await asyncio.sleep(60)
 
 
-@pytest.mark.parametrize("coder", [stuck_in_the_loop, deaf])
+@pytest.mark.parametrize("coder", [in_the_loop(stuck), deaf])
 def test_one_interrupt_ends_a_game_by_itself_too(
     many: ProblemSet, sandbox: Sandbox, coder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
