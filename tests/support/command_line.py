@@ -1,11 +1,19 @@
-"""A short run of the command line, and what it leaves."""
+"""The command line called in this process, a short run of it, and what it leaves."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+from codea1_agents.cli.app import app
 from codea1_env.book.store import MistakeBook, StoredEntry
 
 FAST = ["play", "-p", "starter", "--coder", "mutant,strength=0.9", "--tester", "boundary", "--limit", "3"]
@@ -15,6 +23,36 @@ Started = Callable[..., subprocess.Popen[str]]
 """The fixture `started`."""
 Finished = Callable[..., subprocess.CompletedProcess[str]]
 """The fixture `finished`."""
+
+DOCUMENTS: dict[str, Any] = json.loads(files("codea1_agents.cli").joinpath("documents.json").read_text("utf-8"))
+
+
+def codea1(*arguments: object) -> Any:
+    """Run a command in this process; the result has exit_code, stdout and stderr.
+
+    The document that a command with `--json` prints is checked against its schema.
+    """
+    words = [str(argument) for argument in arguments]
+    result = CliRunner().invoke(app, words, prog_name="codea1")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    if "--json" in words and result.stdout:
+        check_document(words, result.stdout)
+    return result
+
+
+def check_document(words: list[str], stdout: str) -> None:
+    """Check what a command printed with `--json` against its schema in `documents.json`."""
+    command = next(name for name in (" ".join(words[:2]), words[0]) if name in DOCUMENTS["$defs"])
+    found = json.loads(stdout)
+    assert [error.message for error in validator(command).iter_errors(found)] == []
+    assert found.keys() - DOCUMENTS["$defs"][command]["properties"].keys() <= {"kind", "schema_version"}
+
+
+@cache
+def validator(command: str) -> Draft202012Validator:
+    """Return what checks the document of a command."""
+    return Draft202012Validator({"$ref": f"#/$defs/{command}", "$defs": DOCUMENTS["$defs"]})
 
 
 def entries_of(run: Path) -> list[StoredEntry]:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from codea1_agents.cli.app import app
 from codea1_env.sandbox.local import LocalSandbox
+from tests.support import command_line
 
 AGENTS = """\
 import os
@@ -73,14 +72,7 @@ def run(played: Path, folder: Path) -> Path:
 @pytest.fixture
 def codea1() -> Callable[..., Any]:
     """Run a command in this process; the result has exit_code, stdout, stderr."""
-
-    def run(*arguments: object) -> Any:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="codea1")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return command_line.codea1
 
 
 @pytest.fixture
@@ -129,7 +121,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def play(arguments: str) -> Path:
         path = tmp_path_factory.mktemp("played") / "run"
-        assert CliRunner().invoke(app, [*arguments.split(), "--out", str(path)]).exit_code == 0
+        assert command_line.codea1(*arguments.split(), "--out", path).exit_code == 0
         return path
 
     return play

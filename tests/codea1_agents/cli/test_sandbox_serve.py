@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import Started
+from tests.support.command_line import Started, check_document
 from tests.support.waiting import wait_until
 
 
@@ -22,7 +22,9 @@ from tests.support.waiting import wait_until
 def serving(started: Started) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     process = started("sandbox", "serve", "--port", 0, "--workers", 1, "--json")
     assert process.stdout is not None
-    yield process, json.loads(process.stdout.readline())
+    line = process.stdout.readline()
+    check_document(["sandbox", "serve"], line)
+    yield process, json.loads(line)
     if process.poll() is None:
         process.kill()
     process.communicate(timeout=30)

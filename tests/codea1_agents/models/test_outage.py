@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from codea1_agents.cli.app import app
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.sandbox.local import LocalSandbox
+from tests.support.command_line import codea1
 
 pytestmark = pytest.mark.slow
 
@@ -27,13 +26,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(LocalSandbox, "close", lambda self: None)  # the next command of this process needs it again
     return tmp_path
-
-
-def codea1(*arguments: object) -> Any:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="codea1")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def told(body: dict[str, Any]) -> tuple[int, str]:

@@ -28,6 +28,7 @@ from codea1_env.problems import ProblemSet
 from codea1_env.problems.problem import WrongProgram
 from codea1_env.rules.mistake_book import BookKey
 from codea1_env.rules.ruleset import preset
+from tests.support.command_line import codea1
 
 
 def test_a_bank_is_a_box_whose_gaps_are_empty_replies(bank):
@@ -181,13 +182,9 @@ def test_a_recipe_without_programs_is_refused(toys):
 
 
 def test_a_run_is_a_bank(sandbox, tmp_path):
-    from typer.testing import CliRunner
-
-    from codea1_agents.cli.app import app
-
     out = str(tmp_path / "run")
     asked = ["play", "-p", "starter", "--limit", "2", "-n", "6", "--coder", "mutant", "--tester", "examples"]
-    assert CliRunner().invoke(app, [*asked, "--out", out]).exit_code == 0
+    assert codea1(*asked, "--out", out).exit_code == 0
     bank = bank_of_run(tmp_path / "run", solution=True)
     assert bank.problems[0].programs[0].label == "solution"
     assert 1 <= bank.n_suites <= 3

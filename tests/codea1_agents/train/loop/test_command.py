@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console, Group
-from typer.testing import CliRunner
 
-from codea1_agents.cli.app import app
 from codea1_agents.cli.console import Page
 from codea1_agents.cli.training_table import LiveTable, PlainLines, tables_of
 from codea1_agents.train.grpo.progress import Part, Phase, Progress
@@ -22,6 +20,7 @@ from codea1_agents.train.loop import fitting, load_training, preset_names
 from codea1_agents.train.sizing.devices import Devices
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import EpisodeRecord
+from tests.support.command_line import codea1
 
 LINES: list[dict[str, Any]] = [
     {"step": 0, "evaluation": {"problems": 3.0, "coder_pass_at_1": 0.25}},
@@ -49,10 +48,6 @@ LINES: list[dict[str, Any]] = [
         for step in (1, 2)
     ),
 ]
-
-
-def codea1(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(each) for each in arguments], prog_name="codea1")
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from codea1_agents.train.loop.loop import TrainingFailed, Watcher, _start_ray  #
 from codea1_env.book.store import MistakeBook  # noqa: E402
 from codea1_env.errors import UserError  # noqa: E402
 from codea1_env.runs.folder import iter_episodes, stored_config  # noqa: E402
+from tests.support.command_line import codea1  # noqa: E402
 
 pytestmark = ON_RAY
 
@@ -257,14 +258,11 @@ def test_before_the_time_there_is_no_checkpoint_but_the_last(settings: dict[str,
 def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path) -> None:
     import json
 
-    from typer.testing import CliRunner
-
-    from codea1_agents.cli.app import app
     from codea1_env.runs.config import to_toml
 
     file, run = tmp_path / "mine.toml", tmp_path / "run"
     file.write_text(to_toml(load_training(settings)))
-    result = CliRunner().invoke(app, ["train", str(file), "--set", "run.steps=1", "-o", str(run), "--json", "--duels"])
+    result = codea1("train", file, "--set", "run.steps=1", "-o", run, "--json", "--duels")
     assert result.exit_code == 0
     told = json.loads(result.stdout)
     assert (told["out"], told["steps"], told["interrupted"]) == (str(run), 1, False)
@@ -272,6 +270,6 @@ def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path
     assert "step 1/1" in result.stderr
     assert "def f(" in result.stderr, "a duel"
     out = tmp_path / "tester"
-    assert CliRunner().invoke(app, ["export", "model", str(run), "--role", "tester", "-o", str(out)]).exit_code == 0
+    assert codea1("export", "model", run, "--role", "tester", "-o", out, "--json").exit_code == 0
     assert (out / "model.safetensors").is_file()
-    assert CliRunner().invoke(app, ["train", str(file), "-o", str(run)]).exit_code == 2
+    assert codea1("train", file, "-o", run).exit_code == 2
