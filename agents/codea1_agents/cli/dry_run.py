@@ -102,6 +102,8 @@ def _step_text(size: RunSize) -> str:
 def _minutes_text(size: RunSize) -> str:
     if size.engine_fault:
         return "Without engines there are no minutes."
+    if not size.devices.n_gpus:
+        return "There are no minutes without GPUs."
     if size.seconds is None:
         return "The speed of these devices is unknown; name a GPU for minutes, e.g. --on '1 x H100'."
     parts = asdict(size.seconds)
@@ -137,4 +139,4 @@ def _facts(size: RunSize) -> dict[str, Any]:
 
 
 def _gb(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f}"
+    return f"{n_bytes / 1e9:.1f}" if n_bytes >= 5e7 or not n_bytes else f"{n_bytes / 1e9:.1g}"

@@ -14,6 +14,7 @@ from codea1_agents.cli.options import require_out_or_resume
 from codea1_agents.cli.train import TrainOptions
 from codea1_agents.cli.training_table import LiveTable, PlainLines
 from codea1_agents.train.lazy_names import TRAINING_PACKAGES, missing_training
+from codea1_agents.train.loop.folder import last_checkpoint, step_of
 from codea1_agents.train.loop.game import lone_groups
 from codea1_agents.train.loop.loading import load_training
 from codea1_agents.train.loop.options import TrainingConfig
@@ -46,12 +47,15 @@ def run_training(options: TrainOptions) -> None:
 
     watcher = (LiveTable if page.is_live else PlainLines)(page, duels=options.duels)
     with page.apart(), watcher:
+        before = None if resume is None else last_checkpoint(resume)
         if resume is not None:
             done = loop.resume(resume, changes, config=config, force=options.force, watcher=watcher)
         else:
             assert config is not None
             done = loop.train(config, out=options.out, force=options.force, watcher=watcher)
     _print_result(page, done)
+    if before is not None and step_of(before) == done.steps:
+        page.note(f"the run had its {counted(done.steps, 'step')} already; --steps sets a larger number")
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
     show_next(page, options, done.folder)

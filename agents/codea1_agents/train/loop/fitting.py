@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
@@ -40,7 +41,8 @@ def require_fit(config: TrainingConfig) -> None:
 def advice(config: TrainingConfig, size: RunSize) -> str:
     """Return in one sentence whether a run fits, or what to change."""
     if not size.faults:
-        return f"this run fits {size.devices}"
+        host_gb = math.ceil(size.placement.host_bytes / 1e9)
+        return f"this run fits {size.devices}{'' if size.devices.host_gb else f' and a host of {host_gb} GB'}"
     remedy = _remedy(config, size.devices)
     return f"this run does not fit {size.devices}: {'; '.join(size.faults)}; {remedy}"
 

@@ -92,7 +92,7 @@ def test_a_dry_run_prints_memory_time_and_whether_it_fits() -> None:
         assert part in result.stdout
     assert "512 replies of the tester (500 tokens after a prompt of 700, on average): 320,000 tokens" in result.stdout
     assert "minutes (decode" in result.stdout
-    assert result.stdout.endswith("This run fits 1 x RTX 4090 24 GB.\n")
+    assert result.stdout.endswith("This run fits 1 x RTX 4090 24 GB and a host of 2 GB.\n")
 
 
 def test_a_dry_run_names_the_lengths_that_the_settings_allow() -> None:

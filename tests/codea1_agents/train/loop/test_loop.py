@@ -273,3 +273,4 @@ def test_the_command_trains_and_exports(settings: dict[str, Any], tmp_path: Path
     assert codea1("export", "model", run, "--role", "tester", "-o", out, "--json").exit_code == 0
     assert (out / "model.safetensors").is_file()
     assert codea1("train", file, "-o", run).exit_code == 2
+    assert "the run had its 1 step already" in codea1("train", "--resume", run).stderr
