@@ -20,6 +20,7 @@ from codea1_agents.cli.progress import bar_columns
 from codea1_agents.train.grpo.progress import Progress
 from codea1_agents.train.loop.loop import Watcher
 from codea1_agents.train.loop.options import TrainingConfig
+from codea1_env import values
 from codea1_env.facts.verdicts import Verdict
 from codea1_env.rendering import harmless
 from codea1_env.runs.records import CaseRecord, EpisodeRecord
@@ -264,7 +265,8 @@ def _shortened(lines: Sequence[Text]) -> list[Text]:
 def _case_text(case: CaseRecord) -> Text:
     mark, style = _MARKS.get(case.verdict, (case.verdict.value, "yellow"))
     wrong = "" if case.prediction_right is not False else f" (predicted {case.prediction})"
-    return Text(harmless(f"{case.expression} == {case.expected}{wrong}: {mark}"), style=style)
+    expected = values.describe(case.expected.encode())
+    return Text(harmless(f"{case.expression} == {expected}{wrong}: {mark}"), style=style)
 
 
 def _mean(lines: Sequence[Line], name: str) -> float | None:

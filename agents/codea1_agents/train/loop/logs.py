@@ -31,13 +31,14 @@ class Log(Protocol):
 
 
 @contextmanager
-def opened_logs(config: TrainingConfig, folder: Path, done: int) -> Iterator[list[Log]]:
-    """Open the logs that the settings of a run name.
+def opened_logs(config: TrainingConfig, folder: Path, done: int, note: Callable[[str], None]) -> Iterator[list[Log]]:
+    """Open the logs that the settings of a run name. A log that fails later gets no more figures; the run continues.
 
     Args:
         config: of the run.
         folder: of the run.
         done: steps done so far; TensorBoard drops events of later steps.
+        note: receives a sentence when a log fails.
 
     Raises:
         MissingExtra: a package is not installed.
@@ -54,7 +55,7 @@ def opened_logs(config: TrainingConfig, folder: Path, done: int) -> Iterator[lis
     with ExitStack() as stack:
         logs: list[Log] = []
         for name, opener in openers.items():
-            logs.append(_opened(name, opener))
+            logs.append(_Lasting(name, _opened(name, opener), note))
             stack.callback(logs[-1].close)
         yield logs
 
@@ -65,8 +66,41 @@ def _opened(name: str, opener: Callable[[], Log]) -> Log:
     except UserError:
         raise
     except Exception as error:  # the packages have no common class
-        fault = without_secrets(" ".join(str(error).split()))[:_LONGEST_FAULT]
-        raise UserError(f"logging.{name}: {fault or type(error).__name__}") from error
+        raise UserError(f"logging.{name}: {_fault(error)}") from error
+
+
+def _fault(error: Exception) -> str:
+    return without_secrets(" ".join(str(error).split()))[:_LONGEST_FAULT] or type(error).__name__
+
+
+class _Lasting:
+    """A log whose failure does not end the run: `metrics.jsonl` has the figures."""
+
+    def __init__(self, name: str, log: Log, note: Callable[[str], None]) -> None:
+        self._name = name
+        self._note = note
+        self._log: Log | None = log
+
+    def write(self, step: int, figures: Mapping[str, float]) -> None:
+        with self._released_on_failure(f"step {step}"):
+            if self._log is not None:
+                self._log.write(step, figures)
+
+    def close(self) -> None:
+        with self._released_on_failure("the end"):
+            if self._log is not None:
+                self._log.close()
+
+    @contextmanager
+    def _released_on_failure(self, when: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  the packages have no common class
+            self._log = None  # its client would try again at every step, for minutes
+            self._note(
+                f"logging.{self._name} failed at {when} and gets no more figures; metrics.jsonl has all:"
+                f" {_fault(error)}"
+            )
 
 
 def flat(line: Mapping[str, Any]) -> dict[str, float]:

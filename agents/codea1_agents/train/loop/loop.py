@@ -171,7 +171,7 @@ def _run_loop(
     done = step_of(checkpoint) if checkpoint is not None else 0
     lines = read_metrics(folder.path)
     with (
-        opened_logs(config, folder.path, done) as logs,
+        opened_logs(config, folder.path, done, watcher.note) as logs,
         torch_threads(config.cluster.torch_threads),
         _ray(config.cluster),
         sigterm_interrupts(),  # again: Ray has a handler of its own

@@ -18,6 +18,7 @@ from codea1_agents.cli.training_table import LiveTable, PlainLines, tables_of
 from codea1_agents.train.grpo.progress import Part, Phase, Progress
 from codea1_agents.train.loop import fitting, load_training, preset_names
 from codea1_agents.train.sizing.devices import Devices
+from codea1_env import values
 from codea1_env.runs.folder import iter_episodes
 from codea1_env.runs.records import EpisodeRecord
 from tests.support.command_line import codea1
@@ -297,5 +298,6 @@ def test_duels_are_shown_if_they_are_asked_for(duel: EpisodeRecord, capsys: pyte
     assert "step 3" in text
     plain = capsys.readouterr().out
     assert program in plain
-    assert duel.rounds[0].suites[0].cases[0].expression in plain
+    case = duel.rounds[0].suites[0].cases[0]
+    assert f"{case.expression} == {values.describe(case.expected.encode())}" in plain
     assert len(plain.splitlines()) <= 15

@@ -18,7 +18,7 @@ FIGURES = {"figures/coder_reward": 0.5, "evaluation/tester_validity/mutant,stren
 
 
 def write_all(out: Path, *changes: str, step: int = 1) -> None:
-    with opened_logs(load_training("", list(changes)), out, 0) as logs:
+    with opened_logs(load_training("", list(changes)), out, 0, print) as logs:
         for log in logs:
             log.write(step, FIGURES)
 
@@ -106,6 +106,35 @@ def test_a_log_that_cannot_be_opened_is_one_sentence_and_closes_those_before(
     for module in (wandb, tensorboard):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     config = load_training("", ["game.problems=starter", "logging.wandb=mine", "logging.tensorboard=true"])
-    with pytest.raises(UserError, match=r"logging\.wandb: no API key configured$"), opened_logs(config, tmp_path, 0):
+    with (
+        pytest.raises(UserError, match=r"logging\.wandb: no API key configured$"),
+        opened_logs(config, tmp_path, 0, print),
+    ):
         raise AssertionError("it cannot be opened")
     assert events == ["opened", "closed"]
+
+
+def test_a_log_that_fails_later_is_one_sentence_and_gets_no_more_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    notes: list[str] = []
+
+    class Server:
+        def log(self, figures: dict[str, float], step: int) -> None:
+            written.append(step)
+            if step == 2:
+                raise OSError("connection\nlost")
+
+        def finish(self) -> None:
+            raise AssertionError("it is closed no more")
+
+    wandb = ModuleType("wandb")
+    vars(wandb).update(init=lambda **_: Server())
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    config = load_training("", ["logging.wandb=mine", "logging.tensorboard=false"])
+    with opened_logs(config, tmp_path, 0, notes.append) as logs:
+        for step in (1, 2, 3):
+            logs[0].write(step, FIGURES)
+    assert written == [1, 2]
+    assert notes == ["logging.wandb failed at step 2 and gets no more figures; metrics.jsonl has all: connection lost"]
