@@ -158,7 +158,7 @@ class Archive:
         return [
             number("; ".join((*case.imports, case.expression))),
             number(_described(case.expected)),
-            None if case.prediction_right is None else int(case.prediction_right),
+            _predicted(case),
             None if case.prediction is None or case.prediction_right else number(case.prediction),
             _VERDICTS.index(case.verdict),
             number(case.actual) if case.actual else None,
@@ -174,6 +174,13 @@ class Archive:
 
 
 _COLUMNS = ("run", "group", "member", "step", "problem", "outcome", "coder", "tester", "failed", "cases")
+
+
+def _predicted(case: CaseRecord) -> int | None:
+    """Return 0 for a wrong prediction, 1 for a right one, 2 for a copied example; None: nothing was predicted."""
+    if case.prediction_right is None:
+        return None
+    return int(case.prediction_right) + int(case.prediction_right and case.is_example)
 
 
 def _described(expected: str) -> str:

@@ -50,6 +50,7 @@ def case_of(number: int, verdict: Verdict, expression: str = "f({})", actual: st
         prediction_right=True,
         verdict=verdict,
         actual=actual,
+        is_example=number == 1,
     )
 
 

@@ -124,7 +124,7 @@ class Detail {
     const text = (value) => el("span", { class: "mono ltr" }, visible(value));
     const rows = cases.map(([expression, expected, right, prediction, verdict, actual], n) => {
       const word = this.browser.index.verdicts[verdict];
-      const predicted = right === null ? "" : right ? "right" : [el("b", { class: "v-time_limit" }, "wrong "), prediction === null ? "" : text(this.t[prediction])];
+      const predicted = right === null ? "" : right ? ["right", "right, an example"][right - 1] : [el("b", { class: "v-time_limit" }, "wrong "), prediction === null ? "" : text(this.t[prediction])];
       return el("tr", { id: `case-${key}-${n}` }, cell("case", String(n + 1)), cell("test", text(this.t[expression])), cell("solution", text(this.t[expected])),
         cell("predicted", predicted), cell("verdict", words(word), "word v-" + word), cell("gave", actual === null ? "" : text(this.t[actual])));
     });
