@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
 import threading
 import time
@@ -311,14 +312,22 @@ def _scratch_file() -> Iterator[Path]:
 
 def _check_place(path: Path, *, create: bool) -> None:
     try:
-        if path.is_dir():
+        if stat.S_ISDIR(_mode(path)):
             raise BrokenInput(f"Mistake Book {path}: is a folder")
-        if not path.parent.is_dir():
+        if not stat.S_ISDIR(_mode(path.parent)):
             raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
-        if not create and not path.exists():
+        if not create and not _mode(path):
             raise BrokenInput(f"Mistake Book {path}: there is no such file")
     except OSError as error:  # a parent folder may not be accessible, or the name may be too long
         raise BrokenInput(f"Mistake Book {path}: {error.strerror or error}") from error
+
+
+def _mode(path: Path) -> int:
+    """Return the mode of a file; 0: there is none. `Path.exists` of Python 3.14 also hides that a folder is closed."""
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def _is_writable(path: Path) -> bool:

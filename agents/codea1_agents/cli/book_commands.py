@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from heapq import nsmallest
 from pathlib import Path
@@ -130,8 +130,10 @@ def target_book(path: Path) -> Iterator[MistakeBook]:
 
 
 def _exists(path: Path) -> bool:
-    with _path_errors(path):
-        return path.exists()
+    with _path_errors(path), suppress(FileNotFoundError, NotADirectoryError):
+        path.stat()  # `exists` of Python 3.14 hides that a folder is closed
+        return True
+    return False
 
 
 @contextmanager

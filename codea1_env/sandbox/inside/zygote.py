@@ -94,14 +94,18 @@ def _start_again_in_bubblewrap(options: dict[str, Any], control: _socket.socket)
 
 
 class _AllowedPackages:
-    """Finds only the allowed site packages, since some others contain the answers to the problems."""
+    """Finds only the allowed site packages, since some others contain the answers to the problems.
+
+    It looks for them at once: Landlock forbids to list their folder afterwards.
+    """
 
     def __init__(self, folders: dict[str, str]) -> None:
-        self._folders = folders
+        self._specs = {name: PathFinder.find_spec(name, [folder]) for name, folder in folders.items()}
+        for folder in folders.values():
+            sys.path_importer_cache.pop(folder, None)  # it names all packages there
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        folder = self._folders.get(name) if path is None else None
-        return PathFinder.find_spec(name, [folder], target) if folder else None
+        return self._specs.get(name) if path is None else None
 
 
 def _warm_up() -> None:

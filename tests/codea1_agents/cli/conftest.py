@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from codea1_env.sandbox import Guarantee
 from codea1_env.sandbox.local import LocalSandbox
 from tests.support import command_line
 
@@ -58,6 +59,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "100")
     # Every command closes its sandbox when it is done; here the next command of this process needs it again.
     monkeypatch.setattr(LocalSandbox, "close", lambda self: None)
+    # Where the kernel refuses namespaces, every command would warn of a weak sandbox.
+    monkeypatch.setattr(LocalSandbox, "guarantee", Guarantee.ISOLATED)
     (tmp_path / "my_agents.py").write_text(AGENTS)
     return tmp_path
 
