@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from codea1_agents.models.model_facts import ModelFacts
+from codea1_agents.models.shapes import ModelShape, UnknownShape, shape_of
 from codea1_agents.train.grpo.model_settings import DTYPES, LoraSettings, ModelSettings
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, learner_parts
 from codea1_agents.train.sizing.sampling import SampledModule
-from codea1_agents.train.sizing.shapes import ModelShape, UnknownShape, shape_of
 
 
 @dataclass(frozen=True, slots=True)

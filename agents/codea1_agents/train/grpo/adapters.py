@@ -73,8 +73,8 @@ def untied(model: Any) -> dict[str, Tensor]:
     for name, tensor in model.state_dict(keep_vars=True).items():
         if is_adapted(model) and ".lora_" not in name:
             continue
-        if tensor.data_ptr() not in seen or not tensor.numel():
-            seen.add(tensor.data_ptr())
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
             found[name] = tensor
     return found
 
@@ -110,9 +110,9 @@ def save_plain(model: Any, folder: str | Path) -> None:
 
 
 def _refuse_tied(base: Any) -> None:
-    places = Counter(tensor.data_ptr() for tensor in base.state_dict().values() if tensor.numel())
+    uses = Counter(id(parameter) for _, parameter in base.named_parameters(remove_duplicate=False))
     for name, layer in base.named_modules():
-        if hasattr(layer, "get_delta_weight") and places[layer.get_base_layer().weight.data_ptr()] > 1:
+        if hasattr(layer, "get_delta_weight") and uses[id(layer.get_base_layer().weight)] > 1:
             raise UserError(f"lora: {name} shares its weight with another layer, which an adapter would not change")
 
 

@@ -23,6 +23,15 @@ def load_causal_model(path: str, dtype: str = "float32") -> Any:
         return AutoModelForCausalLM.from_pretrained(place, dtype=getattr(torch, dtype)).eval()
 
 
+def empty_causal_model(path: str) -> Any:
+    """Return the same model as `load_causal_model`, with parameters on the current device that hold nothing yet."""
+    from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415  -- slow to import
+
+    with loading_errors(f"model {path!r}"):
+        config = AutoConfig.from_pretrained(require_model("grpo", path))
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+
+
 def autocast(device: torch.device | str, dtype: str) -> torch.autocast:
     """Return a context that computes in a data type, such as `bfloat16`; empty: in the types of the tensors."""
     return torch.autocast(torch.device(device).type, dtype=getattr(torch, dtype or "float32"), enabled=bool(dtype))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.core.learner.learner_group import LearnerGroup
 from ray.rllib.core.rl_module.multi_rl_module import MultiRLModuleSpec
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
@@ -26,9 +27,11 @@ from codea1_agents.train.grpo.mapping import ByRole, modules_by_role
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.grpo.settings import TrainingSettings
+from codea1_agents.train.grpo.sharded_group import ShardedLearnerGroup
+from codea1_agents.train.grpo.sharding_choice import SHARDINGS, is_sharded
 from codea1_agents.train.grpo.vllm_options import require_engine_options
 from codea1_env.agent import AgentSpec
-from codea1_env.errors import UserError
+from codea1_env.errors import UnknownName, UserError
 from codea1_env.group_env import GroupEnv
 from codea1_env.problems import DEFAULT_SOURCE
 from codea1_env.rounds.trees import SuitesPer
@@ -64,6 +67,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         self.scripted: dict[str, AgentSpec] = {}
         self.frozen: frozenset[str] = frozenset()
         self.prompts = "default"
+        self.sharding = "auto"
         self._set(default_hyperparameters())
 
     # Fluent settings
@@ -176,6 +180,39 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
         super().training(**settings)
         return self._set(own)
 
+    def learners(self, *, sharding: str = NotProvided, **settings: Any) -> Self:
+        """Set the learners: how models are spread over them, and what RLlib's own `learners` accepts.
+
+        Args:
+            sharding: `full`: each learner holds a part of every parameter, gradient and state of the optimiser (FSDP2);
+                `none`: each holds all (DDP); `auto`: `full` with two learners and more if the models have more than
+                `SHARDED_ABOVE` parameters, as far as their configurations are here.
+            settings: of RLlib.
+
+        Raises:
+            UserError: no such sharding.
+        """
+        if sharding is not NotProvided and sharding not in SHARDINGS:
+            raise UnknownName.of("sharding", sharding, SHARDINGS)
+        super().learners(**settings)
+        return self._set({"sharding": sharding})
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether each learner holds a part of every model."""
+        return is_sharded(self.sharding, self.num_learners, [each.path for each in self.models.values()])
+
+    def build_learner_group(self, **settings: Any) -> LearnerGroup:
+        """Return the learners."""
+        if not self.is_sharded:
+            return super().build_learner_group(**settings)
+        spec = settings.get("rl_module_spec") or self.get_multi_rl_module_spec(
+            env=settings.get("env"), spaces=settings.get("spaces")
+        )
+        return ShardedLearnerGroup(
+            config=self.copy(), module_spec=spec, placement_group=settings.get("placement_group")
+        )
+
     def _set(self, settings: Mapping[str, Any]) -> Self:
         for name, value in settings.items():
             if value is not NotProvided:
@@ -187,6 +224,8 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
     def validate(self) -> None:
         """Raise UserError for settings that make no run; set what follows from other settings."""
         require_group_env(self.env, self.env_config)
+        if self.sharding == "full" and self.num_learners < 2:
+            raise UserError("learners: sharding='full' needs two learners or more")
         for role in _ROLES:
             if not self._has_player(role) and (role == "coder" or self.rules.reward.pays_tester):
                 raise UserError(f"nobody plays the {role}: name a model with llm_agents or an agent with agents")
@@ -260,6 +299,7 @@ class GRPOSettings(AlgorithmConfig):  # type: ignore[misc]  # Ray has no types
                 logits_at_once=self.logits_at_once,
                 prompt_once=self.prompt_once,
                 temperature=self.temperature,
+                sharded=self.is_sharded,
             )
             specs[module] = RLModuleSpec(module_class=CausalLMModule, model_config=full.to_dict())
         return MultiRLModuleSpec(rl_module_specs=specs)

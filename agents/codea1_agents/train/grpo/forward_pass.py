@@ -40,7 +40,9 @@ class Abilities:
             return cls(_has_plain_head(base, given), _repeats_prompts(base, given))
 
 
-def states_of_responses(model: Any, batch: Mapping[str, Tensor], abilities: Abilities, *, prompt_once: bool) -> Tensor:
+def states_of_responses(
+    model: Any, batch: Mapping[str, Tensor], abilities: Abilities, *, prompt_once: bool, in_step: bool = False
+) -> Tensor:
     """Return what predicts each token of the responses: hidden states (B, R, H), or logits (B, R, V).
 
     They are logits if the model has no plain head.
@@ -50,16 +52,23 @@ def states_of_responses(model: Any, batch: Mapping[str, Tensor], abilities: Abil
         batch: the columns of prompts and responses.
         abilities: of the model.
         prompt_once: whether each distinct prompt is computed once.
+        in_step: whether any batch takes the same number of passes, as learners of a sharded model must.
     """
     passes = _Passes(without_wrapper(model), abilities.has_plain_head)
     numbers, which = batch[Column.PROMPT_NUMBER].unique(return_inverse=True)
-    if not prompt_once or len(numbers) == len(which):
+    if not prompt_once or (len(numbers) == len(which) and not in_step):
         return _of_whole_rows(passes, batch)
     return _after_prompts(passes, batch, which)
 
 
 def figures_of_responses(
-    model: Any, batch: Mapping[str, Tensor], abilities: Abilities, *, prompt_once: bool, **settings: Any
+    model: Any,
+    batch: Mapping[str, Tensor],
+    abilities: Abilities,
+    *,
+    prompt_once: bool,
+    in_step: bool = False,
+    **settings: Any,
 ) -> TokenFigures:
     """Return the figures of the tokens of the responses.
 
@@ -68,11 +77,27 @@ def figures_of_responses(
         batch: the columns of prompts and responses.
         abilities: of the model.
         prompt_once: whether each distinct prompt is computed once.
+        in_step: see `states_of_responses`.
         settings: of `token_figures`.
     """
     head = without_wrapper(model).get_output_embeddings() if abilities.has_plain_head else torch.nn.Identity()
-    states = states_of_responses(model, batch, abilities, prompt_once=prompt_once)
+    states = states_of_responses(model, batch, abilities, prompt_once=prompt_once, in_step=in_step)
     return token_figures(states, head, batch[Column.RESPONSE_IDS], batch[Column.RESPONSE_MASK], **settings)
+
+
+class ResponsePass(torch.nn.Module):
+    """A model whose forward pass returns the figures of the responses' tokens."""
+
+    def __init__(self, model: Any, abilities: Abilities) -> None:
+        """Wrap a model with or without adapters."""
+        super().__init__()
+        self.model = model
+        self.abilities = abilities
+
+    def forward(self, batch: Mapping[str, Tensor], **settings: Any) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities and entropies, each (B, R); see `figures_of_responses`."""
+        found = figures_of_responses(self.model, batch, self.abilities, **settings)
+        return found.log_probs, found.entropy
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +139,13 @@ def _after_prompts(passes: _Passes, batch: Mapping[str, Tensor], which: Tensor) 
     of_prompts = passes.last(
         1, batch[Column.PROMPT_IDS][first], batch[Column.PROMPT_MASK][first], use_cache=True, past_key_values=cache
     )
-    ids = batch[Column.RESPONSE_IDS][:, :-1]  # the last token predicts nothing
-    if not ids.shape[1]:
-        return of_prompts[which]
+    n_tokens = batch[Column.RESPONSE_IDS].shape[1]
+    n_predicting = max(n_tokens - 1, 1)  # the last token predicts nothing
+    ids = batch[Column.RESPONSE_IDS][:, :n_predicting]
     cache.reorder_cache(which)
-    mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK][:, :-1]], dim=-1)
-    of_tokens = passes.last(ids.shape[1], ids, mask, use_cache=True, past_key_values=cache)
-    return torch.cat([of_prompts[which], of_tokens], dim=1)
+    mask = torch.cat([batch[Column.PROMPT_MASK], batch[Column.RESPONSE_MASK][:, :n_predicting]], dim=-1)
+    of_tokens = passes.last(n_predicting, ids, mask, use_cache=True, past_key_values=cache)
+    return torch.cat([of_prompts[which], of_tokens], dim=1)[:, :n_tokens]
 
 
 def _has_plain_head(base: Any, given: Mapping[str, Tensor]) -> bool:

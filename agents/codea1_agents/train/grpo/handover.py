@@ -18,6 +18,7 @@ from torch import Tensor
 from codea1_agents.train.grpo.adapters import untied
 from codea1_agents.train.grpo.failures import StaleWeights
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.sharding import is_first_learner, whole_tensor
 
 _MB = 2**20
 
@@ -61,7 +62,7 @@ def plan_of(learner: Any) -> HandoverPlan | None:
 
     A piece has at most `handover_piece_mb` of its module's settings; a larger tensor is a piece of its own.
     """
-    if not _is_first_learner():
+    if not is_first_learner():
         return None
     pieces: list[PieceNames] = []
     for module in sorted(learner.module.keys()):
@@ -72,23 +73,23 @@ def plan_of(learner: Any) -> HandoverPlan | None:
 
 
 def piece_of(learner: Any, which: PieceNames) -> Piece | None:
-    """Return the tensors with these names, as samplers get them; None unless it is the first learner."""
-    if not _is_first_learner():
-        return None
+    """Return the tensors with these names, as samplers get them; None unless it is the first learner.
+
+    All learners must call this at the same time: they gather sharded tensors.
+    """
     module = _unwrapped(learner, which.module)
+    if not is_first_learner() and not module.settings.sharded:
+        return None
     own, dtype = untied(module.model), sent_type(module.settings)
-    sent = {name: as_sent(own[name], dtype).cpu() for name in which.names}
+    sent = {name: whole_tensor(as_sent(own[name], dtype)).cpu() for name in which.names}
+    if not is_first_learner():
+        return None
     return Piece(
         which.module,
         {name: array_of(tensor) for name, tensor in sent.items()},
         {name: checksum(tensor) for name, tensor in sent.items()},
         which.is_first,
     )
-
-
-def _is_first_learner() -> bool:
-    is_alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
-    return is_alone or torch.distributed.get_rank() == 0
 
 
 def _unwrapped(learner: Any, module: str) -> Any:

@@ -20,6 +20,7 @@ from codea1_agents.train.grpo.hyperparameters import LossSettings, settings_in
 from codea1_agents.train.grpo.loss import LossParts, grpo_loss, importance_weights, sampler_gap
 from codea1_agents.train.grpo.micro_batches import Batch, Budget, micro_batches, nothing_of
 from codea1_agents.train.grpo.schedule import lr_factor
+from codea1_agents.train.grpo.sharding import whole_tensor
 
 _MAXIMA = frozenset({"ratio_gap", "sampler_gap_max"})  # figures that are combined by their maximum, not their sum
 _OF_FIRST_STEP = frozenset({"sampler_gap", "sampler_gap_max", "sampler_ess", "sampler_truncated_share"})
@@ -93,8 +94,13 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             micro_batches({name: column[numbers == number] for name, column in batch.items()}, budget)
             for number in numbers.unique().tolist()
         ]
-        for part in chain.from_iterable(steps) if config.old_log_probs == "learner" else ():
-            part[Column.OLD_LOG_PROBS] = module.log_probs(part)
+        if config.old_log_probs == "learner":
+            parts = list(chain.from_iterable(steps))
+            for part in parts:
+                part[Column.OLD_LOG_PROBS] = module.log_probs(part)
+            if module.settings.sharded:  # each pass gathers parameters from all learners
+                for _ in range(self._max_over_learners(len(parts)) - len(parts)):
+                    module.log_probs(nothing_of(parts[0]))
         return steps
 
     def _set_learning_rate(self, module_id: str, config: Any) -> None:
@@ -119,7 +125,7 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
             _accumulate(found, _figures(loss) | (_gap_figures(config, part, forward) if is_first else {}))
         params = self._optimizer_parameters[optimizer]
         norm = torch.nn.utils.clip_grad_norm_([self._params[each] for each in params], config.grad_clip or math.inf)
-        found = {**self._over_all_learners(found), "grad_norm": float(norm)}
+        found = {**self._over_all_learners(found), "grad_norm": float(whole_tensor(norm))}
         if not (math.isfinite(found["loss"]) and math.isfinite(found["grad_norm"])):
             optimizer.zero_grad(set_to_none=True)
             raise NotFinite(
@@ -151,8 +157,16 @@ class GRPOTorchLearner(TorchLearner):  # type: ignore[misc]  # Ray has no types
         both = zip(sorted(found), values.tolist(), largest.tolist(), strict=True)
         return {name: maximum if name in _MAXIMA else total for name, total, maximum in both}
 
+    def _make_modules_ddp_if_necessary(self) -> None:
+        """Wrap modules in DDP unless they are sharded."""
+        if not self.config.is_sharded:
+            super()._make_modules_ddp_if_necessary()
+
     def _synced(self, module: Any, *, is_last: bool) -> contextlib.AbstractContextManager[Any]:
-        """Return a context that exchanges gradients with other learners only in the last backward pass of a step."""
+        """Return a context that exchanges gradients with other learners only in the last backward pass of a step.
+
+        Sharded modules exchange them in each, since whole gradients would not fit.
+        """
         no_sync = getattr(module, "no_sync", None)
         return contextlib.nullcontext() if is_last or no_sync is None else no_sync()
 

@@ -62,6 +62,8 @@ class ModelSettings:
     """Whether the learner computes a prompt once for all responses to it. `GRPOConfig` sets it from its own."""
     temperature: float = 1.0
     """Of the distribution whose log-probabilities the learner computes. `GRPOConfig` sets it from its own."""
+    sharded: bool = False
+    """Whether each learner holds a part of the model. `GRPOConfig` sets it from its own."""
     lora: LoraSettings | None = None
     """Adapters to train instead of the whole model."""
     rollout_engine: str = "transformers"

@@ -1,15 +1,16 @@
 """A causal language model as an RLModule: it gives the learner token log-probabilities, and others its weights.
 
 The `model_config` of its spec is the result of `ModelSettings.to_dict`. The frozen reference is not part of the state:
-each learner loads it. With adapters, the reference is the model with its adapters off, and the state holds only the
-adapters.
+learners load it. With adapters, the reference is the model with its adapters off, and the state holds only the
+adapters. With `ModelSettings.sharded`, each learner holds a part of the model and of the reference; see `sharding`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,17 @@ from torch import Tensor
 from codea1_agents.models.chat_format import load_tokenizer
 from codea1_agents.models.model_files import require_model
 from codea1_agents.train.grpo.adapters import adapted, save_plain, untied, without_adapter
-from codea1_agents.train.grpo.causal_models import autocast, checkpoint_activations, load_causal_model
+from codea1_agents.train.grpo.causal_models import (
+    autocast,
+    checkpoint_activations,
+    empty_causal_model,
+    load_causal_model,
+)
 from codea1_agents.train.grpo.columns import Column
-from codea1_agents.train.grpo.forward_pass import Abilities, figures_of_responses
+from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
 from codea1_agents.train.grpo.handover import array_of, copy_into, tensor_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.grpo.token_figures import TokenFigures
+from codea1_agents.train.grpo.sharding import is_first_learner, mesh_of, part_of, sharded, whole_tensor
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,6 +59,16 @@ def _built(settings: ModelSettings, dtype: str) -> Any:
     return model if settings.lora is None else adapted(model, settings.lora)
 
 
+def _empty(settings: ModelSettings) -> Any:
+    with torch.device("meta"):
+        model = empty_causal_model(settings.path)
+        return model if settings.lora is None else adapted(model, settings.lora)
+
+
+def _freeze(model: Any) -> None:
+    model.requires_grad_(False)
+
+
 def _save(model: Any, settings: ModelSettings, folder: str | Path) -> None:
     save_plain(model, folder)
     load_tokenizer(require_model("grpo", settings.path)).save_pretrained(str(folder))
@@ -64,25 +80,35 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
     def setup(self) -> None:
         """Load the model, and the reference if the loss needs one."""
         self.settings = ModelSettings(**self.model_config)
-        samples_only = bool(self.inference_only)
-        dtype = self.settings.sampling_dtype if samples_only else "float32"
-        self.model = _built(self.settings, dtype)
-        if samples_only:
-            self.model.requires_grad_(False)
+        if self.inference_only:
+            self.model = _built(self.settings, self.settings.sampling_dtype).requires_grad_(False)
             return
-        self.abilities = Abilities.of(self.model)
+        self.policy = self._pass(self.settings, self._prepare)
+        self.model = self.policy.model
         self._warn_of_repeated_prompts()
-        if self.settings.gradient_checkpointing:
-            checkpoint_activations(self.model)
         self.reference = None
         if self.settings.with_reference and self.settings.lora is None:
-            self.reference = load_causal_model(self.settings.path, dtype="float32")
-            self.reference.requires_grad_(False)
+            self.reference = self._pass(self.settings, _freeze)
+
+    def _pass(self, settings: ModelSettings, prepare: Callable[[Any], None]) -> ResponsePass:
+        """Return the model whole, or this learner's part of it."""
+        if settings.sharded:
+            device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+            load, empty = partial(_built, settings, "float32"), partial(_empty, settings)
+            return sharded(load, empty, mesh_of(device), prepare=prepare)
+        model = _built(settings, "float32")
+        abilities = Abilities.of(model)
+        prepare(model)
+        return ResponsePass(model, abilities)
+
+    def _prepare(self, model: Any) -> None:
+        if self.settings.gradient_checkpointing:
+            checkpoint_activations(model)
 
     @property
     def computes_prompts_once(self) -> bool:
         """Whether responses to one prompt share its computation."""
-        is_possible = self.abilities.repeats_prompts and not self.settings.gradient_checkpointing
+        is_possible = self.policy.abilities.repeats_prompts and not self.settings.gradient_checkpointing
         return self.settings.prompt_once and is_possible
 
     def _warn_of_repeated_prompts(self) -> None:
@@ -94,7 +120,7 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def get_non_inference_attributes(self) -> list[str]:
         """Return the names of the attributes that samplers do not need."""
-        return ["reference"]
+        return ["policy", "reference"]
 
     def train(self, mode: bool = True) -> CausalLMModule:
         """Keep dropout off: the learner must compute the log-probabilities that the sampler had."""
@@ -106,39 +132,41 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
 
     def _forward_train(self, batch: Mapping[str, Tensor], **_: Any) -> dict[str, Tensor]:
         """Return log-probabilities of the response's tokens, those of the reference, and entropies, each (B, R)."""
-        own = self._figures(self.model, batch, entropy_gradient=self.settings.entropy_bonus)
-        found: dict[str, Tensor] = {Column.LOG_PROBS: own.log_probs, Column.ENTROPY: own.entropy}
+        own, entropy = self._figures(self.policy, batch, entropy_gradient=self.settings.entropy_bonus)
+        found: dict[str, Tensor] = {Column.LOG_PROBS: own, Column.ENTROPY: entropy}
         if self.settings.with_reference:
             with torch.no_grad(), self._as_loaded() as reference:
-                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch).log_probs
+                found[Column.REFERENCE_LOG_PROBS] = self._figures(reference, batch)[0]
         return found
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def log_probs(self, batch: Mapping[str, Tensor]) -> Tensor:
         """Return the log-probabilities (B, R) of the response's tokens, without gradient."""
-        return self._figures(self.model, batch).log_probs
+        return self._figures(self.policy, batch)[0]
 
     @contextlib.contextmanager
-    def _as_loaded(self) -> Iterator[Any]:
+    def _as_loaded(self) -> Iterator[ResponsePass]:
         """Yield the model as it was loaded."""
         if self.reference is not None:
             yield self.reference
         else:
             with without_adapter(self.model):
-                yield self.model
+                yield self.policy
 
-    def _figures(self, model: Any, batch: Mapping[str, Tensor], *, entropy_gradient: bool = False) -> TokenFigures:
-        """Return the figures of the responses' tokens."""
+    def _figures(
+        self, model: ResponsePass, batch: Mapping[str, Tensor], *, entropy_gradient: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities and entropies of the responses' tokens."""
         with autocast(batch[Column.PROMPT_IDS].device, self.settings.autocast):
-            return figures_of_responses(
-                model,
-                batch,
-                self.abilities,
+            found: tuple[Tensor, Tensor] = model(
+                dict(batch),
                 prompt_once=self.computes_prompts_once,
+                in_step=self.settings.sharded,
                 logits_at_once=self.settings.logits_at_once,
                 temperature=self.settings.temperature,
                 entropy_gradient=entropy_gradient,
             )
+            return found
 
     # State for samplers and checkpoints
 
@@ -152,11 +180,15 @@ class CausalLMModule(TorchRLModule, InferenceOnlyAPI):  # type: ignore[misc]  # 
     ) -> dict[str, Any]:
         """Return the trained weights as copied arrays, tied ones once; see `handover.array_of`.
 
-        With `inference_only` the state is empty: `GRPO.sync_runners` sends weights to samplers, in pieces.
+        With `inference_only` the state is empty: `GRPO.sync_runners` sends weights to samplers, in pieces. The state
+        of a sharded model is gathered: all learners must call this at the same time, and only the first gets it.
         """
         if inference_only:
             return {}
-        return {name: array_of(tensor.detach().clone()) for name, tensor in untied(self.model).items()}
+        whole = ((name, whole_tensor(tensor.detach())) for name, tensor in untied(self.model).items())
+        return {
+            name: array_of(tensor.clone()) for name, tensor in whole if is_first_learner() or not self.settings.sharded
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Load weights from `get_state`, converted to the data type of this module.
@@ -177,4 +209,4 @@ def _copy_state(model: Any, state: Mapping[str, Any]) -> None:
         odd = sorted(own.keys() ^ state.keys())[:3]
         raise ValueError(f"these are weights of another model: {', '.join(odd)} and others differ")
     for name, tensor in own.items():
-        copy_into(tensor, tensor_of(state[name]))
+        copy_into(tensor, part_of(tensor_of(state[name]), tensor))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 
+from codea1_agents.models.shapes import ModelShape, shape_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.loop.modules import ROLES, longest, models_of
 from codea1_agents.train.loop.options import TrainingConfig
@@ -13,7 +14,6 @@ from codea1_agents.train.sizing.devices import Devices
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, Part, learner_parts
 from codea1_agents.train.sizing.placement import Placement, Process, placed
 from codea1_agents.train.sizing.sampling import VLLM_ROWS, RunnerMemory, SampledModule, runner_memory
-from codea1_agents.train.sizing.shapes import ModelShape, shape_of
 from codea1_agents.train.sizing.timing import MEAN_PROMPT, MEAN_REPLY, RoleWork, StepSeconds, step_seconds
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codea1_agents.models.shapes import ModelShape
 from codea1_agents.train.grpo.model_settings import ModelSettings
-from codea1_agents.train.sizing.shapes import ModelShape
 
 FLOAT = 4
 """Bytes of a float32, in which a learner keeps weights, gradients and the states of AdamW."""

@@ -12,11 +12,11 @@ from gymnasium.spaces import Discrete
 from torch import Tensor
 from torch.autograd.profiler import profile
 
+from codea1_agents.models.shapes import shape_of
 from codea1_agents.train.grpo.columns import Column
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.rl_module import CausalLMModule
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, kept_bytes, learner_parts, work_bytes
-from codea1_agents.train.sizing.shapes import shape_of
 
 _ALLOCATION = "[memory]"  # the name of the profiler's events
 

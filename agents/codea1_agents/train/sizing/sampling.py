@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from codea1_agents.models.shapes import ModelShape
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.grpo.vllm_options import engine_share
 from codea1_agents.train.sizing.learning import FLOAT, Part
-from codea1_agents.train.sizing.shapes import ModelShape
 
 _NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 _CACHE_GROWTH = 1.5

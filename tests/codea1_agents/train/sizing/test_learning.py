@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch, kept_bytes, learner_parts, work_bytes
-from codea1_agents.train.sizing.shapes import PUBLISHED
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"
 SHAPE = PUBLISHED[NAME]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import ModelSettings
 from codea1_agents.train.sizing.sampling import SampledModule, runner_memory
-from codea1_agents.train.sizing.shapes import PUBLISHED
 
 NAME = "Qwen/Qwen2.5-Coder-1.5B-Instruct"
 SHAPE = PUBLISHED[NAME]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from codea1_agents.models.shapes import PUBLISHED
 from codea1_agents.train.grpo.model_settings import LoraSettings, ModelSettings
 from codea1_agents.train.sizing.devices import Gpu
 from codea1_agents.train.sizing.learning import LearnedModule, MicroBatch
 from codea1_agents.train.sizing.sampling import SampledModule
-from codea1_agents.train.sizing.shapes import PUBLISHED
 from codea1_agents.train.sizing.timing import LEARNS_AT, SAMPLES_AT, RoleWork, StepSeconds, step_seconds
 
 NAME = "Qwen/Qwen2.5-Coder-0.5B-Instruct"

@@ -1,0 +1,106 @@
+"""Learners of sharded models. The state of one learner is a part; so all are called, and each writes its part.
+
+A checkpoint is in the format of `torch.distributed.checkpoint`: nothing is gathered, and another number of learners can
+read it. All learners write into one folder, so on several nodes it must be on a file system that they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch.distributed.checkpoint as dcp
+from ray.rllib.core import COMPONENT_LEARNER
+from ray.rllib.core.learner.learner_group import LearnerGroup
+from torch import Tensor, tensor, zeros_like
+
+from codea1_agents.train.grpo.adapters import untied
+
+SHARDS = "shards"
+"""Folder of a checkpoint with the parts of all learners."""
+_NUMBER = "weights_seq_no"
+
+
+class ShardedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no types
+    """RLlib's group of learners, whose states are parts."""
+
+    def get_state(
+        self,
+        components: str | Collection[str] | None = None,
+        *,
+        not_components: str | Collection[str] | None = None,
+        inference_only: bool = False,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """Return gathered weights if `components` names them (`learner/rl_module`); otherwise nothing.
+
+        The first learner holds the gathered weights of one model after the other, this process those of all: prefer
+        checkpoints, and `weight_sync` for pieces.
+        """
+        wanted = self._get_subcomponents(COMPONENT_LEARNER, components)
+        if not wanted:
+            return {}
+        found = self.foreach_learner(lambda learner: learner.get_state(wanted, inference_only=inference_only, **more))
+        return {COMPONENT_LEARNER: next(iter(found)).get()}
+
+    def get_checkpointable_components(self) -> list[tuple[str, Any]]:
+        """Return nothing: RLlib would call one learner for each."""
+        return []
+
+    def save_to_path(self, path: Any = None, **settings: Any) -> str:
+        """Write a checkpoint, of which each learner writes its part."""
+        place = Path(super().save_to_path(path, **settings))
+        self._on_all(partial(_save, folder=str(place / SHARDS)))
+        return str(place)
+
+    def restore_from_path(self, path: Any, **settings: Any) -> None:
+        """Load a checkpoint of any number of learners."""
+        super().restore_from_path(path, **settings)
+        self._on_all(partial(_load, folder=str(Path(path) / SHARDS)))
+
+    def _on_all(self, work: Any) -> None:
+        for result in self.foreach_learner(work):
+            result.get()
+
+
+def _save(learner: Any, folder: str) -> None:
+    dcp.save(_parts(learner), checkpoint_id=folder)
+
+
+def _load(learner: Any, folder: str) -> None:
+    parts = _parts(learner)
+    dcp.load(parts, checkpoint_id=folder)
+    learner._weights_seq_no = int(parts[_NUMBER])
+
+
+def _parts(learner: Any) -> dict[str, Any]:
+    """Return this learner's parts of everything that a checkpoint holds; loading changes them in place."""
+    modules = {name: learner.module[name].unwrapped() for name in sorted(learner.module.keys())}
+    return {
+        _NUMBER: tensor(learner._weights_seq_no),
+        "models": {name: untied(module.model) for name, module in modules.items()},
+        "optimizers": {
+            name: _optimizer_parts(module.model, learner.get_optimizer(name))
+            for name, module in modules.items()
+            if learner.should_module_be_updated(name)
+        },
+    }
+
+
+def _optimizer_parts(model: Any, optimizer: Any) -> dict[str, dict[str, Tensor]]:
+    """Return the states of AdamW by parameter; before its first step, they are 0."""
+    found: dict[str, dict[str, Tensor]] = {}
+    for name, parameter in untied(model).items():
+        if not parameter.requires_grad:
+            continue
+        state: Mapping[str, Tensor] = optimizer.state[parameter]
+        if not state:
+            optimizer.state[parameter] = state = {
+                "step": tensor(0.0),
+                "exp_avg": zeros_like(parameter),
+                "exp_avg_sq": zeros_like(parameter),
+            }
+        found[name] = dict(state)
+    return found

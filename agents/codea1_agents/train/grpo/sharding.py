@@ -1,0 +1,100 @@
+"""Sharded models: each learner holds its part of every parameter (FSDP2 of PyTorch), gathered when it is needed.
+
+The root of the sharding is a `ResponsePass`, whose forward pass computes prompts, responses and logits in pieces.
+Backbone and output layer called apart would mix gathered and sharded tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from codea1_agents.train.grpo.adapters import without_wrapper
+from codea1_agents.train.grpo.forward_pass import Abilities, ResponsePass
+
+
+def is_first_learner() -> bool:
+    """Return whether this process is the only learner, or the first of them."""
+    is_alone = not (torch.distributed.is_available() and torch.distributed.is_initialized())
+    return is_alone or torch.distributed.get_rank() == 0
+
+
+def mesh_of(device: torch.device) -> DeviceMesh:
+    """Return all learners as one row of devices. The process group exists."""
+    return init_device_mesh(device.type, (torch.distributed.get_world_size(),))
+
+
+def sharded(
+    load: Callable[[], Any], empty: Callable[[], Any], mesh: DeviceMesh, *, prepare: Callable[[Any], None]
+) -> ResponsePass:
+    """Return a model of which each learner holds its part. All learners call this at the same time.
+
+    The first learner loads the model whole, in the memory of its host, and sends the others their parts, one parameter
+    at a time. The others never hold it.
+
+    Args:
+        load: returns the whole model; only the first learner calls it.
+        empty: returns the same model without memory, on the device `meta`.
+        mesh: the learners.
+        prepare: is called with the model before it is sharded.
+    """
+    whole = load() if mesh.get_rank() == 0 else None
+    abilities = _sent([None if whole is None else Abilities.of(whole)])
+    model = empty()
+    prepare(model)
+    for layer in _layers(model):
+        fully_shard(layer, mesh=mesh, reshard_after_forward=True)
+    found = ResponsePass(model, abilities)
+    fully_shard(found, mesh=mesh, reshard_after_forward=True)
+    found.to_empty(device=mesh.device_type)
+    _fill(found.model, whole, mesh)
+    return found
+
+
+def _layers(model: Any) -> list[torch.nn.Module]:
+    """Return the decoder layers; all other parameters belong to the root."""
+    base = without_wrapper(model)
+    names = set(getattr(base, "_no_split_modules", None) or ())
+    return [module for module in base.modules() if type(module).__name__ in names]
+
+
+def _sent(found: list[Any]) -> Any:
+    torch.distributed.broadcast_object_list(found, src=0)
+    return found[0]
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator]
+def _fill(model: Any, whole: Any, mesh: DeviceMesh) -> None:
+    """Copy the first learner's parameters and buffers, also those that no state contains, into the sharded model."""
+    source: Mapping[str, Tensor] = {} if whole is None else dict([*whole.named_parameters(), *whole.named_buffers()])
+    for name, own in [*model.named_parameters(), *model.named_buffers()]:
+        value = source[name].to(own.device, own.dtype) if source else torch.empty(own.shape, dtype=own.dtype)
+        if isinstance(own, DTensor):
+            own.copy_(distribute_tensor(value.to(own.device), own.device_mesh, own.placements, src_data_rank=0))
+        else:
+            torch.distributed.broadcast(value, src=0)
+            own.copy_(value)
+
+
+def whole_tensor(tensor: Tensor) -> Tensor:
+    """Return a tensor whole; of a sharded one, all learners must call this at the same time."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def part_of(value: Tensor, own: Tensor) -> Tensor:
+    """Return the same part of a whole tensor that this learner holds of another one; all of it, if it holds all."""
+    if not isinstance(own, DTensor):
+        return value
+    return distribute_tensor(value.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
+
+
+def own_bytes(tensor: Tensor) -> int:
+    """Return the bytes of a tensor that this process holds."""
+    local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+    return local.numel() * local.element_size()

@@ -1,0 +1,175 @@
+"""Sharded learners make the updates of one learner, hold their part of the memory, and continue in another number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from tests.support.grpo import ON_RAY, scored
+from tests.support.language_models import phrase_tokenizer
+
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed")
+from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
+from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
+from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
+from codea1_agents.train.grpo.handover import piece_of, plan_of  # noqa: E402
+from codea1_agents.train.grpo.sharding import own_bytes, whole_tensor  # noqa: E402
+
+pytestmark = ON_RAY
+
+N_UPDATES = 3
+SETTINGS = {"prompt_once": True, "logits_at_once": 16, "rows_at_once": 0, "tokens_at_once": 60}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model whose parameters do not divide evenly, with an output layer that is tied to its embedding."""
+    place = tmp_path_factory.mktemp("models") / "qwen2"
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = transformers.Qwen2Config(
+            vocab_size=41,
+            hidden_size=18,
+            intermediate_size=26,
+            num_hidden_layers=3,
+            num_attention_heads=3,
+            num_key_value_heads=1,
+            max_position_embeddings=128,
+            tie_word_embeddings=True,
+        )
+        transformers.Qwen2ForCausalLM(config).save_pretrained(place)
+    phrase_tokenizer().save_pretrained(place)
+    return str(place)
+
+
+def responses() -> list[ScoredResponse]:
+    """Six prompts of different length for both roles, with three responses each."""
+    found = []
+    for row, (module, n_prompt, n_response) in enumerate(
+        product(("coder", "tester"), (2, 7, 13, 9, 4, 11), (9, 1, 24))
+    ):
+        each = scored(module, n_prompt, n_response, advantage=(-1.2, 0.7, 0.5)[row % 3], seed=row)
+        found.append(replace(each, prompt=scored(module, n_prompt, 1).prompt))
+    return found
+
+
+def group_of(folder: str, n_learners: int, sharding: str, coder: dict[str, Any], tester: dict[str, Any]) -> Any:
+    config = (
+        GRPOConfig()
+        .problems("starter")
+        .llm_agents(coder=ModelSettings(folder, **coder), tester=ModelSettings(folder, **tester))
+        .learners(num_learners=n_learners, sharding=sharding)
+        .training(lr=1e-3, minibatches_per_epoch=1, warmup_steps=0, kl_coeff=0.01, **SETTINGS)
+    )
+    config.validate()
+    one = (gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(2))  # nothing reads them
+    spaces = dict.fromkeys(("coder", "tester"), one)
+    return config.build_learner_group(rl_module_spec=config.get_multi_rl_module_spec(spaces=spaces))
+
+
+def record_gradients(learner: Any) -> None:
+    """Keep the first gradients of each module, whole."""
+    learner.gradients = {}
+    for name in ("coder", "tester"):
+
+        def record(*_: Any, name: str = name) -> None:
+            if name not in learner.gradients:
+                named = learner.module[name].unwrapped().policy.model.named_parameters()
+                learner.gradients[name] = {
+                    each: whole_tensor(p.grad).numpy().copy() for each, p in named if p.grad is not None
+                }
+
+        learner.get_optimizer(name).register_step_pre_hook(record)
+
+
+def update(group: Any, n_learners: int, n_updates: int = N_UPDATES) -> None:
+    plan = shards(planned(responses(), 1, (0,)), max(1, n_learners))
+    for _ in range(n_updates):
+        group.update(episodes_refs=[ray.put([episode_of(each) for each in shard]) for shard in plan])
+
+
+def gradients_of(group: Any) -> dict[str, Any]:
+    found: dict[str, Any] = next(iter(group.foreach_learner(lambda learner: learner.gradients))).get()
+    return found
+
+
+def weights_of(group: Any) -> dict[str, Any]:
+    found: dict[str, Any] = group.get_state(components="learner/rl_module")["learner"]["rl_module"]
+    return found
+
+
+def distance(one: dict[str, Any], other: dict[str, Any]) -> float:
+    assert one.keys() == other.keys()
+    for module, tensors in one.items():
+        assert tensors.keys() == other[module].keys()
+    return max(float(np.abs(one[m][name] - other[m][name]).max()) for m in one for name in one[m])
+
+
+def held_bytes(learner: Any) -> tuple[int, int, int]:
+    """Bytes of parameters with references, of gradients after a backward pass, and of the states of AdamW."""
+    modules = [learner.module[name].unwrapped() for name in ("coder", "tester")]
+    models = [each for module in modules for each in (module.model, module.reference) if each is not None]
+    states = [state for name in ("coder", "tester") for state in learner.get_optimizer(name).state.values()]
+    return (
+        sum(own_bytes(each) for model in models for each in model.parameters()),
+        learner.gradient_bytes,
+        sum(own_bytes(state[key]) for state in states for key in ("exp_avg", "exp_avg_sq")),
+    )
+
+
+def count_gradients(learner: Any) -> None:
+    learner.gradient_bytes = 0
+
+    def count(optimizer: Any, *_: Any) -> None:
+        gradients = [p.grad for each in optimizer.param_groups for p in each["params"] if p.grad is not None]
+        learner.gradient_bytes = max(learner.gradient_bytes, sum(map(own_bytes, gradients)))
+
+    for name in ("coder", "tester"):
+        learner.get_optimizer(name).register_step_pre_hook(count)
+
+
+LORA = {"lora": LoraSettings(rank=2)}
+CHECKPOINTED = {"gradient_checkpointing": True}
+CASES = [(2, {}, LORA | CHECKPOINTED), (4, CHECKPOINTED, LORA)]
+"""Numbers of learners, with settings of coder and tester."""
+
+
+@pytest.mark.parametrize(("n_learners", "coder", "tester"), CASES)
+def test_sharded_learners_make_the_same_updates_and_continue_in_another_number(
+    folder: str, n_learners: int, coder: dict[str, Any], tester: dict[str, Any], tmp_path: Path
+) -> None:
+    alone = group_of(folder, 0, "none", coder, tester)
+    group = group_of(folder, n_learners, "full", coder, tester)
+    start = weights_of(alone)
+    assert distance(start, weights_of(group)) == 0
+    for each, n in ((alone, 0), (group, n_learners)):
+        each.foreach_learner(record_gradients)
+        each.foreach_learner(count_gradients)
+        update(each, n)
+    expected = gradients_of(alone)
+    scale = max(float(np.abs(each).max()) for each in expected["coder"].values())
+    assert distance(expected, gradients_of(group)) < 1e-5 * scale
+    weights = weights_of(alone)
+    assert distance(start, weights) > 1e-3
+    assert distance(weights, weights_of(group)) < 1e-5
+    (whole,) = [result.get() for result in alone.foreach_learner(held_bytes)]
+    for part in (result.get() for result in group.foreach_learner(held_bytes)):
+        print(n_learners, part, whole, [a / b for a, b in zip(part, whole, strict=True)])
+    group.save_to_path(tmp_path / "checkpoint")
+    group.shutdown()
+    other = group_of(folder, 2 if n_learners == 4 else 3, "full", coder, tester)
+    other.restore_from_path(tmp_path / "checkpoint")
+    assert distance(weights, weights_of(other)) < 1e-5
+    update(alone, 0, 1)
+    update(other, 2 if n_learners == 4 else 3, 1)
+    assert distance(weights_of(alone), weights_of(other)) < 1e-5
+    other.shutdown()
