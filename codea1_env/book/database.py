@@ -26,6 +26,7 @@ from pathlib import Path
 
 from codea1_env.errors import BrokenInput, UserError
 from codea1_env.facts.judge_version import JUDGE_VERSION
+from codea1_env.records.file_errors import mode_of
 
 _APPLICATION_ID = 0x43413142  # "CA1B"
 _SCHEMA_VERSION = 3
@@ -312,22 +313,14 @@ def _scratch_file() -> Iterator[Path]:
 
 def _check_place(path: Path, *, create: bool) -> None:
     try:
-        if stat.S_ISDIR(_mode(path)):
+        if stat.S_ISDIR(mode_of(path)):
             raise BrokenInput(f"Mistake Book {path}: is a folder")
-        if not stat.S_ISDIR(_mode(path.parent)):
+        if not stat.S_ISDIR(mode_of(path.parent)):
             raise BrokenInput(f"Mistake Book {path}: there is no folder {path.parent}")
-        if not create and not _mode(path):
+        if not create and not mode_of(path):
             raise BrokenInput(f"Mistake Book {path}: there is no such file")
     except OSError as error:  # a parent folder may not be accessible, or the name may be too long
         raise BrokenInput(f"Mistake Book {path}: {error.strerror or error}") from error
-
-
-def _mode(path: Path) -> int:
-    """Return the mode of a file; 0: there is none. `Path.exists` of Python 3.14 also hides that a folder is closed."""
-    try:
-        return path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
 
 
 def _is_writable(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from codea1_env.problems.files import find_rows, load_file
 from codea1_env.problems.hugging_face import is_saved_dataset, load_dataset_problems
 from codea1_env.problems.layouts import FoundRow, read_rows
 from codea1_env.problems.problem import Problem, ProblemSet
+from codea1_env.records.file_errors import mode_of
 
 ProblemSource = str | Path | ProblemSet | Iterable[Problem]
 
@@ -75,7 +77,7 @@ def _load_text(source: str, strict: bool) -> ProblemSet:
 
 def _exists(path: Path) -> bool:
     try:
-        return path.exists()
+        return bool(mode_of(path))
     except PermissionError:  # then reading it raises the proper error
         return True
     except (OSError, ValueError):  # too long for a path, or contains NUL
@@ -115,7 +117,7 @@ def _load_hugging_face(name: str, strict: bool) -> ProblemSet:
 
 def _load_path(path: Path, strict: bool) -> ProblemSet:
     try:
-        if not path.is_dir():
+        if not stat.S_ISDIR(mode_of(path)):
             return load_file(path, strict=strict)
         if is_saved_dataset(path):
             return load_dataset_problems(path, strict=strict)

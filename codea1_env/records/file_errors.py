@@ -19,3 +19,17 @@ def file_errors(path: Path, note: str = "") -> Iterator[None]:
         is_file = isinstance(error, FileExistsError)
         reason = "a file with this name exists" if is_file else error.strerror or error
         raise UserError(f"{place}: {reason}{note}") from error
+
+
+def mode_of(path: Path) -> int:
+    """Return the mode of a file or folder, as `stat` knows it; 0: there is none.
+
+    `Path.exists` and `Path.is_dir` of Python 3.14 also say False where a folder above may not be entered.
+
+    Raises:
+        OSError: a folder above may not be entered, or the name is too long.
+    """
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: a NUL in the name
+        return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from heapq import nsmallest
 from pathlib import Path
@@ -17,6 +17,7 @@ from codea1_env.book.pytest_file import export_pytest
 from codea1_env.book.store import MistakeBook, StoredEntry
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.problems import load_problems
+from codea1_env.records.file_errors import mode_of
 from codea1_env.runs.folder import stored_config
 
 _BOOK_OF_RUN = "book.sqlite"
@@ -130,10 +131,8 @@ def target_book(path: Path) -> Iterator[MistakeBook]:
 
 
 def _exists(path: Path) -> bool:
-    with _path_errors(path), suppress(FileNotFoundError, NotADirectoryError):
-        path.stat()  # `exists` of Python 3.14 hides that a folder is closed
-        return True
-    return False
+    with _path_errors(path):
+        return bool(mode_of(path))
 
 
 @contextmanager
