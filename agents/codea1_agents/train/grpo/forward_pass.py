@@ -85,7 +85,7 @@ def figures_of_responses(
     return token_figures(states, head, batch[Column.RESPONSE_IDS], batch[Column.RESPONSE_MASK], **settings)
 
 
-class ResponsePass(torch.nn.Module):
+class ResponsePass(torch.nn.Module):  # type: ignore[misc]  # torch is not read
     """A model whose forward pass returns the figures of the responses' tokens."""
 
     def __init__(self, model: Any, abilities: Abilities) -> None:

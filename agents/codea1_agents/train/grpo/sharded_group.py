@@ -14,12 +14,13 @@ from typing import Any
 import torch.distributed.checkpoint as dcp
 from ray.rllib.core import COMPONENT_LEARNER
 from ray.rllib.core.learner.learner_group import LearnerGroup
-from torch import Tensor, tensor, zeros_like
+from torch import Tensor, empty, tensor, zeros_like
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 from codea1_agents.train.grpo.adapters import untied
+from codea1_agents.train.grpo.handover import array_of
+from codea1_agents.train.grpo.sharding_choice import SHARDS
 
-SHARDS = "shards"
-"""Folder of a checkpoint with the parts of all learners."""
 _NUMBER = "weights_seq_no"
 
 
@@ -63,6 +64,26 @@ class ShardedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no typ
     def _on_all(self, work: Any) -> None:
         for result in self.foreach_learner(work):
             result.get()
+
+
+def whole_state(folder: Path, module: str) -> dict[str, Any]:
+    """Return the weights of one module from a checkpoint's `SHARDS`, as `CausalLMModule.get_state` does; needs no learner.
+
+    Raises:
+        KeyError: there is no such module.
+        Exception: of `torch.distributed.checkpoint`, for damaged files.
+    """
+    prefix = f"models.{module}."
+    stored = dcp.FileSystemReader(folder).read_metadata().state_dict_metadata
+    state = {
+        name: empty(found.size, dtype=found.properties.dtype)
+        for name, found in stored.items()
+        if name.startswith(prefix) and isinstance(found, TensorStorageMetadata)
+    }
+    if not state:
+        raise KeyError(module)
+    dcp.load(state, checkpoint_id=folder, no_dist=True)
+    return {name.removeprefix(prefix): array_of(tensor) for name, tensor in state.items()}
 
 
 def _save(learner: Any, folder: str) -> None:

@@ -97,4 +97,4 @@ def part_of(value: Tensor, own: Tensor) -> Tensor:
 def own_bytes(tensor: Tensor) -> int:
     """Return the bytes of a tensor that this process holds."""
     local = tensor.to_local() if isinstance(tensor, DTensor) else tensor
-    return local.numel() * local.element_size()
+    return int(local.numel() * local.element_size())

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from codea1_agents.models.shapes import UnknownShape, shape_of
 
 SHARDINGS = ("auto", "full", "none")
+SHARDS = "shards"
+"""Folder of a checkpoint with the parts of all learners."""
 SHARDED_ABOVE = 1_000_000_000
 """Parameters of all models of a run above which `auto` shards them; with gradients and AdamW these are 16 GB."""
 

@@ -60,6 +60,7 @@ def grpo_config(config: TrainingConfig) -> GRPOConfig:
             num_learners=cluster.learners,
             num_cpus_per_learner=cluster.cpus_per_learner,
             num_gpus_per_learner=cluster.gpus_per_learner,
+            sharding=cluster.sharding,
         )
         .fault_tolerance(restart_failed_env_runners=cluster.restart_lost)
         .debugging(seed=config.run.seed, log_level="ERROR")

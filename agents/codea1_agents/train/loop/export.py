@@ -9,12 +9,13 @@ from typing import Any
 
 from codea1_agents.models.model_files import writing_errors
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.sharding_choice import SHARDS
 from codea1_agents.train.loop.folder import last_checkpoint, stored_run
 from codea1_env.errors import BrokenInput, UnknownName, UserError
 from codea1_env.records.file_errors import file_errors
 from codea1_env.records.journal import require_empty
 
-_MODULES = Path("learner_group") / "learner" / "rl_module"
+_LEARNERS = "learner_group"
 
 
 def export_model(source: Path, role: str, out: Path) -> Path:
@@ -36,12 +37,31 @@ def export_model(source: Path, role: str, out: Path) -> Path:
     module = role if role in models else "shared" if role in ("coder", "tester") else role
     if module not in models:
         raise UnknownName.of("role with a model", role, models)
-    file = checkpoint / _MODULES / module / "module_state.pkl"
+    return export_module(state_in(checkpoint, module), models[module], out)
+
+
+def state_in(checkpoint: Path, module: str) -> Mapping[str, Any]:
+    """Return a module's weights from a checkpoint, as `CausalLMModule.get_state` does.
+
+    Raises:
+        BrokenInput: the checkpoint is damaged.
+    """
+    place = checkpoint / _LEARNERS
     try:
-        state = pickle.loads(file.read_bytes())
+        if is_sharded_checkpoint(checkpoint):
+            from codea1_agents.train.grpo.sharded_group import whole_state  # noqa: PLC0415  heavy
+
+            return whole_state(place / SHARDS, module)
+        place = place / "learner" / "rl_module" / module / "module_state.pkl"
+        found: Mapping[str, Any] = pickle.loads(place.read_bytes())
     except Exception as error:  # pickle raises any exception on damaged bytes
-        raise BrokenInput(f"{file}: holds no weights ({error})") from error
-    return export_module(state, models[module], out)
+        raise BrokenInput(f"{place}: holds no weights ({error})") from error
+    return found
+
+
+def is_sharded_checkpoint(checkpoint: Path) -> bool:
+    """Return whether a checkpoint was written by learners that each held a part of the models."""
+    return (checkpoint / _LEARNERS / SHARDS).is_dir()
 
 
 def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) -> Path:
@@ -72,7 +92,7 @@ def export_module(state: Mapping[str, Any], settings: ModelSettings, out: Path) 
 
 def _located(source: Path) -> tuple[Path, Path]:
     """Return the run and the checkpoint of a path, which may be either."""
-    if (source / _MODULES).is_dir():
+    if (source / _LEARNERS).is_dir():
         return source.resolve().parent.parent, source
     stored_run(source)
     checkpoint = last_checkpoint(source)

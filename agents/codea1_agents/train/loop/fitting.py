@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from codea1_agents.models.shapes import UnknownShape
+from codea1_agents.train.grpo.sharding_choice import is_sharded
 from codea1_agents.train.loop.loading import changed, load_training
 from codea1_agents.train.loop.modules import models_of
 from codea1_agents.train.loop.options import TrainingConfig
@@ -55,7 +56,9 @@ def _remedy(config: TrainingConfig, devices: Devices) -> str:
 
 
 def _why_not_more(config: TrainingConfig, devices: Devices) -> str:
-    if not config.cluster.gpus_per_learner or not devices.n_gpus:
+    cluster = config.cluster
+    models = [each.path for each in models_of(config).values()]
+    if not cluster.gpus_per_learner or not devices.n_gpus or is_sharded(cluster.sharding, cluster.learners, models):
         return ""
     return "each learner holds all models whole, so more GPUs of this size do not help"
 
@@ -85,6 +88,8 @@ def _single_changes(config: TrainingConfig, devices: Devices) -> Iterator[Change
     yield {f"agents.{name}.gradient_checkpointing": True for name in models}
     yield {"training.tokens_at_once": row}
     yield {"training.kl_coeff": 0.0}
+    if config.cluster.learners > 1 and config.cluster.sharding == "none":
+        yield {"cluster.sharding": "full"}
     yield {f"agents.{name}.lora.rank": 16 for name, each in models.items() if each.lora is None}
     yield _spread(devices.n_gpus)
 

@@ -165,9 +165,13 @@ def _run_loop(
     config: TrainingConfig, made: Any, folder: TrainingFolder, facts: Mapping[str, Any], watcher: Watcher
 ) -> Finished:
     """Build everything and run the loop, from the last checkpoint if there is one."""
+    from codea1_agents.train.loop.export import is_sharded_checkpoint  # noqa: PLC0415  slow to import
     from codea1_agents.train.loop.logs import opened_logs  # noqa: PLC0415  slow to import
 
     checkpoint = last_checkpoint(folder.path)
+    if checkpoint is not None and is_sharded_checkpoint(checkpoint) != made.is_sharded:
+        held = "none" if made.is_sharded else "full"
+        raise UserError(f"{checkpoint}: cannot be continued with these learners: set cluster.sharding={held}")
     done = step_of(checkpoint) if checkpoint is not None else 0
     lines = read_metrics(folder.path)
     with (
@@ -392,15 +396,26 @@ class _Loop:
     def _exported(self) -> dict[str, Path]:
         from codea1_agents.train.loop.export import export_module  # noqa: PLC0415  slow to import
 
-        state = self.algorithm.learner_group.get_state(components="learner/rl_module")["learner"]["rl_module"]
         models = self.algorithm.config.models
         return {
             module: self.folder.replace(
                 f"models/{module}",
-                partial(export_module, dict(state[module]), settings),  # the folder is the last argument
+                partial(export_module, self._state_of(module), settings),  # the folder is the last argument
             )
             for module, settings in models.items()
         }
+
+    def _state_of(self, module: str) -> Mapping[str, Any]:
+        """Return the weights of a module: from the learners, or if they hold parts, from the last checkpoint."""
+        if self.algorithm.config.is_sharded:
+            from codea1_agents.train.loop.export import state_in  # noqa: PLC0415  slow to import
+
+            self.folder.finish()
+            checkpoint = last_checkpoint(self.folder.path)
+            assert checkpoint is not None
+            return state_in(checkpoint, module)
+        state = self.algorithm.learner_group.get_state(components=f"learner/rl_module/{module}")
+        return dict(state["learner"]["rl_module"][module])
 
 
 def _is_due(step: int, every: int) -> bool:

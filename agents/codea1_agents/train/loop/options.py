@@ -148,6 +148,9 @@ class ClusterOptions(_Section):
     """Remote processes that learn; 0: the driver learns."""
     cpus_per_learner: NotNegative = 1.0
     gpus_per_learner: NotNegative = 0.0
+    sharding: Literal["auto", "full", "none"] = "auto"
+    """`full`: each learner holds a part of all weights, gradients and states of AdamW; `none`: all; `auto`: a part,
+    with two learners and more, if the models have more than 10^9 parameters."""
     restart_lost: bool = True
     """Whether a lost runner is started again. Meanwhile other runners roll out its problems."""
     torch_threads: CountOrZero = 0

@@ -8,6 +8,7 @@ from math import ceil
 
 from codea1_agents.models.shapes import ModelShape, shape_of
 from codea1_agents.train.grpo.model_settings import ModelSettings
+from codea1_agents.train.grpo.sharding_choice import is_sharded
 from codea1_agents.train.loop.modules import ROLES, longest, models_of
 from codea1_agents.train.loop.options import TrainingConfig
 from codea1_agents.train.sizing.devices import Devices
@@ -213,7 +214,12 @@ def _processes(
         copies = (Part("weights", sum(each.weights for each in sampled)),)
         found.append(Process("driver", 0, cluster.gpus_per_env_runner, True, copies))
     if any(each.learns for each in learned):
-        parts = learner_parts(learned, n_learners=n_learners, is_on_gpu=cluster.gpus_per_learner > 0)
+        parts = learner_parts(
+            learned,
+            n_learners=n_learners,
+            is_on_gpu=cluster.gpus_per_learner > 0,
+            is_sharded=is_sharded(cluster.sharding, n_learners, [each.settings.path for each in learned]),
+        )
         found += [
             Process("learner", number, cluster.gpus_per_learner, not n_learners, parts)
             for number in range(max(n_learners, 1))

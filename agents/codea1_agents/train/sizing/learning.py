@@ -91,30 +91,48 @@ class Part:
     n_bytes: int
 
 
-def learner_parts(modules: Sequence[LearnedModule], *, n_learners: int, is_on_gpu: bool) -> tuple[Part, ...]:
-    """Return the memory of one learner, which holds all modules and trains one after the other.
+def learner_parts(
+    modules: Sequence[LearnedModule], *, n_learners: int, is_on_gpu: bool, is_sharded: bool = False
+) -> tuple[Part, ...]:
+    """Return the memory of one learner, which trains all modules one after the other.
 
     Args:
         modules: all modules of the run; at least one learns.
         n_learners: with two and more, DDP keeps buckets of the gradients of all modules.
         is_on_gpu: there, AdamW needs a copy of the states that it changes.
+        is_sharded: whether each learner holds a part of the modules instead.
     """
+    n_parts = n_learners if is_sharded else 1
     learning = [each for each in modules if each.learns]
     references = sum(each.shape.parameters for each in learning if each.has_reference and not each.settings.lora)
-    heaviest = max(learning, key=lambda each: _transient(each, is_on_gpu))
+    heaviest = max(learning, key=lambda each: _transient(each, is_on_gpu, n_parts))
+    has_buckets = n_learners > 1 and not is_sharded
     return (
-        Part("weights", FLOAT * sum(each.held for each in modules)),
-        Part("gradients", FLOAT * max(each.trained for each in learning)),
-        Part("buckets of DDP", FLOAT * sum(each.with_gradient for each in modules) if n_learners > 1 else 0),
-        Part("AdamW", _ADAMW_BYTES * sum(each.trained for each in learning)),
-        Part("references", FLOAT * references),
+        Part("weights", FLOAT * sum(each.held for each in modules) // n_parts),
+        Part("gradients", FLOAT * max(each.trained for each in learning) // n_parts),
+        Part("buckets of DDP", FLOAT * sum(each.with_gradient for each in modules) if has_buckets else 0),
+        Part("AdamW", _ADAMW_BYTES * sum(each.trained for each in learning) // n_parts),
+        Part("references", FLOAT * references // n_parts),
+        Part("gathered", gathered_bytes(heaviest) if is_sharded else 0),
         Part("activations", kept_bytes(heaviest)),
-        Part("work", _transient(heaviest, is_on_gpu) - kept_bytes(heaviest)),
+        Part("work", _transient(heaviest, is_on_gpu, n_parts) - kept_bytes(heaviest)),
     )
 
 
-def _transient(module: LearnedModule, is_on_gpu: bool) -> int:
-    step = FLOAT * module.trained if is_on_gpu else 0
+def gathered_bytes(module: LearnedModule) -> int:
+    """Return the bytes of what a learner of a sharded module gathers at a time.
+
+    These are the embedding and the output layer for a whole pass, and two decoder layers, since the next is gathered
+    while one computes; in the backward pass, the gradients of one more.
+    """
+    shape = module.shape
+    ends = shape.head_weights * (1 if shape.is_tied else 2)
+    layer = (module.held - ends) // shape.layers
+    return FLOAT * (ends + 2 * layer + (module.trained > 0) * layer)
+
+
+def _transient(module: LearnedModule, is_on_gpu: bool, n_parts: int) -> int:
+    step = FLOAT * module.trained // n_parts if is_on_gpu else 0
     return max(kept_bytes(module) + work_bytes(module), step)
 
 

@@ -21,7 +21,6 @@ pytest.importorskip("peft", reason="the extra codea1-env[lora] is not installed"
 from codea1_agents.train.grpo import GRPOConfig, LoraSettings, ModelSettings  # noqa: E402
 from codea1_agents.train.grpo.batches import planned, shards  # noqa: E402
 from codea1_agents.train.grpo.episodes import ScoredResponse, episode_of  # noqa: E402
-from codea1_agents.train.grpo.handover import piece_of, plan_of  # noqa: E402
 from codea1_agents.train.grpo.sharding import own_bytes, whole_tensor  # noqa: E402
 
 pytestmark = ON_RAY
@@ -38,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
         torch.manual_seed(0)
         config = transformers.Qwen2Config(
             vocab_size=41,
-            hidden_size=18,
-            intermediate_size=26,
+            hidden_size=36,
+            intermediate_size=50,
             num_hidden_layers=3,
             num_attention_heads=3,
             num_key_value_heads=1,
@@ -163,7 +162,8 @@ def test_sharded_learners_make_the_same_updates_and_continue_in_another_number(
     assert distance(weights, weights_of(group)) < 1e-5
     (whole,) = [result.get() for result in alone.foreach_learner(held_bytes)]
     for part in (result.get() for result in group.foreach_learner(held_bytes)):
-        print(n_learners, part, whole, [a / b for a, b in zip(part, whole, strict=True)])
+        for held, all_bytes in zip(part, whole, strict=True):
+            assert held < 1.1 * all_bytes / n_learners  # as `sizing.learning` has it; odd sizes do not divide evenly
     group.save_to_path(tmp_path / "checkpoint")
     group.shutdown()
     other = group_of(folder, 2 if n_learners == 4 else 3, "full", coder, tester)

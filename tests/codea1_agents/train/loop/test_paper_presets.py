@@ -56,7 +56,7 @@ def test_it_saves_and_evaluates_as_often_as_the_paper(size: str) -> None:
     assert (evaluation.temperature, evaluation.top_p) == (0.7, 0.95)
 
 
-def test_the_larger_ones_differ_in_their_models_only() -> None:
+def test_the_larger_ones_differ_in_their_models_and_memory_only() -> None:
     small = load_training("paper-1.5b").model_dump()
     for size in ("3b", "7b"):
         other = load_training(f"paper-{size}").model_dump()
@@ -64,4 +64,6 @@ def test_the_larger_ones_differ_in_their_models_only() -> None:
             for role in ("coder", "tester"):
                 config["agents"][role]["model"] = ""
             config["about"] = ""
+            config["cluster"] = {}
+            config["training"]["rows_at_once"] = 0
         assert other == small

@@ -22,8 +22,10 @@ def module(*, learns: bool = True, reference: bool = True, tokens: int = 4096, *
     return LearnedModule(SHAPE, ModelSettings(NAME, **options), learns, reference and learns, batch, 256)
 
 
-def parts(*modules: LearnedModule, n_learners: int = 1, is_on_gpu: bool = True) -> dict[str, int]:
-    found = learner_parts(modules, n_learners=n_learners, is_on_gpu=is_on_gpu)
+def parts(
+    *modules: LearnedModule, n_learners: int = 1, is_on_gpu: bool = True, is_sharded: bool = False
+) -> dict[str, int]:
+    found = learner_parts(modules, n_learners=n_learners, is_on_gpu=is_on_gpu, is_sharded=is_sharded)
     return {each.name: each.n_bytes for each in found}
 
 
@@ -34,6 +36,15 @@ def test_full_fine_tuning_of_two_roles() -> None:
     assert found["AdamW"] == 16 * N
     assert found["buckets of DDP"] == 0
     assert parts(module(), module(), n_learners=2)["buckets of DDP"] == 8 * N
+
+
+def test_sharded_learners_hold_parts_and_gather_some() -> None:
+    whole, part = parts(module(), module()), parts(module(), module(), n_learners=4, is_sharded=True)
+    for name in ("weights", "references", "gradients", "AdamW"):
+        assert part[name] == whole[name] // 4
+    assert part["buckets of DDP"] == whole["gathered"] == 0
+    assert 4 * SHAPE.head_weights < part["gathered"] < 4 * N
+    assert part["activations"] == whole["activations"]
 
 
 def test_a_frozen_role_has_weights_only() -> None:
