@@ -16,7 +16,7 @@ from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 
 _STYLES = (
     "{program}",
@@ -62,14 +62,16 @@ def _example(row: dict[str, object]) -> Example:
     return Example(read_row(row | {"wrong_programs": notes}), other, tuple(golden))
 
 
-def judged(sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str]) -> list[CandidateReport]:
+def judged(
+    sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str], limits: Limits | None = None
+) -> list[CandidateReport]:
     """Judge programs by one suite per test, so that none counts as a duplicate."""
     rules = preset("fixed")
     suites = [
         read_suite(f"```python\n{text}\n```", rules.reading, entry_point=problem.entry_point, forms=problem.calls)
         for text in tests
     ]
-    (report,) = Judge(sandbox, rules).judge(
+    (report,) = Judge(sandbox, rules, limits=limits).judge(
         [Duel.crossed(problem, [Candidate(program) for program in programs], suites)]
     )
     return list(report.candidates)
