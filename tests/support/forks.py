@@ -23,12 +23,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partialmethod
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 MODULES = (
     "codea1_agents.train.grpo.algorithm",
     "codea1_agents.train.grpo.learner",
+    "peft",
+    "ray.train.torch",
     "ray.tune",
     "transformers.models.auto.modeling_auto",
     "transformers.models.auto.tokenization_auto",
@@ -72,6 +75,12 @@ class Fork:
             self._status = int(self._connection.recv(LONGEST))
             self._connection.close()
         return self._status
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end; return its exit status and the rest of its output."""
+        rest = self.output.read()
+        self.output.close()
+        return self.wait(), rest
 
     def kill(self) -> None:
         """End it, unless it has ended."""
@@ -125,7 +134,8 @@ def serve(path: str, raylet: int) -> None:
     del sys.path[0]  # the folder of this file
     os.environ["OMP_NUM_THREADS"] = "1"  # Ray sets it for a worker, and torch reads it when it is imported
     for module in MODULES:
-        importlib.import_module(module)
+        if find_spec(module.partition(".")[0]):
+            importlib.import_module(module)
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(path)

@@ -97,8 +97,8 @@ class Run:
         self._gate.write_bytes(b"")
 
     def end(self) -> str:
-        rest = self._process.output.read()
-        assert self._process.wait() == 130, rest
+        status, rest = self._process.end()
+        assert status == 130, rest
         return rest
 
     def kill(self) -> None:
