@@ -69,7 +69,9 @@ def in_plain_python(example: Example, program: str, test: str) -> bool:
     if name == "two_that_add_up":  # plain Python does not know the default that the checker gets
         call = call.replace("])", "], 10)")
     given = json.dumps([program, checker, rules, call, expected])
-    done = subprocess.run([sys.executable, "-c", PLAIN], input=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PLAIN], input=given, capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() == "True"
 
 
