@@ -21,7 +21,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partialmethod
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,6 +43,8 @@ LONGEST = 200_000
 
 def forked_workers() -> AbstractContextManager[object]:
     """Within it, `ray.init` starts a Ray whose workers are forks."""
+    if sys.platform != "linux":
+        return nullcontext()
     from unittest.mock import patch
 
     from ray._private.parameter import RayParams
@@ -54,8 +56,11 @@ class Fork:
     """`python -c` as a fork of the server of this process's Ray; what it writes to stdout and stderr is `output`."""
 
     def __init__(self, code: str, *arguments: str, folder: Path, environment: Mapping[str, str]) -> None:
+        import pytest
         import ray
 
+        if sys.platform != "linux":
+            pytest.skip("it waits for processes that are no children, as Linux can")
         from tests.support.waiting import wait_until
 
         server = path_of(ray._private.worker._global_node.raylet_socket_name)
