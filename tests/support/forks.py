@@ -60,7 +60,7 @@ class Fork:
         import ray
 
         if sys.platform != "linux":
-            pytest.skip("it waits for processes that are no children, as Linux can")
+            pytest.skip("forks with Ray imported need Linux")
         from tests.support.waiting import wait_until
 
         server = path_of(ray._private.worker._global_node.raylet_socket_name)
@@ -143,8 +143,9 @@ def serve(path: str, raylet: int) -> None:
             importlib.import_module(module)
     gc.freeze()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(path)
+    listener.bind(f"{path}.new")
     listener.listen(64)
+    os.rename(f"{path}.new", path)  # who sees it can connect
     end, forks = os.pidfd_open(raylet), {}
     print("ready", flush=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -157,7 +158,11 @@ def serve(path: str, raylet: int) -> None:
             message, streams, *_ = socket.recv_fds(connection, LONGEST, 3)
             pid = os.fork()
             if pid == 0:
-                become(json.loads(message), streams, [listener.detach(), end, connection.detach(), *forks])
+                for each_socket in (listener, connection, *forks.values()):
+                    each_socket.close()
+                for process in (end, *forks):
+                    os.close(process)
+                become(json.loads(message), streams)
                 return
             tell(connection, pid)
             forks[os.pidfd_open(pid)] = connection
@@ -180,12 +185,10 @@ def tell(connection: socket.socket, number: int) -> None:
         connection.send(str(number).encode())
 
 
-def become(command: dict[str, Any], streams: list[int], of_server: list[int]) -> None:
+def become(command: dict[str, Any], streams: list[int]) -> None:
     """Be the process that is wanted."""
     import numpy
 
-    for each in of_server:
-        os.close(each)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
