@@ -16,6 +16,8 @@ SOURCES := codea1_env agents tests benchmarks examples docs
 TORCH_SIZE := $(if $(TORCH_INDEX),about 1 GB with the torch of $(TORCH_INDEX),about 4 GB with PyPI's torch and CUDA; about 1 GB with TORCH_INDEX=https://download.pytorch.org/whl/cpu)
 DOWNLOAD := $(if $(filter dev-models rllib lora transformers,$(subst $(comma), ,$(EXTRAS))),$(TORCH_SIZE),about 150 MB)
 
+# Tests start hundreds of processes, each of which would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 .PHONY: demo coevolve test test-fast check format lint types imports wheel-test docs install install-dev clean help

@@ -441,7 +441,11 @@ def test_the_games_are_of_all_kinds(deck: Deck, wanted: Mapping[Game, Kept]) -> 
     assert len({kept.coder for kept in wanted.values()} - {nan}) >= 3
 
 
-@pytest.mark.parametrize("driver", DRIVERS[1:], ids=lambda driver: driver.__name__)
+@pytest.mark.parametrize(
+    "driver",
+    [pytest.param(each, marks=[pytest.mark.models] * (each is grpo_rollouts)) for each in DRIVERS[1:]],
+    ids=lambda driver: driver.__name__,
+)
 def test_same_replies_same_reports_and_rewards(driver: Any, deck: Deck, wanted: Mapping[Game, Kept]) -> None:
     found = driver(deck)
     assert set(deck.games(without=["gone", "lost"])) <= found.keys() <= wanted.keys()

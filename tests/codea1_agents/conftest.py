@@ -11,6 +11,7 @@ import pytest
 from codea1_agents.play.named_agent import NamedAgent
 from codea1_env.agent import Info, Observation
 from codea1_env.errors import AgentUnavailable
+from tests.support.forks import forked_workers
 from tests.support.language_models import PHRASES, byte_tokenizer, phrase_folder, tiny_model
 
 
@@ -31,7 +32,8 @@ def cluster(cluster_of_session: None) -> None:
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     torch.set_num_threads(1)
     if not ray.is_initialized():
-        ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
+        with forked_workers():
+            ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
 
 
 class Scripted:

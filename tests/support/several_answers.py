@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -16,7 +17,7 @@ from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 
 _STYLES = (
     "{program}",
@@ -62,14 +63,16 @@ def _example(row: dict[str, object]) -> Example:
     return Example(read_row(row | {"wrong_programs": notes}), other, tuple(golden))
 
 
-def judged(sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str]) -> list[CandidateReport]:
+def judged(
+    sandbox: Sandbox, problem: Problem, programs: Sequence[str], tests: Sequence[str], limits: Limits | None = None
+) -> list[CandidateReport]:
     """Judge programs by one suite per test, so that none counts as a duplicate."""
     rules = preset("fixed")
     suites = [
         read_suite(f"```python\n{text}\n```", rules.reading, entry_point=problem.entry_point, forms=problem.calls)
         for text in tests
     ]
-    (report,) = Judge(sandbox, rules).judge(
+    (report,) = Judge(sandbox, rules, limits=limits).judge(
         [Duel.crossed(problem, [Candidate(program) for program in programs], suites)]
     )
     return list(report.candidates)
@@ -80,7 +83,24 @@ def verdicts(report: CandidateReport) -> list[Verdict]:
     return [case.verdict for suite in report.suites for case in suite.cases]
 
 
-def passes_in_python(program: str, test: str) -> bool:
-    """Whether a program passes a test in plain Python, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", f"{program}\n{test}"], capture_output=True, check=False)
-    return done.returncode == 0
+def passed_in_python(program: str, tests: Sequence[str]) -> list[bool]:
+    """Whether a program passes each test in plain Python, each in a process of its own."""
+    given = json.dumps([f"{program}\n{test}" for test in tests])
+    command = [sys.executable, "-I", "-c", _EACH]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
+    passed: list[bool] = json.loads(done.stdout.splitlines()[-1])
+    return passed
+
+
+_EACH = """
+import json, os, sys
+
+passed = []
+for text in json.load(sys.stdin):
+    process = os.fork()
+    if process == 0:
+        exec(text, {"__name__": "__main__"})
+        os._exit(0)
+    passed.append(os.waitpid(process, 0)[1] == 0)
+print(json.dumps(passed))
+"""

@@ -19,9 +19,9 @@ from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.rules.reading.function_calls import source_calls, with_source_calls
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading, preset
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 from codea1_env.sandbox.interface import BROKEN_HARNESS, Call, Harness, Job, Place
-from tests.support.several_answers import Example, examples_of, judged, passes_in_python, verdicts
+from tests.support.several_answers import Example, examples_of, judged, passed_in_python, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("functions.toml"))
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
@@ -39,11 +39,12 @@ def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) 
     wrong = [each.program for each in example.problem.wrong_programs]
     programs = [example.problem.solution, *example.right, *wrong]
     for program, report in zip(programs, judged(sandbox, example.problem, programs, tests), strict=True):
-        for test, suite in zip(tests, report.suites, strict=True):
+        expected = passed_in_python(program, tests)
+        for test, suite, passes in zip(tests, report.suites, expected, strict=True):
             assert suite.cases, test
             assert not suite.suite.rejections
             passed = all(case.verdict is Verdict.PASSED for case in suite.cases)
-            assert passed == passes_in_python(program, test), (program, test)
+            assert passed == passes, (program, test)
 
 
 # -- reading --
@@ -168,7 +169,8 @@ def test_a_test_of_a_returned_function_that_always_holds_is_vacuous(sandbox: San
     ],
 )
 def test_hostile_functions_fail(sandbox: Sandbox, program: str) -> None:
-    (report,) = judged(sandbox, ADDER, [program], ["assert f(2)(3) == 5", "assert f(2)(3) > 4", "assert f(1)(8) == 9"])
+    tests = ["assert f(2)(3) == 5", "assert f(2)(3) > 4", "assert f(1)(8) == 9"]
+    (report,) = judged(sandbox, ADDER, [program], tests, Limits(cpu_s=0.4))
     assert all(verdict.is_failure for verdict in verdicts(report))
 
 

@@ -14,7 +14,7 @@ from codea1_env.problems import Problem
 from codea1_env.rules.replies import read_suite
 from codea1_env.rules.ruleset import Reading
 from codea1_env.sandbox import Sandbox
-from tests.support.several_answers import Example, examples_of, judged, passes_in_python, verdicts
+from tests.support.several_answers import Example, examples_of, judged, passed_in_python, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("in_place.toml"))
 each_example = pytest.mark.parametrize("example", EXAMPLES, ids=[each.problem.entry_point for each in EXAMPLES])
@@ -26,11 +26,12 @@ def test_verdicts_are_those_of_plain_python(sandbox: Sandbox, example: Example) 
     wrong = [each.program for each in example.problem.wrong_programs]
     programs = [example.problem.solution, *example.right, *wrong]
     for program, report in zip(programs, judged(sandbox, example.problem, programs, example.golden), strict=True):
-        for test, suite in zip(example.golden, report.suites, strict=True):
+        expected = passed_in_python(program, example.golden)
+        for test, suite, passes in zip(example.golden, report.suites, expected, strict=True):
             assert suite.cases, test
             assert not [each for each in suite.suite.rejections if each.reason is not RejectionReason.DUPLICATE]
             passed = all(case.verdict is Verdict.PASSED for case in suite.cases)
-            assert passed == passes_in_python(program, test), (program, test)
+            assert passed == passes, (program, test)
 
 
 def read(text: str, forms: CallForms = IN_PLACE) -> list[str]:

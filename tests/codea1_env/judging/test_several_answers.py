@@ -23,7 +23,7 @@ from codea1_env.problems import Problem
 from codea1_env.problems.layouts import read_row
 from codea1_env.problems.own_rows import problem_to_row
 from codea1_env.rules.ruleset import preset
-from codea1_env.sandbox import Sandbox
+from codea1_env.sandbox import Limits, Sandbox
 from tests.support.several_answers import Example, examples_of, judged, verdicts
 
 EXAMPLES = examples_of(Path(__file__).with_name("several_answers.toml"))
@@ -69,7 +69,9 @@ def in_plain_python(example: Example, program: str, test: str) -> bool:
     if name == "two_that_add_up":  # plain Python does not know the default that the checker gets
         call = call.replace("])", "], 10)")
     given = json.dumps([program, checker, rules, call, expected])
-    done = subprocess.run([sys.executable, "-c", PLAIN], input=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PLAIN], input=given, capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() == "True"
 
 
@@ -199,15 +201,15 @@ def test_answers_that_break_ordinary_checkers_are_wrong_and_mask_nothing(sandbox
 )
 def test_a_checker_that_fails_is_masked(sandbox: Sandbox, body: str, said: str) -> None:
     checker = f"def check(arguments, expected, answer):\n    {body}"
-    problem = replace(SIGN, answers=AnswerRules(checker=checker))
-    reports = judged(sandbox, problem, [SIGN.solution, "def f(x): return 2 * x"], ["assert f(3) == 1"])
+    problem, limits = replace(SIGN, answers=AnswerRules(checker=checker)), Limits(cpu_s=0.4)
+    reports = judged(sandbox, problem, [SIGN.solution, "def f(x): return 2 * x"], ["assert f(3) == 1"], limits)
     assert verdicts(reports[0]) == [Verdict.PASSED]  # an equal answer needs no checker
     assert verdicts(reports[1]) == [Verdict.INTERNAL_ERROR]
     assert reports[1].suites[0].cases[0].actual.startswith(said)
     # A test that depends on the answer, and a prediction, are masked, too.
-    (report,) = judged(sandbox, problem, ["def f(x): return 2 * x"], ["assert f(3) < 2"])
+    (report,) = judged(sandbox, problem, ["def f(x): return 2 * x"], ["assert f(3) < 2"], limits)
     assert report.has_internal_error
-    (report,) = judged(sandbox, problem, [SIGN.solution], ["assert f(3) == 5"])
+    (report,) = judged(sandbox, problem, [SIGN.solution], ["assert f(3) == 5"], limits)
     assert report.suites[0].suite.internal_error
 
 

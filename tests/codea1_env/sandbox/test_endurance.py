@@ -22,8 +22,8 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
-N_JOBS = 20_000
-N_KILLS = 50
+N_JOBS = 5_000
+N_KILLS = 15
 PR_SET_CHILD_SUBREAPER = 36
 BUSY = """
 import sys, threading, types

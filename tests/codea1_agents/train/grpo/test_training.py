@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.support import ROOT
+from tests.support.forks import Fork
 from tests.support.grpo import ON_RAY, Weights, distance, weights_of
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -31,7 +31,7 @@ import numpy, ray, torch
 from codea1_agents.train.grpo import GRPO
 from tests.support.grpo import weights_of
 torch.set_num_threads(1)
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init(sys.argv[3], log_to_driver=False)
 algorithm = GRPO.from_checkpoint(sys.argv[1])
 for _ in range(2):
     algorithm.train()
@@ -115,16 +115,10 @@ def test_a_run_goes_on_from_a_checkpoint_as_if_it_had_not_stopped(config: GRPOCo
     assert distance(expected, weights_of(other)) == 0.0
     other.stop()
 
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", RESUMED, str(path), str(tmp_path / "w.npz")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert found.returncode == 0, found.stderr
-    told = json.loads(found.stdout.splitlines()[-1])
+    arguments = [str(path), str(tmp_path / "w.npz"), ray.get_runtime_context().gcs_address]
+    status, said = Fork(RESUMED, *arguments, folder=ROOT, environment=os.environ).end()
+    assert status == 0, said
+    told = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
     assert told == {"book": book, "next_task": 16, "iteration": 4}
     with np.load(tmp_path / "w.npz") as arrays:
         elsewhere = {m: {name: arrays[f"{m}/{name}"] for name in expected[m]} for m in expected}

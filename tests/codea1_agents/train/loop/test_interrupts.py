@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,15 +11,16 @@ from typing import Any
 
 import pytest
 
+from tests.support.forks import Fork
 from tests.support.grpo import ON_RAY
 
-pytest.importorskip("ray", reason="Ray is not installed")
+ray = pytest.importorskip("ray", reason="Ray is not installed")
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from codea1_agents.train.loop import load_training, resume, train
-from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of
-from codea1_env.runs.config import to_toml
+from codea1_agents.train.loop import load_training, resume, train  # noqa: E402
+from codea1_agents.train.loop.folder import last_checkpoint, read_metrics, step_of  # noqa: E402
+from codea1_env.runs.config import to_toml  # noqa: E402
 
 pytestmark = [*ON_RAY, pytest.mark.slow]
 
@@ -55,12 +55,14 @@ WRITING = ("codea1_agents.train.loop.folder", "_sync_files", "2")
 
 
 AGENT = """
-import os
+from pathlib import Path
+
+HERE = Path(__file__).parent
 
 def tester(observation):
-    if os.path.exists("gate"):
-        open("arrived", "w").close()
-        open("gate").close()
+    if (HERE / "gate").exists():
+        (HERE / "arrived").write_bytes(b"")
+        (HERE / "gate").read_bytes()
     return "assert f(1) == 2"
 """
 
@@ -71,27 +73,20 @@ class Run:
     def __init__(self, folder: Path, gate: tuple[str, ...], changes: list[str]) -> None:
         self.folder, self._gate = folder / "run", folder / "gate"
         sets = [word for change in changes for word in ("--set", change)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
         command = ["train", "mine.toml", "-o", "run", *sets]
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", GATED, *gate, *command],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
-        )
+        self._process = Fork(GATED, *gate, *command, folder=folder, environment=environment)
 
     def wait_for(self, text: str) -> None:
-        assert self._process.stdout is not None
         said = []
-        for line in self._process.stdout:
+        for line in self._process.output:
             said.append(line)
             if text in line:
                 return
         raise AssertionError(f"it never said {text!r} but: {''.join(said)}")
 
     def send(self, number: signal.Signals) -> None:
-        self._process.send_signal(number)
+        os.kill(self._process.pid, number)
 
     def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
         """Send the first signal and wait until the run has noticed it."""
@@ -102,14 +97,12 @@ class Run:
         self._gate.write_bytes(b"")
 
     def end(self) -> str:
-        rest, _ = self._process.communicate(timeout=120)
-        assert self._process.returncode == 130, rest
+        status, rest = self._process.end()
+        assert status == 130, rest
         return rest
 
     def kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.communicate()
+        self._process.kill()
 
     @property
     def saved(self) -> int:
@@ -119,16 +112,17 @@ class Run:
 
 @pytest.fixture
 def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    """Start a run of four steps, with no checkpoint before its end."""
+    """Start a run of four steps, with no checkpoint before its end; in this session's Ray, or in one of its own."""
     (tmp_path / "mine.toml").write_text(to_toml(load_training(settings, ["checkpoints.every=0"])))
     (tmp_path / "gated_agents.py").write_text(AGENT)
     os.mkfifo(tmp_path / "arrived")
     runs: list[Run] = []
 
-    def begin(gate: tuple[str, ...], *changes: str, until: str = "at the gate") -> Run:
+    def begin(gate: tuple[str, ...], *changes: str, until: str = "at the gate", own_ray: bool = False) -> Run:
         if gate != NO_GATE:
             os.mkfifo(tmp_path / "gate")
-        runs.append(Run(tmp_path, gate, list(changes)))
+        address = "" if own_ray else ray.get_runtime_context().gcs_address
+        runs.append(Run(tmp_path, gate, [*changes, f"cluster.address={address}"]))
         runs[0].wait_for(until)
         return runs[0]
 
@@ -192,7 +186,7 @@ def test_a_checkpoint_in_progress_is_completed(start: Callable[..., Run]) -> Non
 
 
 def test_the_third_signal_stops_the_run_at_once(start: Callable[..., Run]) -> None:
-    run = start(LEARNING)
+    run = start(LEARNING, own_ray=True)
     run.interrupt()
     run.send(signal.SIGINT)
     run.wait_for("press Ctrl-C once more to stop at once")
@@ -212,7 +206,7 @@ def test_a_run_whose_first_step_is_discarded_leaves_nothing(start: Callable[...,
 
 
 def test_sigterm_before_the_first_step_leaves_nothing(start: Callable[..., Run]) -> None:
-    run = start(BUILDING)
+    run = start(BUILDING, own_ray=True)
     assert run.folder.exists()
     run.send(signal.SIGTERM)
     assert "no step was done, so nothing is kept" in run.end()

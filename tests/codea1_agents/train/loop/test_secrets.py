@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.forks import Fork
 from tests.support.grpo import ON_RAY
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
@@ -150,22 +150,15 @@ def test_the_command_and_its_workers_have_a_key_that_nobody_sees(
     changes += [f"evaluation.problems={settings['game']['problems']}", "cluster.env_runners=1"]
     code = "from codea1_agents.cli import main\nmain()"
 
-    def codea1(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def codea1(*arguments: str) -> tuple[int, str]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
-        return subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return Fork(code, *arguments, folder=tmp_path, environment=environment).end()
 
     sets = [part for change in changes for part in ("--set", change)]
-    done = codea1("train", "mine.toml", *sets, "--out", "run")
-    assert done.returncode == 0, done.stderr
-    page = codea1("report", "run", "--out", "page.html")
-    assert page.returncode == 0, page.stderr
+    status, said = codea1("train", "mine.toml", *sets, "--out", "run")
+    assert status == 0, said
+    status, more = codea1("report", "run", "--out", "page.html")
+    assert status == 0, more
     assert holders(tmp_path, "canary-of-the-command") == []
-    assert "canary-of-the-command" not in done.stdout + done.stderr + page.stdout + page.stderr
+    assert "canary-of-the-command" not in said + more
     assert "api_key=***" in (tmp_path / "page.html").read_text()
