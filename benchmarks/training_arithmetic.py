@@ -44,10 +44,10 @@ _JUDGE_MS, _READING_MS = 8.4, 1.8  # processor time of a candidate with 8 suites
 _LAYER = 4 * 512 * 512 + 3 * 512 * 2048  # weights of a layer of the random models
 
 
-def learner_gb(model: str, n_learners: int, options: dict[str, Any]) -> dict[str, float]:
+def learner_gb(model: str, n_learners: int, options: dict[str, Any], *, is_sharded: bool = False) -> dict[str, float]:
     """Return the memory of a learner of both roles, by part."""
     module = LearnedModule(PUBLISHED[model], ModelSettings(model, **options), True, True, LEARNER_BATCH, 256)
-    parts = learner_parts([module, module], n_learners=n_learners, is_on_gpu=True)
+    parts = learner_parts([module, module], n_learners=n_learners, is_on_gpu=True, is_sharded=is_sharded)
     return {each.name: each.n_bytes / GB for each in parts}
 
 
@@ -140,8 +140,15 @@ def figures() -> dict[str, Any]:
         for n, of_several in ((1, ""), (2, "; two or more learners"))
         for variant, options in VARIANTS.items()
     }
+    checkpointed = VARIANTS["bfloat16, checkpointing"]
+    learners |= {
+        f"bfloat16, checkpointing; sharded over {n} learners": {
+            model: learner_gb(model, n, checkpointed, is_sharded=True) for model in PUBLISHED
+        }
+        for n in (2, 4, 6, 8)
+    }
     return {
-        "assumptions": assumptions(),
+        "assumptions": assumptions(size_of(load_training("paper-1.5b"), parse_devices(DEVICES[1])).work),
         "learner_gb": learners,
         "presets": {
             name: {on: advice(config, size_of(config, parse_devices(on))) for on in DEVICES}

@@ -67,7 +67,7 @@ class ShardedLearnerGroup(LearnerGroup):  # type: ignore[misc]  # Ray has no typ
 
 
 def whole_state(folder: Path, module: str) -> dict[str, Any]:
-    """Return the weights of one module from a checkpoint's `SHARDS`, as `CausalLMModule.get_state` does; needs no learner.
+    """Return the weights of a module from a checkpoint's `SHARDS`, as `CausalLMModule.get_state` does.
 
     Raises:
         KeyError: there is no such module.
