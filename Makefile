@@ -9,12 +9,12 @@ CONSTRAINTS ?= -c constraints.txt
 TORCH_INDEX ?=
 PIP := $(BIN)/python -m pip install --disable-pip-version-check $(CONSTRAINTS) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # What `test` and the gates install: language models and Ray are part of what they test. `test-fast` needs `dev` only.
-EXTRAS ?= dev,dev-models,rllib,lora
+EXTRAS ?= dev,dev-models,dev-adapters,rllib,lora
 comma := ,
 DEV_STAMP := $(VENV)/.installed-$(subst $(comma),+,$(EXTRAS))
 SOURCES := codea1_env agents tests benchmarks examples docs
 TORCH_SIZE := $(if $(TORCH_INDEX),about 1 GB with the torch of $(TORCH_INDEX),about 4 GB with PyPI's torch and CUDA; about 1 GB with TORCH_INDEX=https://download.pytorch.org/whl/cpu)
-DOWNLOAD := $(if $(filter dev-models rllib lora transformers,$(subst $(comma), ,$(EXTRAS))),$(TORCH_SIZE),about 150 MB)
+DOWNLOAD := $(if $(filter dev-models dev-adapters rllib lora transformers,$(subst $(comma), ,$(EXTRAS))),$(TORCH_SIZE),about 150 MB)
 
 # Tests start hundreds of processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE

@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
+from codea1_agents.adapters.scoring import Frozen, frozen_agent
 from codea1_agents.measure.turns import sample_turn
 from codea1_agents.prompts import Prompts, load_prompts
 from codea1_agents.prompts.templates import View
+from codea1_agents.train.sft.examples import sampled_programs
 from codea1_env.agent import Role
 from codea1_env.bank.entries import Bank
 from codea1_env.errors import UserError, of_type, one_of
 from codea1_env.problems import Problem, ProblemSource, load_problems
+from codea1_env.rounds.referee import Referee
 from codea1_env.rounds.rounds import candidate_of
+from codea1_env.rounds.trees import Tree
 from codea1_env.rules.ruleset import Ruleset, preset
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -61,7 +65,8 @@ def rows(
     role: Role,
     problems: ProblemSource,
     *,
-    against: Opponents | None = None,
+    against: Opponents | Frozen | None = None,
+    samples: int = 4,
     rules: str | Ruleset = "fixed",
     wording: Wording = "default",
 ) -> list[dict[str, Any]]:
@@ -70,8 +75,11 @@ def rows(
     Args:
         role: that is trained.
         problems: a source that `load_problems` takes.
-        against: replies of the other role; None: for a tester the problems' known wrong programs, for a coder no
-            suite, for rules that pay for golden tests. Each distinct reply makes a row; an empty one makes none.
+        against: replies of the other role, each distinct one a row; for a tester also a frozen coder, whose programs
+            are sampled now, without those that do not load: they have no tester's turn. None: for a tester the
+            problems' known wrong programs, for a coder no suite, which suits rules that pay for golden tests and a
+            frozen tester that writes a suite for each program.
+        samples: replies of a frozen coder per problem.
         rules: a preset's name or a ruleset, the referee's.
         wording: the prompts' wording.
 
@@ -83,10 +91,15 @@ def rows(
         UserError: an argument has an invalid value, or there are no rows.
     """
     one_of("role", role, ROLES)
-    prompts, known = load_prompts(wording), _ruleset(rules)
+    prompts, known, chosen = load_prompts(wording), _ruleset(rules), load_problems(problems)
+    if against is not None and not isinstance(against, Bank | Mapping):
+        if role == "coder":
+            raise UserError("a frozen tester writes a suite for each program: pass it to the reward function")
+        written = sampled_programs(chosen, frozen_agent("coder", against, chosen), samples=samples)
+        against = _that_load(written, Referee(chosen, known))
     found = [
         {"prompt": messages(role, problem, program=program, rules=known, wording=prompts), **given}
-        for problem in load_problems(problems)
+        for problem in chosen
         for program, given in _given(role, problem, against, known)
     ]
     if not found:
@@ -109,11 +122,20 @@ def _given(role: Role, problem: Problem, against: Opponents | None, rules: Rules
     return [("", {"problem_id": problem.id, GIVEN[role]: suite}) for suite in suites]
 
 
+def _that_load(programs: Mapping[str, Sequence[str]], referee: Referee) -> Mapping[str, Sequence[str]]:
+    """Return the programs that load."""
+    trees = [Tree(referee.problems.by_id(problem_id), len(written)) for problem_id, written in programs.items()]
+    rounds = referee.open(trees, in_background=False)
+    rounds.submit_programs([program for written in programs.values() for program in written])
+    return {
+        problem_id: [program for program, verdict in zip(written, verdicts, strict=True) if verdict is None]
+        for (problem_id, written), verdicts in zip(programs.items(), rounds.early_verdicts(), strict=True)
+    }
+
+
 def _replies(role: Role, problem: Problem, against: Opponents) -> Sequence[str]:
     """Return the other role's replies to a problem, as they were written."""
     if isinstance(against, Bank):
         banks = [each for each in against if each.problem.id == problem.id]
         return [entry.reply for each in banks for entry in (each.programs if role == "tester" else each.suites)]
-    if not isinstance(against, Mapping):
-        raise UserError(f"against must be a bank or replies by problem id, not {type(against).__name__}")
     return against.get(problem.id, ())

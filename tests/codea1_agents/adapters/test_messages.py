@@ -46,6 +46,12 @@ def test_replies_of_a_frozen_coder_are_read_and_equal_ones_are_one_row():
     assert "```" not in row["program"]
 
 
+def test_a_frozen_coder_is_asked_and_its_programs_that_do_not_load_make_no_row():
+    programs = iter(["def assign_lockers(n):\n    return n", "def assign_lockers(n:", "no program", "x = 1"])
+    found = rows("tester", PROBLEMS[:1], against=lambda observation: next(programs))
+    assert [row["program"] for row in found] == ["def assign_lockers(n):\n    return n"]
+
+
 def test_a_bank_gives_programs_to_the_tester_and_suites_to_the_coder():
     bank = load_bank(PROBLEMS).bank
     first = bank.problems[0]
