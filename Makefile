@@ -20,7 +20,10 @@ DOWNLOAD := $(if $(filter dev-models dev-adapters rllib lora transformers,$(subs
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: demo coevolve test test-fast check format lint types imports wheel-test docs install install-dev clean help
+# Extras of adapters whose packages fit in no environment with the others.
+ALONE ?= tianshou agilerl
+
+.PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -56,6 +59,16 @@ test: install-dev ## all tests
 test-fast: ## the tests that start no models, Ray, browser or container engine: a minute and a half
 	@$(MAKE) --no-print-directory install-dev EXTRAS=dev
 	$(PYTEST) -m "not models and not ray and not browser and not engine and not slow"
+
+adapters-test: ## the tests of adapters that need an environment of their own each, in build/adapters
+	@for extra in $(ALONE); do \
+		bin=build/adapters/$$extra/bin; \
+		$(PYTHON) -m venv build/adapters/$$extra && echo "$$extra" && \
+		$$bin/python -m pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+			-e ".[dev,$$extra]" && \
+		$$bin/python -m pytest -q -rs tests/codea1_agents/adapters tests/codea1_env/test_bank_v0_in_libraries.py \
+			tests/test_adapter_pages.py || exit; \
+	done
 
 lint: install-dev
 	$(BIN)/ruff format --check $(SOURCES)

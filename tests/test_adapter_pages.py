@@ -1,4 +1,4 @@
-"""The pages of docs/adapters: their Python runs as printed where the packages are installed that a page names."""
+"""The pages of docs/adapters: their Python runs as printed where the packages are installed that the page names."""
 
 from __future__ import annotations
 
@@ -16,17 +16,30 @@ from tests.support.code_blocks import blocks_of
 
 PAGES = sorted((ROOT / "docs" / "adapters").glob("*.md"))
 MODEL = "models/tiny"
+MARK = re.compile(r"^<!-- packages: (.+) -->$", re.MULTILINE)
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_its_python_runs_as_printed(page: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    (packages,) = re.findall(r"^<!-- packages: (.+) -->$", page.read_text(), re.MULTILINE)
+def parts_of(page: Path) -> dict[str, str]:
+    """Return the Python of a page by the packages that it needs, which a mark names before it."""
+    text, found = page.read_text(), {}
+    for block in blocks_of(page):
+        if block.language == "python" and not block.needs:
+            before = "\n".join(text.splitlines()[: block.line])
+            packages = MARK.findall(before)[-1]
+            found[packages] = found.get(packages, "") + block.code
+    return found
+
+
+@pytest.mark.parametrize(
+    ("packages", "code"),
+    [pytest.param(*part, id=f"{page.stem}-{part[0]}") for page in PAGES for part in parts_of(page).items()],
+)
+def test_its_python_runs_as_printed(packages: str, code: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     for package in packages.split():
         if find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
-    code = "\n".join(block.code for block in blocks_of(page) if block.language == "python" and not block.needs)
     if MODEL in code:
         (tmp_path / "models").mkdir()
         (tmp_path / MODEL).symlink_to(request.getfixturevalue("tiny_folder"))
