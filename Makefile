@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Extras of adapters whose packages fit in no environment with the others.
-ALONE ?= tianshou agilerl
+ALONE ?= tianshou agilerl verl
 
 .PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
@@ -66,6 +66,7 @@ adapters-test: ## the tests of adapters that need an environment of their own ea
 		$(PYTHON) -m venv build/adapters/$$extra && echo "$$extra" && \
 		$$bin/python -m pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
 			-e ".[dev,$$extra]" && \
+		{ [ $$extra != verl ] || $$bin/python -m pip install --quiet --no-deps verl==0.9.1; } && \
 		$$bin/python -m pytest -q -rs tests/codea1_agents/adapters tests/codea1_env/test_bank_v0_in_libraries.py \
 			tests/test_adapter_pages.py || exit; \
 	done
