@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Extras of adapters whose packages fit in no environment with the others.
-ALONE ?= tianshou agilerl verl
+ALONE ?= tianshou agilerl verl art
 
 .PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help

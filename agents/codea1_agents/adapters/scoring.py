@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TypeAlias
 
 from codea1_agents.measure.turns import sample_turn
@@ -16,6 +17,12 @@ from codea1_env.sandbox import load_sandbox
 
 Frozen: TypeAlias = AgentSpec | NamedAgent
 """An agent that does not learn, as `load_agent` takes it."""
+
+
+@cache
+def named_referee(problems: str, rules: str) -> Referee:
+    """Return the referee of a source of problems and a preset, one per process, for trainers that know only names."""
+    return Referee(problems, rules)
 
 
 def frozen_agent(role: Role, agent: Frozen, problems: ProblemSet) -> NamedAgent:

@@ -13,11 +13,11 @@ from typing import Any
 
 from codea1_agents.adapters.batching import BatchingJudge
 from codea1_agents.adapters.messages import GIVEN, ROLES, Opponents, Wording, rows
-from codea1_agents.adapters.scoring import Frozen, role_scores
+from codea1_agents.adapters.scoring import Frozen, named_referee, role_scores
 from codea1_env.agent import Role
 from codea1_env.errors import UserError, extra_needed
 from codea1_env.problems import ProblemSource
-from codea1_env.rounds.referee import Referee, Scored
+from codea1_env.rounds.referee import Scored
 from codea1_env.rules.ruleset import Ruleset
 
 DATA_SOURCE = "codea1-env"
@@ -88,7 +88,7 @@ def compute_score(
     Raises:
         UserError: as `role_scores`, or the problems cannot be loaded.
     """
-    referee = _referee(problems, rules)
+    referee = named_referee(problems, rules)
     found: dict[int, dict[str, Any]] = {}
     for role in ROLES:
         places = [n for n, info in enumerate(extra_infos) if info["role"] == role]
@@ -113,11 +113,6 @@ def without_masked(batch: Any) -> Any:
     return batch.select_idxs([n for n, masked in enumerate(batch.non_tensor_batch["masked"]) if not masked])
 
 
-@cache
-def _referee(problems: str, rules: str) -> Referee:
-    return Referee(problems, rules)
-
-
 def _result(role: Role, scored: Scored) -> dict[str, Any]:
     """Return the score and its mask; always the same keys, since verl makes columns of them."""
     reward = scored.reward(role)
@@ -136,7 +131,7 @@ def _manager() -> type:
             options = config.reward.get("reward_kwargs", {}).get("codea1")
             if options is None:
                 raise UserError("reward.reward_kwargs.codea1.problems must name the source of the problems")
-            self._referee = _referee(options["problems"], options.get("rules", "fixed"))
+            self._referee = named_referee(options["problems"], options.get("rules", "fixed"))
             self._judges: dict[Role, BatchingJudge] = {}
 
         async def run_single(self, data: Any) -> dict[str, Any]:

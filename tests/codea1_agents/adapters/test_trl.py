@@ -118,6 +118,7 @@ def train_two_steps(role: Any, folder: Path, problems: str, reward: Any, rows: A
     torch = pytest.importorskip("torch", reason="torch is not installed")
     tokenizer = phrase_tokenizer(REPLIES[role])
     tokenizer.chat_template = "{{ messages[-1]['content'] }}"
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     trainer = trl.GRPOTrainer(
         model=phrase_model(0, REPLIES[role], max_position_embeddings=4096),

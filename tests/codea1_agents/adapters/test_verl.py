@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from codea1_agents.adapters import verl as adapter
-from codea1_env import load_problems
+from codea1_env import Referee, load_problems
 from codea1_env.errors import UserError
 from tests.support.language_models import phrase_tokenizer
 
@@ -145,9 +145,7 @@ def test_masked_rows_are_dropped_from_a_batch(proto):
 
 
 def test_a_masked_reply_scores_zero_and_says_so(broken_sandbox, monkeypatch):
-    from codea1_env import Referee
-
-    monkeypatch.setattr(adapter, "_referee", lambda *_: Referee([PROBLEM], "golden", sandbox=broken_sandbox))
+    monkeypatch.setattr(adapter, "named_referee", lambda *_: Referee([PROBLEM], "golden", sandbox=broken_sandbox))
     info = {"role": "coder", "given": ""}
     (found,) = adapter.compute_score([""], [REPLIES[0]], [PROBLEM.id], [info], problems="", rules="")
     assert (found["score"], found["masked"]) == (0.0, 1)
