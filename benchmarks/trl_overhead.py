@@ -5,8 +5,8 @@
 
 For each role there are two trainers in this process, with one thread and without a GPU. Every reply has the same number
 of tokens. Some of the tokens are whole programs or suites, all different: three to a reply, on average. A pair is one
-step of each trainer, in alternating order; the first step of each is not counted. A step is counted from `on_step_begin`
-to `on_step_end`. Its processor time is that of this process, of the sandbox's processes, and of its jobs.
+step of each trainer, in alternating order; the first step of each is not counted. A step is counted from
+`on_step_begin` to `on_step_end`. Its processor time is that of this process, of the sandbox's processes and its jobs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from measuring import Metered, Spread, TreeClock, machine
 from rich.console import Console
 from rich.table import Table
 
-ROWS, GROUP, LENGTH, REPLIES, FILLERS = 64, 8, 48, 240, 3600
+ROWS, GROUP, LENGTH, REPLIES, FILLERS = 64, 8, 60, 240, 4560
 ROLES = ("coder", "tester")
 PROGRAM = "def f(x):\n    return x"
 
@@ -44,6 +44,7 @@ class Steps:
 
     def __init__(self, role: str, model: str, problems: str, rewards: Callable[..., Any], meter: Metered) -> None:
         import trl  # noqa: PLC0415
+        from transformers import PrinterCallback  # noqa: PLC0415
 
         from codea1_agents.adapters.trl import dataset  # noqa: PLC0415
         from codea1_agents.models.chat_format import load_tokenizer  # noqa: PLC0415
@@ -76,6 +77,7 @@ class Steps:
                 logging_steps=1000,
             ),
         )
+        self._trainer.remove_callback(PrinterCallback)
         self._trainer.add_callback(_callback(self))
 
     def step(self) -> None:

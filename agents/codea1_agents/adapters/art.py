@@ -33,7 +33,7 @@ async def groups(
     n_suites: int = 4,
     wording: Wording = "default",
 ) -> Mapping[Role, list[Any]]:
-    """Play one problem and return the `TrajectoryGroup`s of each role.
+    """Play one problem and return the groups of trajectories of each role (`art.TrajectoryGroup`).
 
     Args:
         problem: to play.
