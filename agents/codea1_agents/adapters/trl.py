@@ -42,9 +42,10 @@ def dataset(
         MissingExtra: the package datasets is not installed.
         UserError: an argument has an invalid value, or there are no rows.
     """
+    found = rows(role, problems, against=against, samples=samples, rules=rules, wording=wording)
     with extra_needed("a data set for TRL", "trl"):
         from datasets import Dataset  # noqa: PLC0415
-    return Dataset.from_list(rows(role, problems, against=against, samples=samples, rules=rules, wording=wording))
+    return Dataset.from_list(found)
 
 
 def reward_function(

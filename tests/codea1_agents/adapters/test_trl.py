@@ -114,8 +114,9 @@ def test_settings_that_could_not_teach_are_refused():
 
 def train_two_steps(role: Any, folder: Path, problems: str, reward: Any, rows: Any) -> Any:
     """Train a model whose every token is a whole reply for two steps; return the trainer."""
-    trl = pytest.importorskip("trl", reason="the extra trl is not installed")
-    torch = pytest.importorskip("torch", reason="torch is not installed")
+    import torch
+    import trl
+
     tokenizer = phrase_tokenizer(REPLIES[role])
     tokenizer.chat_template = "{{ messages[-1]['content'] }}"
     torch.set_num_threads(1)
@@ -154,6 +155,7 @@ def steps_of(trainer: Any, role: str) -> list[dict[str, float]]:
 @pytest.mark.models
 @pytest.mark.filterwarnings("ignore")  # of TRL and what it imports
 def test_two_steps_of_a_tester_with_the_real_trainer(tmp_path, increments):
+    pytest.importorskip("trl", reason="the extra trl is not installed")
     rows = dataset("tester", increments, against={"toy/0": ["def f(x):\n    return x"]})
     reward = reward_function("tester", Referee(increments), logs_parts=True)
     steps = steps_of(train_two_steps("tester", tmp_path, increments, reward, rows), "tester")
@@ -164,6 +166,8 @@ def test_two_steps_of_a_tester_with_the_real_trainer(tmp_path, increments):
 @pytest.mark.models
 @pytest.mark.filterwarnings("ignore")  # of TRL and what it imports
 def test_two_steps_of_a_coder_with_the_real_trainer_that_leaves_masked_replies_out(tmp_path, increments):
+    pytest.importorskip("trl", reason="the extra trl is not installed")
+
     def tester(observation: Any) -> str:
         if "2 *" in observation["program"]:
             raise AgentUnavailable("the endpoint is down")
