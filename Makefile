@@ -20,8 +20,8 @@ DOWNLOAD := $(if $(filter dev-models dev-adapters rllib lora transformers,$(subs
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-# Extras of adapters whose packages fit in no environment with the others.
-ALONE ?= tianshou agilerl verl art
+# Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
+ALONE ?= tianshou agilerl verl comlrl art
 
 .PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
@@ -60,7 +60,7 @@ test-fast: ## the tests that start no models, Ray, browser or container engine: 
 	@$(MAKE) --no-print-directory install-dev EXTRAS=dev
 	$(PYTEST) -m "not models and not ray and not browser and not engine and not slow"
 
-adapters-test: ## the tests of adapters that need an environment of their own each, in build/adapters
+adapters-test: ## the tests of the adapters in ALONE, each in an environment of its own in build/adapters
 	@for extra in $(ALONE); do \
 		bin=build/adapters/$$extra/bin; \
 		$(PYTHON) -m venv build/adapters/$$extra && echo "$$extra" && \
