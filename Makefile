@@ -20,7 +20,14 @@ DOWNLOAD := $(if $(filter dev-models rllib lora transformers,$(subst $(comma), ,
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: demo coevolve test test-fast check format lint types imports wheel-test docs install install-dev clean help
+# Packages of other projects that cannot share an environment with ours share one of their own; their warnings are theirs.
+ADAPTERS_VENV ?= .venv-adapters
+ADAPTERS_WITH := inspect
+ADAPTERS_STAMP := $(ADAPTERS_VENV)/.installed-$(subst $(comma),+,$(ADAPTERS_WITH))
+ADAPTERS_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
+	-W ignore::pytest.PytestUnraisableExceptionWarning
+
+.PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -57,6 +64,16 @@ test-fast: ## the tests that start no models, Ray, browser or container engine: 
 	@$(MAKE) --no-print-directory install-dev EXTRAS=dev
 	$(PYTEST) -m "not models and not ray and not browser and not engine and not slow"
 
+$(ADAPTERS_STAMP): pyproject.toml constraints-adapters.txt
+	$(PYTHON) -m venv $(ADAPTERS_VENV)
+	$(ADAPTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+		$(if $(CONSTRAINTS),-c constraints-adapters.txt) -e '.[$(ADAPTERS_WITH)]' 'pytest<9.2' pytest-timeout
+	@touch $@
+
+adapters-test: $(ADAPTERS_STAMP) ## the tests of adapters whose packages need an environment of their own
+	$(ADAPTERS_VENV)/bin/python $(ADAPTERS_PYTEST) $(foreach name,$(subst $(comma), ,$(ADAPTERS_WITH)),\
+		tests/codea1_agents/adapters/test_$(name)*.py)
+
 lint: install-dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -86,4 +103,4 @@ docs: ## build the documentation as a site in build/docs; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(ADAPTERS_VENV) build dist

@@ -1,0 +1,49 @@
+"""A chat endpoint that plays both roles, and the Python of an adapter's page."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import ROOT
+from tests.support.chat_server import FaultyServer, completion
+from tests.support.code_blocks import blocks_of
+
+
+@pytest.fixture
+def chat_server() -> Iterator[Callable[[Callable[[str], str]], FaultyServer]]:
+    """Start an endpoint of chat completions whose replies are a function of the last message of the user."""
+    running: list[FaultyServer] = []
+
+    def start(reply: Callable[[str], str]) -> FaultyServer:
+        def behaviour(handler: Any, body: dict[str, Any]) -> None:
+            content = body["messages"][-1]["content"]
+            text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+            handler.send(200, json.dumps(completion(reply(text))))
+
+        server = FaultyServer((behaviour,))
+        running.append(server)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return server
+
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def python_of() -> Callable[[str], str]:
+    """Return the Python of an adapter's page, without the blocks that say what else they need."""
+
+    def code(page: str) -> str:
+        blocks = blocks_of(ROOT / "docs" / "adapters" / f"{page}.md")
+        found = [block.code for block in blocks if block.language == "python" and not block.needs]
+        assert found
+        return "\n".join(found)
+
+    return code
