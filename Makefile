@@ -22,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Packages of other projects that cannot share an environment with ours share one of their own; their warnings are theirs.
 ADAPTERS_VENV ?= .venv-adapters
-ADAPTERS_WITH := inspect
+ADAPTERS_WITH := inspect,verifiers
 ADAPTERS_STAMP := $(ADAPTERS_VENV)/.installed-$(subst $(comma),+,$(ADAPTERS_WITH))
 ADAPTERS_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
 	-W ignore::pytest.PytestUnraisableExceptionWarning

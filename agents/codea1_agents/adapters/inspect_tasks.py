@@ -24,8 +24,6 @@ from codea1_env.errors import extra_needed
 from codea1_env.problems import ProblemSet
 from codea1_env.problems.problem import Problem
 from codea1_env.rounds.referee import Referee, Scored
-from codea1_env.rounds.rounds import RoundOptions
-from codea1_env.rounds.trees import Tree
 from codea1_env.rules.ruleset import Ruleset
 
 with extra_needed("a task for Inspect", "inspect"):
@@ -150,7 +148,7 @@ def codea1_players(problems: str | ProblemSet, rules: str, wording: str = "defau
         state.output = written
         state.messages.append(written.message)
         state.store.set(_PROGRAM, written.completion)
-        program = await to_thread.run_sync(_loaded_program, referee, problem, written.completion)
+        program = await to_thread.run_sync(referee.loaded_program, problem, written.completion)
         if program is not None:
             prompt = _chat("tester", problem, referee.rules, wording, program)
             state.output = await get_model(role="tester").generate(prompt)
@@ -230,13 +228,6 @@ def _messages(chat: Sequence[dict[str, str]]) -> list[ChatMessage]:
 
 def _chat(role: Role, problem: Problem, rules: Ruleset, wording: Wording, program: str) -> list[ChatMessage]:
     return _messages(messages(role, problem, program=program, rules=rules, wording=wording))
-
-
-def _loaded_program(referee: Referee, problem: Problem, reply: str) -> str | None:
-    """Return the program in a coder's reply; None if it does not load, so that no suite is asked for."""
-    rounds = referee.open([Tree(problem)], RoundOptions(masks_sandbox_errors=True), in_background=False)
-    rounds.submit_programs([reply])
-    return rounds.candidates()[0][0].program if rounds.tester_turns() else None
 
 
 def _scored(referee: Referee, problem_id: str, program: str, suite: str | None) -> Scored:
