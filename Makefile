@@ -22,7 +22,7 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # Packages of other projects that cannot share an environment with ours share one of their own; their warnings are theirs.
 ADAPTERS_VENV ?= .venv-adapters
-ADAPTERS_WITH := inspect,verifiers
+ADAPTERS_WITH := inspect,verifiers,openenv
 ADAPTERS_STAMP := $(ADAPTERS_VENV)/.installed-$(subst $(comma),+,$(ADAPTERS_WITH))
 ADAPTERS_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
 	-W ignore::pytest.PytestUnraisableExceptionWarning
@@ -72,7 +72,7 @@ $(ADAPTERS_STAMP): pyproject.toml constraints-adapters.txt
 
 adapters-test: $(ADAPTERS_STAMP) ## the tests of adapters whose packages need an environment of their own
 	$(ADAPTERS_VENV)/bin/python $(ADAPTERS_PYTEST) $(foreach name,$(subst $(comma), ,$(ADAPTERS_WITH)),\
-		tests/codea1_agents/adapters/test_$(name)*.py)
+		tests/codea1_agents/adapters/test_$(name)_*.py)
 
 lint: install-dev
 	$(BIN)/ruff format --check $(SOURCES)

@@ -4,9 +4,9 @@
 
     vf-eval codea1-game --model my-model --client.base-url http://localhost:8000/v1 --env.taskset.problems humaneval
 
-Each agent's trace has its own reward. A masked reward is none: the trace gets the error `MaskedReward` instead, so it is
-not `ok`, and trainers drop it. Agents run in this process (`SubprocessConfig`, no login), and nothing is uploaded unless
-the environment variable `PRIME_RUNS_MODE` says so.
+Each agent's trace has its own reward. A masked reward is none: the trace gets the error `MaskedReward` instead, is not
+`ok`, and trainers drop it. Agents run in this process (`SubprocessConfig`, no login). Nothing is uploaded unless the
+environment variable `PRIME_RUNS_MODE` says so.
 """
 
 from __future__ import annotations
