@@ -9,7 +9,7 @@ CONSTRAINTS ?= -c constraints.txt
 TORCH_INDEX ?=
 PIP := $(BIN)/python -m pip install --disable-pip-version-check $(CONSTRAINTS) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # What `test` and the gates install: language models and Ray are part of what they test. `test-fast` needs `dev` only.
-EXTRAS ?= dev,dev-models,rllib,lora
+EXTRAS ?= dev,dev-models,dev-adapters,rllib,lora
 comma := ,
 DEV_STAMP := $(VENV)/.installed-$(subst $(comma),+,$(EXTRAS))
 SOURCES := codea1_env agents tests benchmarks examples docs

@@ -38,7 +38,7 @@ def install_of(lines: list[str]) -> str:
 
 def test_all_tests_install_language_models_and_ray_and_pin_what_was_tested(planned) -> None:
     line = install_of(planned("test"))
-    assert line.endswith("-e '.[dev,dev-models,rllib,lora]'")
+    assert line.endswith("-e '.[dev,dev-models,dev-adapters,rllib,lora]'")
     assert " -c constraints.txt " in line
     assert "index-url" not in line
 
