@@ -20,14 +20,15 @@ DOWNLOAD := $(if $(filter dev-models rllib lora transformers,$(subst $(comma), ,
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-# Packages of other projects that cannot share an environment with ours share one of their own; their warnings are theirs.
-ADAPTERS_VENV ?= .venv-adapters
-ADAPTERS_WITH := inspect,verifiers,openenv
-ADAPTERS_STAMP := $(ADAPTERS_VENV)/.installed-$(subst $(comma),+,$(ADAPTERS_WITH))
-ADAPTERS_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
+# Harnesses that fit in no environment with the other extras share one; the warnings of their packages are theirs.
+HARNESSES_VENV ?= build/adapters/harnesses
+HARNESSES_WITH := inspect,verifiers,openenv
+HARNESSES_STAMP := $(HARNESSES_VENV)/.installed-$(subst $(comma),+,$(HARNESSES_WITH))
+HARNESSES_PIP := $(HARNESSES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
+HARNESSES_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
 	-W ignore::pytest.PytestUnraisableExceptionWarning
 
-.PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
+.PHONY: demo coevolve test test-fast adapters-test harnesses-test check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -64,14 +65,17 @@ test-fast: ## the tests that start no models, Ray, browser or container engine: 
 	@$(MAKE) --no-print-directory install-dev EXTRAS=dev
 	$(PYTEST) -m "not models and not ray and not browser and not engine and not slow"
 
-$(ADAPTERS_STAMP): pyproject.toml constraints-adapters.txt
-	$(PYTHON) -m venv $(ADAPTERS_VENV)
-	$(ADAPTERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-		$(if $(CONSTRAINTS),-c constraints-adapters.txt) -e '.[$(ADAPTERS_WITH)]' 'pytest<9.2' pytest-timeout
+# The file names all packages with their versions, so that pip need not search for versions that fit.
+$(HARNESSES_STAMP): pyproject.toml constraints-harnesses.txt
+	$(PYTHON) -m venv $(HARNESSES_VENV)
+	$(HARNESSES_PIP) $(if $(CONSTRAINTS),--no-deps -r constraints-harnesses.txt,'.[$(HARNESSES_WITH)]' pytest pytest-timeout)
+	$(HARNESSES_PIP) --no-deps -e .
 	@touch $@
 
-adapters-test: $(ADAPTERS_STAMP) ## the tests of adapters whose packages need an environment of their own
-	$(ADAPTERS_VENV)/bin/python $(ADAPTERS_PYTEST) $(foreach name,$(subst $(comma), ,$(ADAPTERS_WITH)),\
+adapters-test: harnesses-test
+
+harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in an environment of their own
+	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) $(foreach name,$(subst $(comma), ,$(HARNESSES_WITH)),\
 		tests/codea1_agents/adapters/test_$(name)_*.py)
 
 lint: install-dev
@@ -103,4 +107,4 @@ docs: ## build the documentation as a site in build/docs; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) $(ADAPTERS_VENV) build dist
+	rm -rf $(VENV) build dist

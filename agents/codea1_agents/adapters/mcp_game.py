@@ -25,8 +25,8 @@ with extra_needed("the game for MCP", "mcp"):
 
 INSTRUCTIONS = (
     "A game of two agents. A coder submits a program for a problem (submit_program). If the program loads, a tester, "
-    "who sees it, submits tests which it should fail (submit_tests). Both get rewards, and the next game begins. Either "
-    "tool without an argument returns whose turn it is and what to write, and changes nothing."
+    "who sees it, submits tests which it should fail (submit_tests). Both get rewards, and the next game begins. "
+    "Either tool without an argument returns whose turn it is and what to write, and changes nothing."
 )
 
 

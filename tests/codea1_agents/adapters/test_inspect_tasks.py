@@ -17,7 +17,7 @@ from codea1_env.problems import ProblemSet, WrongProgram
 from tests.conftest import Broken
 from tests.support.toys import ADD, BROKEN, LAST, LOOKS_RIGHT, RIGHT, SHARP, WRONG, fenced
 
-pytest.importorskip("inspect_ai", reason="the extra inspect is not installed: make adapters-test")
+pytest.importorskip("inspect_ai", reason="the extra inspect is not installed: make harnesses-test")
 
 from inspect_ai import eval as evaluate
 from inspect_ai import score as score_again

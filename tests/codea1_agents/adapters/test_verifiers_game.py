@@ -19,7 +19,7 @@ from codea1_env.problems import ProblemSet, WrongProgram
 from tests.conftest import Broken
 from tests.support.toys import ADD, BROKEN, LOOKS_RIGHT, RIGHT, SHARP, WRONG
 
-pytest.importorskip("verifiers", reason="the extra verifiers is not installed: make adapters-test")
+pytest.importorskip("verifiers", reason="the extra verifiers is not installed: make harnesses-test")
 
 import verifiers.v1 as vf
 
