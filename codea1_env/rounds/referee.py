@@ -206,18 +206,18 @@ class Referee:
             for each, reply, candidate in zip(found, replies, read, strict=True)
         ]
 
-    def loaded_program(self, problem: Problem, reply: Reply) -> str | None:
+    def loaded_program(self, problem: Problem, reply: str) -> str | None:
         """Return the program in a coder's reply; None if it does not load, so that a tester has no turn; waits.
 
         Args:
             problem: need not be among the referee's.
-            reply: the coder's.
+            reply: the coder's, as text.
 
         Raises:
-            UserError: the reply is neither text nor chat messages.
+            UserError: the reply is no text.
         """
         rounds = self.open([Tree(problem)], RoundOptions(masks_sandbox_errors=True), in_background=False)
-        rounds.submit_programs([_reply(reply)])
+        rounds.submit_programs([reply])
         return rounds.candidates()[0][0].program if rounds.tester_turns() else None
 
     def close(self) -> None:

@@ -100,8 +100,7 @@ def test_replayed_cases_count(sandbox, toys):
 
 def test_only_a_program_that_loads_is_shown_to_a_tester(sandbox, broken_sandbox, toys):
     referee = Referee(toys, sandbox=sandbox)
-    chat = [{"role": "assistant", "content": RIGHT}]
-    assert referee.loaded_program(toys[0], chat).startswith("def add(a, b):")
+    assert referee.loaded_program(toys[0], RIGHT).startswith("def add(a, b):")
     assert referee.loaded_program(toys[0], "def add(a, b:") is None
     assert Referee(toys, sandbox=broken_sandbox).loaded_program(toys[0], RIGHT) is None
 
