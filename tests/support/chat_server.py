@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -73,3 +75,20 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(data)
+
+
+@contextmanager
+def chat_servers() -> Iterator[Callable[..., FaultyServer]]:
+    """Give a function that starts a server with the given behaviours; end all of them."""
+    running: list[FaultyServer] = []
+
+    def start(*behaviours: Any, port: int = 0) -> FaultyServer:
+        server = FaultyServer(behaviours, port)
+        running.append(server)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return server
+
+    yield start
+    for server in running:
+        server.shutdown()
+        server.server_close()

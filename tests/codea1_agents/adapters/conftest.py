@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.conftest import Broken
 from tests.support import ROOT
-from tests.support.chat_server import FaultyServer, completion
+from tests.support.chat_server import FaultyServer, chat_servers, completion
 from tests.support.code_blocks import blocks_of
 
 
 @pytest.fixture
 def chat_server() -> Iterator[Callable[[Callable[[str], str]], FaultyServer]]:
     """Start an endpoint of chat completions whose replies are a function of the last message of the user."""
-    running: list[FaultyServer] = []
+    with chat_servers() as begin:
 
-    def start(reply: Callable[[str], str]) -> FaultyServer:
-        def behaviour(handler: Any, body: dict[str, Any]) -> None:
-            content = body["messages"][-1]["content"]
-            text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
-            handler.send(200, json.dumps(completion(reply(text))))
+        def start(reply: Callable[[str], str]) -> FaultyServer:
+            def behaviour(handler: Any, body: dict[str, Any]) -> None:
+                content = body["messages"][-1]["content"]
+                text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+                handler.send(200, json.dumps(completion(reply(text))))
 
-        server = FaultyServer((behaviour,))
-        running.append(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return server
+            return begin(behaviour)
 
-    yield start
-    for server in running:
-        server.shutdown()
-        server.server_close()
+        yield start
+
+
+def broken() -> Broken:
+    """A sandbox that is never there."""
+    return Broken()
+
+
+@pytest.fixture
+def broken_sandbox_name() -> str:
+    """What names it, for adapters that take a name."""
+    return f"{__name__}:broken"
 
 
 @pytest.fixture

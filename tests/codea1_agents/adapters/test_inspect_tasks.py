@@ -14,7 +14,6 @@ import pytest
 
 from codea1_env.bank import Bank, BankEntry, ProblemBank
 from codea1_env.problems import ProblemSet, WrongProgram
-from tests.conftest import Broken
 from tests.support.toys import ADD, BROKEN, LAST, LOOKS_RIGHT, RIGHT, SHARP, WRONG, fenced
 
 pytest.importorskip("inspect_ai", reason="the extra inspect is not installed: make harnesses-test")
@@ -60,11 +59,6 @@ def scores(log: EvalLog) -> dict[tuple[str, str | None], dict[str, float]]:
         (score.name, score.reducer): {name: metric.value for name, metric in score.metrics.items()}
         for score in log.results.scores
     }
-
-
-def broken() -> Broken:
-    """A sandbox that is never there, by name."""
-    return Broken()
 
 
 def test_a_coder_is_scored_by_golden_tests_with_pass_at_k(evaluated) -> None:
@@ -115,8 +109,8 @@ def test_a_tester_has_no_turn_and_no_score_if_the_program_does_not_load(evaluate
 
 
 @pytest.mark.parametrize("make", [codea1_coder, codea1_duel])
-def test_a_masked_reward_is_no_score(evaluated, make: Callable[..., Any]) -> None:
-    log = evaluated(make(PROBLEMS, sandbox=f"{__name__}:broken"), model=says(add=[RIGHT]))
+def test_a_masked_reward_is_no_score(evaluated, broken_sandbox_name, make: Callable[..., Any]) -> None:
+    log = evaluated(make(PROBLEMS, sandbox=broken_sandbox_name), model=says(add=[RIGHT]))
     assert all(score.unscored_samples == 1 and score.scored_samples == 0 for score in log.results.scores)
     (score,) = log.samples[0].scores.values()
     assert score.explanation == "internal error"

@@ -76,9 +76,9 @@ def test_a_reply_out_of_turn_is_an_error_of_the_tool_and_changes_nothing() -> No
     asyncio.run(played())
 
 
-def test_a_masked_game_ends_without_rewards() -> None:
+def test_a_masked_game_ends_without_rewards(broken_sandbox_name) -> None:
     async def played() -> dict[str, Any]:
-        game = PlayedGame(STARTER, sandbox="tests.codea1_agents.adapters.test_played_game:broken")
+        game = PlayedGame(STARTER, sandbox=broken_sandbox_name)
         async with Client(server(game)) as client:
             return (await called(client, "submit_program", program=RIGHT))["result"]
 

@@ -14,7 +14,6 @@ import pytest
 
 from codea1_agents.adapters.played_game import PlayedGame
 from codea1_env.problems import ProblemSet, load_problems
-from tests.conftest import Broken
 from tests.support.toys import ADD, LOOKS_RIGHT, RIGHT, SHARP
 from tests.support.waiting import wait_until
 
@@ -36,11 +35,6 @@ with connect(sys.argv[1], proxy=None) as game:
     print(json.loads(game.recv())["data"]["observation"]["agent"], flush=True)
     game.recv()
 """
-
-
-def broken() -> Broken:
-    """A sandbox that is never there, by name."""
-    return Broken()
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +148,8 @@ def test_both_rewards_are_on_the_wire_and_one_is_that_of_the_role(wired, role: s
     assert (env.state.episode_id, env.state.step_count) == ("e", 2)
 
 
-def test_a_masked_reward_is_none_and_says_why(wired) -> None:
-    env = GameEnvironment(PlayedGame(TOYS, sandbox=f"{__name__}:broken"))
+def test_a_masked_reward_is_none_and_says_why(wired, broken_sandbox_name) -> None:
+    env = GameEnvironment(PlayedGame(TOYS, sandbox=broken_sandbox_name))
     env.reset(role="coder")
     last = wired(env.step(GameAction(text=RIGHT)))
     assert (last.done, last.reward, last.observation.masked) == (True, None, True)

@@ -8,15 +8,9 @@ import pytest
 from codea1_agents.adapters.played_game import PlayedGame
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet
-from tests.conftest import Broken
 from tests.support.toys import ADD, BROKEN, LAST, LOOKS_RIGHT, RIGHT, SHARP
 
 TOYS = ProblemSet("toys", (ADD, LAST))
-
-
-def broken() -> Broken:
-    """A sandbox that is never there, by name."""
-    return Broken()
 
 
 def test_a_game_says_whose_turn_it_is_and_ends_with_both_rewards():
@@ -53,8 +47,8 @@ def test_states_are_json_and_the_same_for_the_same_seed():
     assert json.dumps(states[0]) == json.dumps(states[1])
 
 
-def test_our_own_failure_is_masked():
-    game = PlayedGame(TOYS, sandbox=f"{__name__}:broken")
+def test_our_own_failure_is_masked(broken_sandbox_name):
+    game = PlayedGame(TOYS, sandbox=broken_sandbox_name)
     game.reset()
     state = game.submit("coder", RIGHT)
     assert (state.done, state.masked, state.rewards) == (True, True, {"coder": None, "tester": None})

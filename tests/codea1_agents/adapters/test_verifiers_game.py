@@ -16,7 +16,6 @@ import pytest
 
 from codea1_env.errors import UserError
 from codea1_env.problems import ProblemSet, WrongProgram
-from tests.conftest import Broken
 from tests.support.toys import ADD, BROKEN, LOOKS_RIGHT, RIGHT, SHARP, WRONG
 
 pytest.importorskip("verifiers", reason="the extra verifiers is not installed: make harnesses-test")
@@ -30,11 +29,6 @@ PROBLEMS = ProblemSet("toys", (replace(ADD, wrong_programs=(WrongProgram(WRONG, 
 
 def problems() -> ProblemSet:
     return PROBLEMS
-
-
-def broken() -> Broken:
-    """A sandbox that is never there, by name."""
-    return Broken()
 
 
 @pytest.fixture
@@ -83,8 +77,8 @@ def test_one_role_plays_alone(played, roles: str, reward: float) -> None:
     assert rewards(episode) == {roles: {roles: reward}}
 
 
-def test_a_masked_reward_is_an_error_of_its_own(played) -> None:
-    episode = played(sandbox=f"{__name__}:broken")
+def test_a_masked_reward_is_an_error_of_its_own(played, broken_sandbox_name) -> None:
+    episode = played(sandbox=broken_sandbox_name)
     (trace,) = episode.traces
     assert (trace.ok, episode.ok, trace.rewards) == (False, False, {})
     assert (trace.last_error.type, trace.last_error.message) == ("MaskedReward", "internal error")

@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chat_server import FaultyServer, completion
+from tests.support.chat_server import FaultyServer, chat_servers, completion
 from tests.support.language_models import CHAT_TEMPLATE, chat_folder
 from tests.support.waiting import wait_until
 
@@ -119,18 +118,8 @@ def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
 @pytest.fixture
 def faulty() -> Iterator[Callable[..., FaultyServer]]:
     """Start a server on loopback that behaves as told: (status, body), (status, body, content type), or a function."""
-    running: list[FaultyServer] = []
-
-    def start(*behaviours: Any, port: int = 0) -> FaultyServer:
-        server = FaultyServer(behaviours, port)
-        running.append(server)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        return server
-
-    yield start
-    for server in running:
-        server.shutdown()
-        server.server_close()
+    with chat_servers() as start:
+        yield start
 
 
 @pytest.fixture
