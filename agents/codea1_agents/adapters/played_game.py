@@ -118,7 +118,7 @@ class PlayedGame:
         return GameState(
             agent=self._agent,
             problem_id=self._problem_id,
-            observation={**seen, "round": int(seen["round"])} if seen else {},
+            observation={name: _plain(value) for name, value in seen.items()},
             messages=tuple(each.to_dict() for each in prompt),
             **ended,
         )
@@ -137,3 +137,8 @@ def _ended(judged: JudgedRound) -> dict[str, Any]:
         "masked_because": (report.detail or "the rules or the sandbox left no evidence") if masked else "",
         "verdict": report.verdict.value,
     }
+
+
+def _plain(value: Any) -> str | int:
+    """Return text without lone surrogates, which JSON over a wire refuses, or a number of Python."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else int(value)

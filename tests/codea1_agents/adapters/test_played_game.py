@@ -47,6 +47,14 @@ def test_states_are_json_and_the_same_for_the_same_seed():
     assert json.dumps(states[0]) == json.dumps(states[1])
 
 
+def test_states_can_be_sent_whatever_a_reply_holds():
+    game = PlayedGame(TOYS, rounds=2)
+    game.reset(problem_id="toy/add")
+    after = game.submit("coder", "def add(a, b):\n    return a + b  # \ud800")
+    assert after.observation["program"].endswith("# ?")
+    assert json.dumps(asdict(after), ensure_ascii=False).encode()
+
+
 def test_our_own_failure_is_masked(broken_sandbox_name):
     game = PlayedGame(TOYS, sandbox=broken_sandbox_name)
     game.reset()
