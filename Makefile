@@ -95,6 +95,28 @@ wheel-test: install-dev ## build the wheel, install it elsewhere, play from ther
 	cd build/wheel && venv/bin/codea1 play --problems starter --episodes 3 --json > /dev/null
 	cd build/wheel && venv/bin/python -c "import codea1_env, codea1_agents; assert 'site-packages' in codea1_env.__file__"
 
+# Harnesses that fit in no environment with the other extras share one; the warnings of their packages are theirs.
+HARNESSES_VENV ?= build/adapters/harnesses
+HARNESSES_WITH := inspect,verifiers,openenv
+HARNESSES_STAMP := $(HARNESSES_VENV)/.installed-$(subst $(comma),+,$(HARNESSES_WITH))
+HARNESSES_PIP := $(HARNESSES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
+HARNESSES_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
+	-W ignore::pytest.PytestUnraisableExceptionWarning
+
+# The file names all packages with their versions, so that pip need not search for versions that fit.
+$(HARNESSES_STAMP): pyproject.toml constraints-harnesses.txt
+	$(PYTHON) -m venv $(HARNESSES_VENV)
+	$(HARNESSES_PIP) $(if $(CONSTRAINTS),--no-deps -r constraints-harnesses.txt,'.[$(HARNESSES_WITH)]' pytest pytest-timeout)
+	$(HARNESSES_PIP) --no-deps -e .
+	@touch $@
+
+.PHONY: harnesses-test
+adapters-test: harnesses-test
+
+harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in an environment of their own
+	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) $(foreach name,$(subst $(comma), ,$(HARNESSES_WITH)),\
+		tests/codea1_agents/adapters/test_$(name)_*.py)
+
 docs: ## build the documentation as a site in build/docs; a warning is an error
 	@$(MAKE) --no-print-directory install-dev EXTRAS=docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs

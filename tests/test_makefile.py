@@ -74,6 +74,14 @@ def test_the_gates_run_all_tests(planned) -> None:
     assert planned("test")[-1].endswith("-m pytest -q -n auto --dist loadgroup")
 
 
+def test_harnesses_are_tested_in_an_environment_of_their_own(planned, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    lines = planned("harnesses-test", f"HARNESSES_VENV={folder}")
+    assert "--no-deps -r constraints-harnesses.txt" in " ".join(lines)
+    assert "tests/codea1_agents/adapters/test_inspect" in lines[-1]
+    assert not any(str(tmp_path / "venv") in line for line in lines)
+
+
 def test_the_site_is_built_with_its_own_extra_and_warnings_are_errors(planned) -> None:
     lines = planned("docs")
     assert install_of(lines).endswith("-e '.[docs]'")

@@ -24,7 +24,7 @@ from codea1_env.judging.golden import require_golden_tests
 from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
-from codea1_env.problems import ProblemSet, ProblemSource, load_problems
+from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
 from codea1_env.rounds.trees import JudgedTree, Tree
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -210,6 +210,20 @@ class Referee:
             )
             for each, reply, candidate in zip(found, replies, read, strict=True)
         ]
+
+    def loaded_program(self, problem: Problem, reply: str) -> str | None:
+        """Return the program in a coder's reply; None if it does not load, so that a tester has no turn; waits.
+
+        Args:
+            problem: need not be among the referee's.
+            reply: the coder's, as text.
+
+        Raises:
+            UserError: the reply is no text.
+        """
+        rounds = self.open([Tree(problem)], RoundOptions(masks_sandbox_errors=True), in_background=False)
+        rounds.submit_programs([reply])
+        return rounds.candidates()[0][0].program if rounds.tester_turns() else None
 
     def close(self) -> None:
         """End the referee's thread. The sandbox is shared and stays open."""
