@@ -9,18 +9,21 @@ CONSTRAINTS ?= -c constraints.txt
 TORCH_INDEX ?=
 PIP := $(BIN)/python -m pip install --disable-pip-version-check $(CONSTRAINTS) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 # What `test` and the gates install: language models and Ray are part of what they test. `test-fast` needs `dev` only.
-EXTRAS ?= dev,dev-models,rllib,lora
+EXTRAS ?= dev,dev-models,dev-adapters,rllib,lora
 comma := ,
 DEV_STAMP := $(VENV)/.installed-$(subst $(comma),+,$(EXTRAS))
 SOURCES := codea1_env agents tests benchmarks examples docs
 TORCH_SIZE := $(if $(TORCH_INDEX),about 1 GB with the torch of $(TORCH_INDEX),about 4 GB with PyPI's torch and CUDA; about 1 GB with TORCH_INDEX=https://download.pytorch.org/whl/cpu)
-DOWNLOAD := $(if $(filter dev-models rllib lora transformers,$(subst $(comma), ,$(EXTRAS))),$(TORCH_SIZE),about 150 MB)
+DOWNLOAD := $(if $(filter dev-models dev-adapters rllib lora transformers,$(subst $(comma), ,$(EXTRAS))),$(TORCH_SIZE),about 150 MB)
 
 # Tests start hundreds of processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: demo coevolve test test-fast check format lint types imports wheel-test docs install install-dev clean help
+# Extras of adapters whose packages fit in no environment with the others, or whose tests take long.
+ALONE ?= tianshou agilerl verl comlrl art
+
+.PHONY: demo coevolve test test-fast adapters-test check format lint types imports wheel-test docs install install-dev clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -57,6 +60,17 @@ test-fast: ## the tests that start no models, Ray, browser or container engine: 
 	@$(MAKE) --no-print-directory install-dev EXTRAS=dev
 	$(PYTEST) -m "not models and not ray and not browser and not engine and not slow"
 
+adapters-test: ## the tests of the adapters in ALONE, each in an environment of its own in build/adapters
+	@for extra in $(ALONE); do \
+		bin=build/adapters/$$extra/bin; \
+		$(PYTHON) -m venv build/adapters/$$extra && echo "$$extra" && \
+		$$bin/python -m pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+			-e ".[dev,$$extra]" && \
+		{ [ $$extra != verl ] || $$bin/python -m pip install --quiet --no-deps verl==0.9.1; } && \
+		$$bin/python -m pytest -q -rs tests/codea1_agents/adapters tests/codea1_env/test_bank_v0_in_libraries.py \
+			tests/test_adapter_pages.py || exit; \
+	done
+
 lint: install-dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
@@ -80,6 +94,28 @@ wheel-test: install-dev ## build the wheel, install it elsewhere, play from ther
 	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) build/wheel/*.whl
 	cd build/wheel && venv/bin/codea1 play --problems starter --episodes 3 --json > /dev/null
 	cd build/wheel && venv/bin/python -c "import codea1_env, codea1_agents; assert 'site-packages' in codea1_env.__file__"
+
+# Harnesses that fit in no environment with the other extras share one; the warnings of their packages are theirs.
+HARNESSES_VENV ?= build/adapters/harnesses
+HARNESSES_WITH := inspect,verifiers,openenv
+HARNESSES_STAMP := $(HARNESSES_VENV)/.installed-$(subst $(comma),+,$(HARNESSES_WITH))
+HARNESSES_PIP := $(HARNESSES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile
+HARNESSES_PYTEST := -m pytest -q -W ignore::DeprecationWarning -W ignore::ResourceWarning \
+	-W ignore::pytest.PytestUnraisableExceptionWarning
+
+# The file names all packages with their versions, so that pip need not search for versions that fit.
+$(HARNESSES_STAMP): pyproject.toml constraints-harnesses.txt
+	$(PYTHON) -m venv $(HARNESSES_VENV)
+	$(HARNESSES_PIP) $(if $(CONSTRAINTS),--no-deps -r constraints-harnesses.txt,'.[$(HARNESSES_WITH)]' pytest pytest-timeout)
+	$(HARNESSES_PIP) --no-deps -e .
+	@touch $@
+
+.PHONY: harnesses-test
+adapters-test: harnesses-test
+
+harnesses-test: $(HARNESSES_STAMP) ## the tests of the adapters of harnesses, in an environment of their own
+	$(HARNESSES_VENV)/bin/python $(HARNESSES_PYTEST) $(foreach name,$(subst $(comma), ,$(HARNESSES_WITH)),\
+		tests/codea1_agents/adapters/test_$(name)_*.py)
 
 docs: ## build the documentation as a site in build/docs; a warning is an error
 	@$(MAKE) --no-print-directory install-dev EXTRAS=docs

@@ -64,13 +64,13 @@ class Stopwatch:
         into.tokens.append(n_tokens)
 
 
-def make_model(folder: Path) -> str:
-    """Write a model and its tokenizer; return the folder."""
+def make_model(folder: Path, replies: Sequence[str] = PROGRAMS, n_fillers: int = N_FILLERS) -> str:
+    """Write a model, some of whose tokens are these replies, and its tokenizer; return the folder."""
     import torch  # noqa: PLC0415
     from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: PLC0415
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM  # noqa: PLC0415
 
-    words = ["<unk>", "<end>", "<pad>", *PROGRAMS, *(f"word{number}" for number in range(N_FILLERS))]
+    words = ["<unk>", "<end>", "<pad>", *replies, *(f"word{number}" for number in range(n_fillers))]
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     special = {"unk_token": "<unk>", "eos_token": "<end>", "pad_token": "<pad>"}
@@ -92,7 +92,7 @@ def make_model(folder: Path) -> str:
     return str(folder)
 
 
-def make_problems(path: Path, n_words: int = 0) -> str:
+def make_problems(path: Path, n_words: int = 0, n_problems: int = PROBLEMS) -> str:
     """Write the problems, with statements longer by some words; return the path."""
     more = " ".join(f"word{number % N_FILLERS}" for number in range(n_words))
     rows = [
@@ -103,7 +103,7 @@ def make_problems(path: Path, n_words: int = 0) -> str:
             "solution": "def f(x):\n    return x + 1\n",
             "golden": [{"expression": "f(1)", "expected": "2"}, {"expression": "f(0)", "expected": "1"}],
         }
-        for number in range(PROBLEMS)
+        for number in range(n_problems)
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)

@@ -27,7 +27,7 @@ settings.register_profile("untimed", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=25)
 
 MARKS = {"cluster": "ray", "browser": "browser", "engine": "engine"} | dict.fromkeys(
-    ["base_folder", "model_folder", "phrase_folders", "tiny_model", "tiny_base_model"], "models"
+    ["base_folder", "model_folder", "phrase_folders", "tiny_folder", "tiny_model", "tiny_base_model"], "models"
 )
 MARKS |= dict.fromkeys(["finished", "started", "serving"], "slow")  # processes of the command line
 """What a test is marked as that uses a fixture."""
@@ -118,6 +118,16 @@ class Broken:
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of `codea1 pretrain` after two steps."""
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    command = "from codea1_agents.cli import main; main()"
+    subprocess.run([sys.executable, "-c", command, "pretrain", "-o", folder, "--steps", "2", "--quiet"], check=True)
+    return folder
 
 
 @pytest.fixture

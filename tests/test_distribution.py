@@ -14,7 +14,11 @@ from tests.support import ROOT
 
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 
-PACKAGES = {"codea1_env": ROOT / "codea1_env", "codea1_agents": ROOT / "agents" / "codea1_agents"}
+PACKAGES = {
+    "codea1_env": ROOT / "codea1_env",
+    "codea1_agents": ROOT / "agents" / "codea1_agents",
+    "codea1_game": ROOT / "agents" / "codea1_game",
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +37,11 @@ def sources(package: str) -> set[str]:
     return {str(PurePosixPath(package, path.relative_to(PACKAGES[package]))) for path in files}
 
 
-def test_the_wheel_holds_both_packages_whole_and_nothing_else(built: Path) -> None:
+def test_the_wheel_holds_the_packages_whole_and_nothing_else(built: Path) -> None:
     (path,) = built.glob("*.whl")
     names = set(zipfile.ZipFile(path).namelist())
     metadata = {name for name in names if name.partition("/")[0].endswith(".dist-info")}
-    assert names - metadata == sources("codea1_env") | sources("codea1_agents")
+    assert names - metadata == set().union(*map(sources, PACKAGES))
     assert {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "LICENSE"} == {
         name.rpartition("/")[2] for name in metadata
     }

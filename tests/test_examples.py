@@ -18,7 +18,8 @@ pytestmark = pytest.mark.slow
 WITH_RLLIB = ROOT / "examples" / "train_with_rllib.py"  # Ray and transformers warn of themselves
 BANK_PPO = ROOT / "examples" / "bank_game_ppo.py"
 WITH_TUNE = ROOT / "examples" / "tune_settings.py"
-EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE})
+WITH_TRL = ROOT / "examples" / "coevolve_with_trl.py"  # tests/codea1_agents/adapters/test_trl.py
+EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {WITH_RLLIB, BANK_PPO, WITH_TUNE, WITH_TRL})
 
 
 def printed(*arguments: str, folder: Path) -> str:

@@ -38,7 +38,7 @@ def install_of(lines: list[str]) -> str:
 
 def test_all_tests_install_language_models_and_ray_and_pin_what_was_tested(planned) -> None:
     line = install_of(planned("test"))
-    assert line.endswith("-e '.[dev,dev-models,rllib,lora]'")
+    assert line.endswith("-e '.[dev,dev-models,dev-adapters,rllib,lora]'")
     assert " -c constraints.txt " in line
     assert "index-url" not in line
 
@@ -72,6 +72,14 @@ def test_the_fast_tests_need_neither_models_nor_ray(planned) -> None:
 def test_the_gates_run_all_tests(planned) -> None:
     assert planned("check")[-1] == planned("test")[-1]
     assert planned("test")[-1].endswith("-m pytest -q -n auto --dist loadgroup")
+
+
+def test_harnesses_are_tested_in_an_environment_of_their_own(planned, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    lines = planned("harnesses-test", f"HARNESSES_VENV={folder}")
+    assert "--no-deps -r constraints-harnesses.txt" in " ".join(lines)
+    assert "tests/codea1_agents/adapters/test_inspect" in lines[-1]
+    assert not any(str(tmp_path / "venv") in line for line in lines)
 
 
 def test_the_site_is_built_with_its_own_extra_and_warnings_are_errors(planned) -> None:

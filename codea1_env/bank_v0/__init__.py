@@ -2,7 +2,7 @@
 
 :Creation: `from codea1_env import bank_v0; env = bank_v0.env(bank="starter")`
 :Agents: `coder_0`, then `tester_0`; AEC is canonical
-:Action space: `Discrete(M)` for the coder, `Discrete(N)` for the tester
+:Action space: `Discrete(M)` for the coder, `Discrete(N)` for the tester; with `equal_actions=True` the larger for both
 :Observation space: `Box(0, 1)` of P + M (+ C) numbers: which problem, which program (the tester's, white box), which
     cases of the Mistake Book are replayed
 :Parallel API: `parallel_env()`, turn-based: the tester sees the program. `blind_parallel_env()`: both act at once
@@ -86,6 +86,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         max_cycles: int = 1,
         replay: bool = False,
         infos: bool = True,
+        equal_actions: bool = False,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
@@ -97,6 +98,8 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
             max_cycles: rounds per episode.
             replay: whether there is a Mistake Book.
             infos: False leaves them empty, for libraries that turn them into tensors (torchrl).
+            equal_actions: whether both agents have max(M, N) actions, for libraries that need equal spaces. An agent's
+                actions from its own number on repeat its first ones, so the values of equilibria stay the same.
             render_mode: `human` prints each judged round, `ansi` makes `render()` return it.
             options: of `load_bank` (`rules`, `recipe`, `limit`, `cache`, ...); none with a judged bank.
 
@@ -115,8 +118,9 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         self._observation_spaces = {
             agent: spaces.Box(0.0, 1.0, (length,), np.float32) for agent in self.possible_agents
         }
-        n_actions = {CODER: self.bank.bank.n_programs, TESTER: self.bank.bank.n_suites}
-        self._action_spaces = {agent: spaces.Discrete(n_actions[agent]) for agent in self.possible_agents}
+        self._n_actions = {CODER: self.bank.bank.n_programs, TESTER: self.bank.bank.n_suites}
+        sizes = dict.fromkeys(self._n_actions, max(self._n_actions.values())) if equal_actions else self._n_actions
+        self._action_spaces = {agent: spaces.Discrete(sizes[agent]) for agent in self.possible_agents}
         self._np_random: np.random.Generator | None = None
         self._queue: list[int] = []
         self._books: dict[int, tuple[BookEntry, ...]] = {}
@@ -227,7 +231,7 @@ class raw_env(TwoAgentEnv):  # noqa: N801  PettingZoo: its name
         if not isinstance(action, int | np.integer) or not self._action_spaces[agent].contains(np.int64(action)):
             n = self._action_spaces[agent].n
             raise UserError(f"{agent}'s action must be a whole number from 0 to {n - 1}, not {action!r:.100}")
-        return int(action)
+        return int(action) % self._n_actions[agent]
 
     # -- infos --
 

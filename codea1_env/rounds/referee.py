@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Any, TypeAlias
 
+from codea1_env.agent import Role
 from codea1_env.errors import AgentUnavailable, UserError, as_lists, of_type
 from codea1_env.facts.verdicts import CandidateReport, GoldenFinding, ValidCase, Verdict
 from codea1_env.judging.golden import require_golden_tests
 from codea1_env.judging.golden_runs import run_golden
 from codea1_env.judging.judge import Judge
 from codea1_env.plugins import names
-from codea1_env.problems import ProblemSet, ProblemSource, load_problems
+from codea1_env.problems import Problem, ProblemSet, ProblemSource, load_problems
 from codea1_env.rounds.rounds import RoundOptions, Rounds, candidate_of
 from codea1_env.rounds.trees import JudgedTree, Tree
 from codea1_env.rules.ruleset import Ruleset, preset
@@ -48,6 +49,10 @@ class Scored:
     """By role, the weighted terms, which add up to the reward; {} where masked."""
     report: CandidateReport | None = None
     """All verdicts; None: the sandbox could not be used at all."""
+
+    def reward(self, role: Role) -> float | None:
+        """Return the reward of one role; None where masked."""
+        return self.coder if role == "coder" else self.tester
 
     def record(self) -> dict[str, Any]:
         """Return all fields but the report as plain data for a log: JSON without nan."""
@@ -146,7 +151,7 @@ class Referee:
         """
         given = {"problem_ids": problem_ids, "programs": programs} | ({} if suites is None else {"suites": suites})
         ids, replies, *tests = as_lists(**given)
-        rows = list(zip(map(_reply, replies), map(_suites, *(tests or [[None] * len(ids)])), strict=True))
+        rows = list(zip(map(reply_text, replies), map(_suites, *(tests or [[None] * len(ids)])), strict=True))
         cases = of_type("replayed", replayed or {}, Mapping)  # type: ignore[type-abstract]  # python/mypy#4717
         places: dict[str, list[int]] = {}
         for position, problem_id in enumerate(ids):
@@ -191,7 +196,7 @@ class Referee:
             SandboxError: the sandbox cannot be used at all.
         """
         ids, given = as_lists(problem_ids=problem_ids, programs=programs)
-        problems, replies = list(map(self.problems.by_id, ids)), list(map(_reply, given))
+        problems, replies = list(map(self.problems.by_id, ids)), list(map(reply_text, given))
         read = [candidate_of(*each, self.rules) for each in zip(replies, problems, strict=True)]
         to_run = [(problem, candidate.program) for problem, candidate in zip(problems, read, strict=True)]
         found = run_golden(to_run, self.sandbox, self.rules.comparison)
@@ -205,6 +210,20 @@ class Referee:
             )
             for each, reply, candidate in zip(found, replies, read, strict=True)
         ]
+
+    def loaded_program(self, problem: Problem, reply: str) -> str | None:
+        """Return the program in a coder's reply; None if it does not load, so that a tester has no turn; waits.
+
+        Args:
+            problem: need not be among the referee's.
+            reply: the coder's, as text.
+
+        Raises:
+            UserError: the reply is no text.
+        """
+        rounds = self.open([Tree(problem)], RoundOptions(masks_sandbox_errors=True), in_background=False)
+        rounds.submit_programs([reply])
+        return rounds.candidates()[0][0].program if rounds.tester_turns() else None
 
     def close(self) -> None:
         """End the referee's thread. The sandbox is shared and stays open."""
@@ -230,8 +249,12 @@ def _reopened(problems: ProblemSet, rules: Ruleset, settings: dict[str, Any]) ->
     return Referee(problems, rules, **settings)
 
 
-def _reply(given: object) -> str | AgentUnavailable:
-    """Return the text of a reply."""
+def reply_text(given: object) -> str | AgentUnavailable:
+    """Return the text of a reply, or the reason why there is none.
+
+    Raises:
+        UserError: it is neither text nor chat messages.
+    """
     if isinstance(given, str | AgentUnavailable):
         return given
     last = given[-1] if isinstance(given, Sequence) and given else None
@@ -242,7 +265,7 @@ def _reply(given: object) -> str | AgentUnavailable:
 
 
 def _suites(given: Reply | None) -> tuple[str | AgentUnavailable, ...]:
-    return () if given is None else (_reply(given),)
+    return () if given is None else (reply_text(given),)
 
 
 def _scored(judged: JudgedTree, n: int) -> Scored:

@@ -150,13 +150,3 @@ def test_a_tester_against_a_mixed_coder(judged):
 def test_a_strange_opponent_is_refused(judged, opponent):
     with pytest.raises(UserError, match="opponent"):
         CoderBankEnv(opponent, bank=judged)
-
-
-def test_torchrl_accepts_it(judged):
-    pytest.importorskip("torchrl", reason="torchrl is not installed")
-    from torchrl.envs import GymWrapper, check_env_specs
-    from torchrl.envs.libs.pettingzoo import PettingZooWrapper
-
-    check_env_specs(PettingZooWrapper(bank_v0.blind_parallel_env(bank=judged, infos=False)))
-    check_env_specs(PettingZooWrapper(bank_v0.env(bank=judged, infos=False), use_mask=True))
-    check_env_specs(GymWrapper(gymnasium.make("codea1/CoderBank-v0", bank=judged, infos=False)))

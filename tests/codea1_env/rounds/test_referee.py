@@ -98,6 +98,13 @@ def test_replayed_cases_count(sandbox, toys):
     )
 
 
+def test_only_a_program_that_loads_is_shown_to_a_tester(sandbox, broken_sandbox, toys):
+    referee = Referee(toys, sandbox=sandbox)
+    assert referee.loaded_program(toys[0], RIGHT).startswith("def add(a, b):")
+    assert referee.loaded_program(toys[0], "def add(a, b:") is None
+    assert Referee(toys, sandbox=broken_sandbox).loaded_program(toys[0], RIGHT) is None
+
+
 def test_rewards_can_be_awaited(sandbox, toys):
     referee = Referee(toys, sandbox=sandbox)
     assert asyncio.run(referee.arewards(["toy/add"], [LOOKS_RIGHT], [SUITE])) == referee.rewards(

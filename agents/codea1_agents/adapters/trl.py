@@ -1,0 +1,117 @@
+"""TRL: data sets and reward functions for `GRPOTrainer`, and for every trainer of TRL that takes reward functions.
+
+::
+
+    referee = Referee("starter", "golden")
+    trainer = GRPOTrainer(
+        model=..., reward_funcs=reward_function("coder", referee), train_dataset=dataset("coder", "starter"), args=...
+    )
+
+A masked reward is None, and TRL excludes it: the reply does not enter the mean of its group, and its advantage is 0.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from codea1_agents.adapters.messages import GIVEN, Opponents, Wording, rows
+from codea1_agents.adapters.scoring import Frozen, frozen_agent, require_paid, role_scores, written_suites
+from codea1_env.agent import Role
+from codea1_env.errors import UserError, extra_needed, one_of
+from codea1_env.problems import ProblemSource
+from codea1_env.rounds.referee import Referee, Reply, Scored
+from codea1_env.rules.ruleset import Ruleset
+
+RewardFunction: TypeAlias = Callable[..., list[float | None]]
+
+
+def dataset(
+    role: Role,
+    problems: ProblemSource,
+    *,
+    against: Opponents | Frozen | None = None,
+    samples: int = 4,
+    rules: str | Ruleset = "fixed",
+    wording: Wording = "default",
+) -> Any:
+    """Return the `datasets.Dataset` of one role; the arguments and columns are those of `adapters.messages.rows`.
+
+    Raises:
+        MissingExtra: the package datasets is not installed.
+        UserError: an argument has an invalid value, or there are no rows.
+    """
+    found = rows(role, problems, against=against, samples=samples, rules=rules, wording=wording)
+    with extra_needed("a data set for TRL", "trl"):
+        from datasets import Dataset  # noqa: PLC0415
+    return Dataset.from_list(found)
+
+
+def reward_function(
+    role: Role, referee: Referee, *, against: Frozen | None = None, logs_parts: bool = False
+) -> RewardFunction:
+    """Return a reward function of TRL, which judges a whole generation at once.
+
+    Args:
+        role: that is trained; it names the function (`coder_reward`), which TRL's logs show.
+        referee: judges; each process of a distributed training has its own.
+        against: for a coder, a frozen tester that writes a suite for each program. None: the suite, or for a tester
+            the program, is the data set's.
+        logs_parts: whether TRL logs the means of the reward's parts and the share of masked replies
+            (`coder/pass_new`, `coder/masked`) and shows verdicts and reasons of masks in its table of completions.
+
+    Returns:
+        A function of TRL's keyword arguments; one reward per completion, None where masked.
+
+    Raises:
+        UserError: an argument has an invalid value, or the rules never pay the role. The function raises it for a
+            coder's row without a suite under rules that pay for tests only.
+    """
+    one_of("role", role, ("coder", "tester"))
+    require_paid(role, referee)
+    if against is not None and role == "tester":
+        raise UserError("a tester's prompt shows the program: pass the frozen coder to the data set")
+    tester = None if against is None else frozen_agent("tester", against, referee.problems)
+
+    def reward(
+        completions: Sequence[Reply],
+        problem_id: Sequence[str],
+        log_extra: Callable[[str, list[Any]], None] | None = None,
+        log_metric: Callable[[str, float], None] | None = None,
+        **columns: Any,
+    ) -> list[float | None]:
+        """Return one reward per completion."""
+        given = (
+            [reply or None for reply in columns[GIVEN[role]]]
+            if tester is None
+            else written_suites(tester, referee, problem_id, completions)
+        )
+        scores = role_scores(role, referee, problem_id, completions, given)
+        if logs_parts and log_extra is not None and log_metric is not None:
+            for column, values in _table(scores).items():
+                log_extra(column, values)
+            for name, value in _means(role, scores).items():
+                log_metric(f"{role}/{name}", value)
+        return [each.reward(role) for each in scores]
+
+    reward.__name__ = f"{role}_reward"
+    return reward
+
+
+def _table(scores: Sequence[Scored]) -> dict[str, list[str]]:
+    """Return the columns of the table of completions."""
+    return {
+        "verdict": ["" if each.report is None else each.report.verdict.value for each in scores],
+        "masked_because": [each.masked_because for each in scores],
+    }
+
+
+def _means(role: Role, scores: Sequence[Scored]) -> dict[str, float]:
+    """Return the mean of each part over the replies that have it, and the share of masked replies."""
+    parts: dict[str, list[float]] = defaultdict(list)
+    for each in scores:
+        for name, value in each.parts.get(role, {}).items():
+            parts[name].append(value)
+    masked = sum(each.reward(role) is None for each in scores) / max(1, len(scores))
+    return {name: sum(values) / len(values) for name, values in parts.items()} | {"masked": masked}

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from codea1_agents.adapters.messages import messages, rows
+from codea1_env.bank import load_bank
+from codea1_env.errors import UnknownName, UserError
+from codea1_env.problems import load_problems
+
+PROBLEMS = load_problems("starter", limit=2)
+FENCED = "My program:\n```python\ndef assign_lockers(n):\n    return n\n```"
+
+
+@pytest.mark.parametrize("role", ["coder", "tester"])
+def test_messages_are_plain_chat_messages_that_end_with_the_users(role):
+    found = messages(role, PROBLEMS[0])
+    assert all(each.keys() == {"role", "content"} for each in found)
+    assert found[-1]["role"] == "user"
+    assert PROBLEMS[0].statement.strip() in found[-1]["content"]
+    assert PROBLEMS[0].solution not in str(found)
+
+
+def test_a_tester_is_shown_its_program_and_asked_for_the_tests_that_the_rules_count():
+    text = messages("tester", PROBLEMS[0], program="x = 'shown'", rules="paper")[-1]["content"]
+    assert "x = 'shown'" in text
+    assert "Write 5" in text
+
+
+def test_a_tester_has_a_row_for_each_known_wrong_program():
+    found = rows("tester", PROBLEMS)
+    wrong = [(problem.id, each.program.strip()) for problem in PROBLEMS for each in problem.wrong_programs]
+    assert [(row["problem_id"], row["program"].strip()) for row in found] == wrong
+    assert all(row["program"].strip() in row["prompt"][-1]["content"] for row in found)
+
+
+def test_a_coder_has_a_row_per_problem_and_is_not_shown_the_suite_that_it_runs():
+    assert [row["suite"] for row in rows("coder", PROBLEMS)] == ["", ""]
+    (row,) = rows("coder", PROBLEMS, against={PROBLEMS[0].id: ["assert f(9741) == 1", ""]})
+    assert row["suite"] == "assert f(9741) == 1"
+    assert "9741" not in str(row["prompt"])
+
+
+def test_replies_of_a_frozen_coder_are_read_and_equal_ones_are_one_row():
+    (row,) = rows("tester", PROBLEMS, against={PROBLEMS[0].id: [FENCED, FENCED + "\nBye", ""]})
+    assert row["program"].startswith("def assign_lockers")
+    assert "```" not in row["program"]
+
+
+def test_a_frozen_coder_is_asked_and_its_programs_that_do_not_load_make_no_row():
+    programs = iter(["def assign_lockers(n):\n    return n", "def assign_lockers(n:", "no program", "x = 1"])
+    found = rows("tester", PROBLEMS[:1], against=lambda observation: next(programs))
+    assert [row["program"] for row in found] == ["def assign_lockers(n):\n    return n"]
+
+
+def test_a_bank_gives_programs_to_the_tester_and_suites_to_the_coder():
+    bank = load_bank(PROBLEMS).bank
+    first = bank.problems[0]
+    shown = [row["program"] for row in rows("tester", PROBLEMS, against=bank) if row["problem_id"] == first.problem.id]
+    ran = [row["suite"] for row in rows("coder", PROBLEMS, against=bank) if row["problem_id"] == first.problem.id]
+    assert len(shown) == len([entry for entry in first.programs if entry.reply])
+    assert ran == list(dict.fromkeys(entry.reply for entry in first.suites if entry.reply))
+
+
+def test_mistakes_are_one_sentence():
+    with pytest.raises(UserError, match="role must be one of coder, tester"):
+        messages("judge", PROBLEMS[0])  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="no problem has a program for the tester"):
+        rows("tester", PROBLEMS, against={})
+    with pytest.raises(UnknownName, match="unknown preset"):
+        rows("tester", PROBLEMS, rules="papr")

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codea1_agents.adapters.messages import ROLES, messages
+from codea1_agents.adapters.trl import dataset, reward_function
+from codea1_env import Referee
+from codea1_env.errors import AgentUnavailable, UserError
+from tests.support import ROOT
+from tests.support.language_models import chat_phrase_folder, chat_tokenizer, phrase_model, phrase_tokenizer
+from tests.support.toys import ADD
+
+RIGHT, WRONG = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return a - b\n"
+SUITE = "assert add(1, 2) == 3\nassert add(2, 2) == 4"
+
+REPLIES = {
+    "coder": [f"```python\ndef f(x):\n    return {value}\n```" for value in ("x + 1", "x", "2 * x")],
+    "tester": ["```python\nassert f(1) == 2\nassert f(2) == 3\n```", "```python\nassert f(1) == 7\n```", "nothing"],
+}
+
+
+def said(text: str) -> list[dict[str, str]]:
+    """A completion as TRL passes it for a chat data set."""
+    return [{"role": "assistant", "content": text}]
+
+
+class Log:
+    """Takes what a reward function logs."""
+
+    def __init__(self) -> None:
+        self.columns: dict[str, list[Any]] = {}
+        self.metrics: dict[str, float] = {}
+
+    def arguments(self) -> dict[str, Any]:
+        return {"log_extra": self.columns.__setitem__, "log_metric": self.metrics.__setitem__}
+
+
+def test_a_coder_is_paid_for_golden_tests_without_a_suite():
+    reward = reward_function("coder", Referee([ADD], "golden"))
+    found = reward(completions=[said(RIGHT), said("no program")], problem_id=[ADD.id] * 2, suite=["", ""], prompts=[])
+    assert found == [1.0, 0.0]
+    assert reward.__name__ == "coder_reward"
+
+
+def test_a_coder_plays_against_suites_of_the_data_set():
+    reward = reward_function("coder", Referee([ADD]))
+    assert reward(completions=[RIGHT, WRONG], problem_id=[ADD.id] * 2, suite=[SUITE] * 2) == [1.0, 0.0]
+
+
+def test_a_coder_plays_against_a_frozen_tester_that_sees_each_program():
+    shown = []
+
+    def tester(observation: Any) -> str:
+        shown.append(observation["program"])
+        return SUITE
+
+    reward = reward_function("coder", Referee([ADD]), against=tester)
+    replies = [said(RIGHT), said(WRONG), said("")]
+    assert reward(completions=replies, problem_id=[ADD.id] * 3, suite=[""] * 3) == [1.0, 0.0, 0.0]
+    assert shown == [RIGHT.strip(), WRONG.strip()]
+
+
+def test_a_tester_is_paid_for_the_faults_that_it_finds():
+    reward = reward_function("tester", Referee([ADD]))
+    found = reward(completions=[said(SUITE), said("nothing")], problem_id=[ADD.id] * 2, program=[WRONG] * 2)
+    assert found[0] > found[1] == 0.0
+
+
+def test_masked_replies_are_none_and_logged_with_their_reason(broken_sandbox):
+    log = Log()
+    reward = reward_function("coder", Referee([ADD], sandbox=broken_sandbox), logs_parts=True)
+    found = reward(completions=[RIGHT, RIGHT], problem_id=[ADD.id] * 2, suite=[SUITE] * 2, **log.arguments())
+    assert found == [None, None]
+    assert log.metrics == {"coder/masked": 1.0}
+    assert all(log.columns["masked_because"])
+
+
+def test_an_unavailable_tester_masks_the_program():
+    def tester(observation: Any) -> str:
+        raise AgentUnavailable("the endpoint is down")
+
+    reward = reward_function("coder", Referee([ADD]), against=tester)
+    assert reward(completions=[RIGHT], problem_id=[ADD.id], suite=[""]) == [None]
+
+
+def test_parts_are_logged_on_request_only():
+    log = Log()
+    given = {"completions": [RIGHT, WRONG], "problem_id": [ADD.id] * 2, "suite": [SUITE] * 2, **log.arguments()}
+    reward_function("coder", Referee([ADD]))(**given)
+    assert log.metrics == {}
+    reward_function("coder", Referee([ADD]), logs_parts=True)(**given)
+    assert log.metrics == {"coder/pass_new": 0.5, "coder/masked": 0.0}
+    assert log.columns["verdict"] == ["passed", "passed"]
+
+
+def test_settings_that_could_not_teach_are_refused():
+    with pytest.raises(UserError, match="pay testers nothing"):
+        reward_function("tester", Referee([ADD], "golden"))
+    with pytest.raises(UserError, match="pass the frozen coder to the data set"):
+        reward_function("tester", Referee([ADD]), against="mutant")
+    with pytest.raises(UserError, match="a coder earns by tests"):
+        reward_function("coder", Referee([ADD]))(completions=[RIGHT], problem_id=[ADD.id], suite=[""])
+    with pytest.raises(UserError, match="pass it to the reward function"):
+        dataset("coder", [ADD], against="fuzz")
+
+
+def train_two_steps(role: Any, folder: Path, problems: str, reward: Any, rows: Any) -> Any:
+    """Train a model whose every token is a whole reply for two steps; return the trainer."""
+    import torch
+    import trl
+
+    tokenizer = phrase_tokenizer(REPLIES[role])
+    tokenizer.chat_template = "{{ messages[-1]['content'] }}"
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    trainer = trl.GRPOTrainer(
+        model=phrase_model(0, REPLIES[role], max_position_embeddings=4096),
+        reward_funcs=reward,
+        train_dataset=rows,
+        processing_class=tokenizer,
+        args=trl.GRPOConfig(
+            output_dir=str(folder),
+            per_device_train_batch_size=16,
+            num_generations=16,
+            max_completion_length=1,
+            max_steps=2,
+            learning_rate=1e-2,
+            use_cpu=True,
+            bf16=False,
+            gradient_checkpointing=False,
+            save_strategy="no",
+            report_to=[],
+            disable_tqdm=True,
+            logging_steps=1,
+        ),
+    )
+    before = [weight.detach().clone() for weight in trainer.model.parameters()]
+    trainer.train()
+    assert not all(map(torch.equal, before, trainer.model.parameters()))
+    return trainer
+
+
+def steps_of(trainer: Any, role: str) -> list[dict[str, float]]:
+    return [entry for entry in trainer.state.log_history if f"rewards/{role}_reward/mean" in entry]
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("ignore")  # of TRL and what it imports
+def test_two_steps_of_a_tester_with_the_real_trainer(tmp_path, increments):
+    pytest.importorskip("trl", reason="the extra trl is not installed")
+    rows = dataset("tester", increments, against={"toy/0": ["def f(x):\n    return x"]})
+    reward = reward_function("tester", Referee(increments), logs_parts=True)
+    steps = steps_of(train_two_steps("tester", tmp_path, increments, reward, rows), "tester")
+    assert [0 < step["tester/validity"] < 1 for step in steps] == [True, True]
+    assert all(step["reward_std"] > 0 and step["tester/masked"] == 0 for step in steps)
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("ignore")  # of TRL and what it imports
+def test_two_steps_of_a_coder_with_the_real_trainer_that_leaves_masked_replies_out(tmp_path, increments):
+    pytest.importorskip("trl", reason="the extra trl is not installed")
+
+    def tester(observation: Any) -> str:
+        if "2 *" in observation["program"]:
+            raise AgentUnavailable("the endpoint is down")
+        return REPLIES["tester"][0]
+
+    reward = reward_function("coder", Referee(increments), against=tester, logs_parts=True)
+    trainer = train_two_steps("coder", tmp_path, increments, reward, dataset("coder", increments))
+    steps = steps_of(trainer, "coder")
+    assert [0 < step["coder/masked"] < 1 for step in steps] == [True, True]
+    logs = trainer._logs
+    table = zip(logs["completion"], logs["rewards"]["coder_reward"], logs["advantages"], strict=True)
+    masked = [(reward, advantage) for text, reward, advantage in table if "2 *" in str(text)]
+    assert masked
+    assert all(isnan(reward) and advantage == 0.0 for reward, advantage in masked)
+
+
+def test_a_frozen_coder_writes_the_programs_of_the_testers_rows():
+    pytest.importorskip("datasets", reason="the extra trl is not installed")
+    rows = dataset("tester", [ADD], against=lambda _: WRONG, samples=3)
+    assert rows["program"] == [WRONG.strip()]
+    assert set(rows.column_names) == {"prompt", "problem_id", "program"}
+
+
+@pytest.mark.slow
+@pytest.mark.models
+def test_the_example_trains_both_roles_in_turns(tmp_path, increments):
+    pytest.importorskip("trl", reason="the extra trl is not installed")
+    replies = [*REPLIES["coder"], *REPLIES["tester"]]
+    prompts = [each["content"] for role in ROLES for each in messages(role, ADD, program="def f(x):")]
+    tokenizer = chat_tokenizer(prompts, replies)
+    folder = chat_phrase_folder(tmp_path / "model", tokenizer, replies, vocab_size=len(tokenizer))
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "coevolve_with_trl.py", folder, increments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"^runs/trl/(\S+) rewards \d\S* \d\S*$", done.stdout, re.MULTILINE)
+    assert found == ["coder-1", "tester-1", "coder-2", "tester-2"]

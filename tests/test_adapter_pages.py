@@ -1,0 +1,55 @@
+"""The pages of docs/adapters: their Python runs as printed where the packages are installed that the page names."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+from tests.support.code_blocks import blocks_of
+
+PAGES = sorted((ROOT / "docs" / "adapters").glob("*.md"))
+MODEL = "models/tiny"
+MARK = re.compile(r"^<!-- packages: (.+) -->$", re.MULTILINE)
+
+pytestmark = pytest.mark.slow
+
+
+def parts_of(page: Path) -> dict[str, str]:
+    """Return the Python of a page by the packages that it needs, which a mark names before it."""
+    text, found = page.read_text(), {}
+    for block in blocks_of(page):
+        if block.language == "python" and not block.needs:
+            before = "\n".join(text.splitlines()[: block.line])
+            packages = MARK.findall(before)[-1]
+            found[packages] = found.get(packages, "") + block.code
+    return found
+
+
+@pytest.mark.parametrize(
+    ("packages", "code"),
+    [pytest.param(*part, id=f"{page.stem}-{part[0]}") for page in PAGES for part in parts_of(page).items()],
+)
+def test_its_python_runs_as_printed(packages: str, code: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    for package in packages.split():
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    if MODEL in code:
+        (tmp_path / "models").mkdir()
+        (tmp_path / MODEL).symlink_to(request.getfixturevalue("tiny_folder"))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
